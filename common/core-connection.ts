@@ -1,4 +1,6 @@
+import { type LookupAddress, lookup } from 'node:dns';
 import { type ClientHttp2Stream, constants } from 'node:http2';
+import type { LookupFunction } from 'node:net';
 import { Code, ConnectError, type Interceptor, type Transport } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
@@ -61,6 +63,7 @@ export function connectToCore(
     { pingIntervalMs: CORE_PING_INTERVAL_MS, pingTimeoutMs: CORE_PING_TIMEOUT_MS },
     // A getter, because it is read for each connection.
     {
+      lookup: lookUpCore,
       get secureContext() {
         return credentials.secureContext;
       },
@@ -77,6 +80,28 @@ export function connectToCore(
     interceptors: [presentToken(token)],
   });
   return { transport, sessions };
+}
+
+/**
+ * Resolves the name of a core for each connection, which goes to the first address that accepts it: any of them.
+ */
+const lookUpCore: LookupFunction = (name, options, done) =>
+  lookup(name, { ...options, all: true }, (error, found) => {
+    const addresses = error ? [] : inAnyOrder(found);
+    if (options.all) done(error, addresses);
+    else done(error, addresses[0]?.address ?? '', addresses[0]?.family);
+  });
+
+/**
+ * Returns the addresses of a name in random order, those of the family that the system prefers first. The system itself puts the one
+ * with the most bits of the machine's own address first, so that all gateways of a subnet would choose the same core of several.
+ */
+export function inAnyOrder(addresses: readonly LookupAddress[], random: () => number = Math.random): LookupAddress[] {
+  const preferred = addresses[0]?.family;
+  return addresses
+    .map((address) => ({ address, turn: Number(address.family !== preferred) + random() }))
+    .toSorted((one, other) => one.turn - other.turn)
+    .map(({ address }) => address);
 }
 
 /** Returns the authorities that verify the core, and the client certificate that it is shown. */

@@ -26,12 +26,19 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
       {
         file: 'common/core-connection.ts',
         find: `{
+      lookup: lookUpCore,
       get secureContext() {
         return credentials.secureContext;
       },
     }`,
-        put: '{ secureContext: credentials.secureContext }',
+        put: '{ lookup: lookUpCore, secureContext: credentials.secureContext }',
       },
     ],
+  },
+  {
+    name: 'a gateway tries the addresses of a core in the order of the system',
+    suite: 'test/unit/core-addresses.test.ts',
+    caughtBy: 'each address of a core is tried first at some time, and all of them are tried',
+    patches: [{ file: 'common/core-connection.ts', find: 'Number(address.family !== preferred) + random()', put: '0' }],
   },
 ];

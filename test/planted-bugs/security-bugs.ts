@@ -12,11 +12,12 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
       {
         file: 'common/core-connection.ts',
         find: `{
+      lookup: lookUpCore,
       get secureContext() {
         return credentials.secureContext;
       },
     }`,
-        put: '{ rejectUnauthorized: false }',
+        put: '{ lookup: lookUpCore, rejectUnauthorized: false }',
       },
     ],
   },

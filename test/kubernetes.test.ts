@@ -1,0 +1,259 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { MAX_DRAIN_MS, STOP_MS } from '../common/deadlines.ts';
+import { gatewaySettings } from '../gateway/config.ts';
+import { relaySettings } from '../relay/config.ts';
+import { coreSettings } from '../src/config.ts';
+import { commandsIn } from './support/examples.ts';
+import {
+  build,
+  describeWithKubeconform,
+  describeWithKustomize,
+  environmentOf,
+  type Manifest,
+  OVERLAYS,
+  ofKind,
+  parseManifests,
+  podOf,
+} from './support/kubernetes.ts';
+import { bash, ROOT, sharedFolder } from './support/processes.ts';
+import { strictSchemas } from './support/strict-schemas.ts';
+
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+/** What a process may take after its drain and STOP_MS until it has gone; seconds. */
+const TO_SPARE = 4;
+
+const seconds = (drainMs: number) => (drainMs + STOP_MS) / 1000;
+
+const scratch = sharedFolder();
+
+/** Builds each overlay, and the one that the guide writes, which has all components. */
+const builds: Record<string, string> = {};
+const BUILDS = [...OVERLAYS, 'the overlay of the guide'];
+const manifestsOf = (name: string): readonly Manifest[] => parseManifests(builds[name] ?? '');
+
+async function buildAll(): Promise<void> {
+  for (const overlay of OVERLAYS) builds[overlay] = build(join(ROOT, overlay));
+  symlinkSync(ROOT, join(scratch(), 'lead-intake'));
+  const commands = commandsIn(read('docs/how-to/kubernetes.md'), 'kubernetes-overlay');
+  await bash(`set -e; cd ${scratch()}\n${commands}`);
+  builds['the overlay of the guide'] = build(join(scratch(), 'production'));
+}
+
+// @proves kubernetes-1
+describe('what stops a process gives it the time that its deadlines take', () => {
+  test('as upgrade.md says', () => {
+    const [, beyondDrain] = /`SHUTDOWN_DRAIN_MS` plus (\d+) s/.exec(read('docs/how-to/upgrade.md')) ?? [];
+    expect(Number(beyondDrain)).toBe(seconds(0) + TO_SPARE);
+  });
+
+  test.each([
+    ['core@', MAX_DRAIN_MS],
+    ['gateway@', MAX_DRAIN_MS],
+    ['relay', 0],
+  ])('as the unit of systemd for %s does', (name, drainMs) => {
+    const [, timeout] = /^TimeoutStopSec=(\d+)$/m.exec(read(`ops/systemd/lead-intake-${name}.service`)) ?? [];
+    expect(Number(timeout)).toBeGreaterThanOrEqual(seconds(drainMs) + TO_SPARE);
+  });
+});
+
+describeWithKustomize('the manifests for Kubernetes', () => {
+  beforeAll(buildAll);
+
+  // @proves kubernetes-1
+  test.each(BUILDS)('%s gives each process the time that its stop takes', (name) => {
+    const manifests = manifestsOf(name);
+    for (const deployment of ofKind(manifests, 'Deployment')) {
+      const { terminationGracePeriodSeconds, containers } = podOf(deployment);
+      const { SHUTDOWN_DRAIN_MS = '0' } = environmentOf(containers[0], manifests);
+      expect(terminationGracePeriodSeconds).toBe(seconds(Number(SHUTDOWN_DRAIN_MS)) + TO_SPARE);
+    }
+  });
+
+  // @proves kubernetes-1
+  describeWithKubeconform('by the schemas of Kubernetes', (schema) => {
+    let schemas = '';
+    beforeAll(() => {
+      const kinds = new Set(BUILDS.flatMap((name) => manifestsOf(name).map(({ kind }) => kind)));
+      schemas = strictSchemas(schema, scratch(), [...kinds]);
+    });
+    const validate = (text: string) =>
+      spawnSync('kubeconform', ['-strict', '-summary', '-schema-location', schemas, '-'], {
+        input: text,
+        encoding: 'utf8',
+      });
+
+    test.each(BUILDS)('are valid: %s', (name) => {
+      const { status, stdout } = validate(builds[name] ?? '');
+      expect({ status, stdout }).toEqual({
+        status: 0,
+        stdout: expect.stringMatching(/Invalid: 0, Errors: 0, Skipped: 0/),
+      });
+    });
+
+    test.each([
+      ['a misspelt field', 'terminationGracePeriodSeconds:', 'terminationGracePeriodSecond:'],
+      ['a number as text', 'terminationGracePeriodSeconds: 19', 'terminationGracePeriodSeconds: "19"'],
+      ['a field in the wrong place', '  clusterIP: None', '  maxUnavailable: 1'],
+      ['without a selector', /\n {2}selector:\n {4}matchLabels:\n {6}app: lead-intake-core/, ''],
+      ['a field twice', '  clusterIP: None', '  clusterIP: None\n  clusterIP: None'],
+      ['another version of a kind', 'apiVersion: apps/v1', 'apiVersion: apps/v2'],
+    ])('and the check refuses %s', (_, valid, invalid) => {
+      const text = builds[OVERLAYS[0] as string] ?? '';
+      expect(text.replace(valid, invalid)).not.toBe(text);
+      expect(validate(text.replace(valid, invalid)).status).toBe(1);
+    });
+  });
+
+  describe.each(BUILDS)('%s', (name) => {
+    const manifests = () => manifestsOf(name);
+    const deployments = () => ofKind(manifests(), 'Deployment');
+    const selected = (labels: Readonly<Record<string, string>>) =>
+      deployments().filter((each) => isSubset(labels, each.spec.template.metadata.labels));
+
+    // @proves kubernetes-1
+    test('every setting exists, and what is secret comes from a file of a secret', () => {
+      const settings = { core: coreSettings, gateway: gatewaySettings, relay: relaySettings };
+      for (const deployment of deployments()) {
+        const { containers, volumes } = podOf(deployment);
+        const [{ name: process, volumeMounts }] = containers;
+        const environment = environmentOf(containers[0], manifests());
+        // In the core's container the check of readiness reads those of a client.
+        const known = { ...settings[process as 'core'], ...(process === 'core' && gatewaySettings) };
+        const isSetting = (each: string) => each in known || each.replace(/_FILE$/, '') in known;
+        expect(Object.keys(environment).filter((each) => !isSetting(each))).toEqual([]);
+        expect(Object.keys(environment).filter((each) => /^(?:CORE_TOKEN|RELAY_TOKEN|REDIS_URL)$/.test(each))).toEqual(
+          [],
+        );
+        expect(environment.DATABASE_URL ?? 'sqlite:').toMatch(/^sqlite:/);
+
+        const files = Object.values(environment).filter((value) => value.startsWith('/'));
+        const secrets = volumes.filter(({ secret }) => secret).map((volume) => volume.name);
+        const folders = volumeMounts.filter((mount) => secrets.includes(mount.name)).map(({ mountPath }) => mountPath);
+        expect(files.length).toBeGreaterThan(0);
+        expect(files.filter((file) => !folders.some((folder) => file.startsWith(`${folder}/`)))).toEqual([]);
+        expect(volumeMounts.map((mount) => mount.name).toSorted()).toEqual(volumes.map((each) => each.name).toSorted());
+      }
+      expect(ofKind(manifests(), 'Secret')).toEqual([]);
+    });
+
+    // @proves kubernetes-1
+    test('every pod runs as a user without rights, on a file system that it cannot write', () => {
+      for (const deployment of deployments()) {
+        const { containers, ...pod } = podOf(deployment);
+        expect(pod).toMatchObject({
+          automountServiceAccountToken: false,
+          enableServiceLinks: false,
+          securityContext: {
+            runAsNonRoot: true,
+            runAsUser: 1000,
+            runAsGroup: 1000,
+            seccompProfile: { type: 'RuntimeDefault' },
+          },
+        });
+        expect(containers).toHaveLength(1);
+        expect(containers[0].securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+      }
+      const [namespace] = ofKind(manifests(), 'Namespace');
+      expect(namespace).toMatchObject({ metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } } });
+    });
+
+    // @proves kubernetes-1
+    test('every selector selects one kind of pod, and every port is one of its', () => {
+      const portsOf = (deployment?: Manifest) => (deployment ? podOf(deployment).containers[0].ports : []);
+      for (const deployment of deployments()) {
+        expect(selected(deployment.spec.selector.matchLabels)).toEqual([deployment]);
+        const [{ livenessProbe, readinessProbe, startupProbe }] = podOf(deployment).containers;
+        const probed = [livenessProbe, readinessProbe, startupProbe].flatMap((probe) => probe?.httpGet?.port ?? []);
+        expect(portsOf(deployment).map((port) => port.name)).toEqual(expect.arrayContaining(probed));
+      }
+      for (const { spec } of ofKind(manifests(), 'Service')) {
+        const [deployment, ...others] = selected(spec.selector);
+        expect(others).toEqual([]);
+        const names = spec.ports.map((port: { targetPort: string }) => port.targetPort);
+        expect(portsOf(deployment).map((port) => port.name)).toEqual(expect.arrayContaining(names));
+      }
+      for (const { spec } of ofKind(manifests(), 'PodDisruptionBudget')) {
+        expect(selected(spec.selector.matchLabels)).toHaveLength(1);
+      }
+      for (const { spec } of ofKind(manifests(), 'HorizontalPodAutoscaler')) {
+        const target = deployments().find(({ metadata }) => metadata.name === spec.scaleTargetRef.name);
+        // A number in the manifest would undo what the autoscaler has done, with each `apply`.
+        expect(target).toMatchObject({ spec: expect.not.objectContaining({ replicas: expect.anything() }) });
+        expect(spec.minReplicas).toBeGreaterThan(1);
+      }
+    });
+
+    // @proves kubernetes-1
+    test('network policies let in what each port is for, and nobody else', () => {
+      const policies = ofKind(manifests(), 'NetworkPolicy');
+      expect(policies.filter(({ spec }) => selected(spec.podSelector.matchLabels ?? {}).length === 0)).toEqual([]);
+      for (const deployment of deployments()) {
+        const { labels } = deployment.spec.template.metadata;
+        const rules = policies
+          .filter(({ spec }) => isSubset(spec.podSelector.matchLabels ?? {}, labels))
+          .flatMap(({ spec }) => spec.ingress ?? []);
+        const who = Object.fromEntries(
+          podOf(deployment).containers[0].ports.map((port) => [
+            port.name,
+            rules
+              .filter(({ ports }) => ports.some((each: { port: string }) => each.port === port.name))
+              .flatMap(({ from = ['everybody'] }) => from.map(callerOf)),
+          ]),
+        );
+        const expected: Record<string, object> = {
+          core: { rpc: ['lead-intake-gateway', 'lead-intake-caller'], metrics: ['monitoring'] },
+          gateway: { http: ['everybody'], metrics: ['monitoring'] },
+          relay: { metrics: ['monitoring'] },
+        };
+        expect(who).toEqual(expected[podOf(deployment).containers[0].name]);
+      }
+      const callers = selected({ 'lead-intake-caller': 'yes' }).map(({ metadata }) => metadata.name);
+      expect(callers).toEqual(name.startsWith('ops') ? [] : ['lead-intake-relay']);
+    });
+
+    // @proves kubernetes-1
+    test('each process serves its metrics where its port and its annotation say', () => {
+      for (const deployment of deployments()) {
+        const [container] = podOf(deployment).containers;
+        const environment = environmentOf(container, manifests());
+        const address = environment[`${container.name.toUpperCase()}_METRICS_ADDRESS`];
+        const port = container.ports.find((each) => each.name === 'metrics')?.containerPort;
+        expect(address).toBe(`0.0.0.0:${port}`);
+        expect(deployment.spec.template.metadata.annotations['prometheus.io/port']).toBe(`${port}`);
+      }
+    });
+  });
+
+  // @proves kubernetes-2
+  test('the name of cores leads to each of them, and gateways are at least as many', () => {
+    const manifests = manifestsOf('ops/kubernetes/overlays/mongodb-redis');
+    const named = (kind: string, name: string) =>
+      ofKind(manifests, kind).find((each) => each.metadata.name === name)?.spec;
+    expect(named('Service', 'lead-intake-core').clusterIP).toBe('None');
+    const [cores, gateways] = ['core', 'gateway'].map((name) =>
+      named('HorizontalPodAutoscaler', `lead-intake-${name}`),
+    );
+    expect(gateways.minReplicas).toBeGreaterThanOrEqual(cores.minReplicas);
+    expect(gateways.maxReplicas).toBeGreaterThanOrEqual(cores.maxReplicas);
+  });
+});
+
+const isSubset = (labels: Readonly<Record<string, string>>, of: Readonly<Record<string, string>>) =>
+  Object.entries(labels).every(([name, value]) => of[name] === value);
+
+/** Whom a part of a network policy names: the label of pods, or their namespace. */
+function callerOf(
+  from: 'everybody' | Record<'podSelector' | 'namespaceSelector', { matchLabels: Record<string, string> }>,
+) {
+  if (from === 'everybody') return from;
+  const [label = '', value] = Object.entries((from.podSelector ?? from.namespaceSelector).matchLabels)[0] ?? [];
+  return value === 'yes' ? label : value;
+}

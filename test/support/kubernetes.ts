@@ -1,0 +1,101 @@
+/** The manifests of ops/kubernetes, built by kustomize, as the tests read them. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, globSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { describeIf } from './servers.ts';
+
+/** The program that builds a folder with a kustomization. */
+const KUSTOMIZE = [
+  ['kubectl', 'kustomize'],
+  ['kustomize', 'build'],
+].find(([program = '', command = '']) => spawnSync(program, [command, '--help']).status === 0);
+
+/** The schema of Kubernetes' API, where .ci/install-kubernetes-tools puts it. */
+const [SCHEMA = ''] = globSync('/usr/local/share/lead-intake/kubernetes-*.json');
+
+/** A suite that builds manifests. */
+export function describeWithKustomize(name: string, body: () => void): void {
+  describeIf(KUSTOMIZE !== undefined, name, 'install kubectl, or run `.ci/install-kubernetes-tools`', body);
+}
+
+/** A suite that also validates them, by the schemas of Kubernetes. @param body gets the path of the schema of its API */
+export function describeWithKubeconform(name: string, body: (schema: string) => void): void {
+  const found = KUSTOMIZE !== undefined && existsSync(SCHEMA) && spawnSync('kubeconform', ['-v']).status === 0;
+  describeIf(found, name, 'run `.ci/install-kubernetes-tools` as root', () => body(SCHEMA));
+}
+
+/** A container of a pod, as far as the tests read it. */
+export interface ContainerSpec {
+  readonly name: string;
+  readonly image: string;
+  readonly command: readonly string[];
+  readonly env?: readonly { readonly name: string; readonly value: string }[];
+  readonly envFrom: readonly { readonly configMapRef: { readonly name: string } }[];
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly readinessProbe?: Probe;
+  readonly livenessProbe: Probe;
+  readonly startupProbe?: Probe;
+  readonly securityContext: Readonly<Record<string, unknown>>;
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[];
+}
+
+export interface Probe {
+  readonly exec?: { readonly command: readonly string[] };
+  readonly httpGet?: { readonly path: string; readonly port: string };
+}
+
+export interface Volume {
+  readonly name: string;
+  readonly secret?: { readonly secretName: string; readonly defaultMode: number };
+  readonly emptyDir?: object;
+  readonly persistentVolumeClaim?: { readonly claimName: string };
+}
+
+export interface PodSpec {
+  readonly securityContext: { readonly runAsUser: number; readonly runAsGroup: number; readonly fsGroup: number };
+  readonly terminationGracePeriodSeconds: number;
+  readonly containers: readonly [ContainerSpec];
+  readonly volumes: readonly Volume[];
+}
+
+/** An object of the API, with the parts of those kinds that the tests look into. */
+export interface Manifest {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly data?: Readonly<Record<string, string>>;
+  // biome-ignore lint/suspicious/noExplicitAny: validated by the schema of Kubernetes.
+  readonly spec?: any;
+}
+
+/** Builds a folder with a kustomization, and returns the text that `kubectl apply` would be given. */
+export function build(folder: string): string {
+  const [program = '', command = ''] = KUSTOMIZE ?? [];
+  return execFileSync(program, [command, folder], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+export const parseManifests = (text: string): readonly Manifest[] =>
+  parseAllDocuments(text).map((document) => document.toJS());
+
+export const ofKind = (manifests: readonly Manifest[], kind: string): readonly Manifest[] =>
+  manifests.filter((manifest) => manifest.kind === kind);
+
+export const podOf = (deployment: Manifest): PodSpec => deployment.spec.template.spec;
+
+/** The environment that a container is given. */
+export function environmentOf({ env = [], envFrom }: ContainerSpec, manifests: readonly Manifest[]) {
+  const maps = envFrom.map(({ configMapRef }) => {
+    const map = ofKind(manifests, 'ConfigMap').find(({ metadata }) => metadata.name === configMapRef.name);
+    if (!map) throw new Error(`there is no ConfigMap ${configMapRef.name}`);
+    return map.data ?? {};
+  });
+  return Object.assign({}, ...maps, Object.fromEntries(env.map(({ name, value }) => [name, value]))) as Record<
+    string,
+    string
+  >;
+}
+
+/** The folders that can be applied as they are. */
+export const OVERLAYS: readonly string[] = ['sqlite', 'mongodb-redis'].map((name) =>
+  join('ops/kubernetes/overlays', name),
+);
