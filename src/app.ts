@@ -14,7 +14,13 @@ import { type CoreConfig, coreSummary, coreTls } from './config.ts';
 import { idGenerator, systemClock } from './domain/new-id.ts';
 import { createCoreServer } from './port/server.ts';
 import { Callers } from './rpc/callers.ts';
-import { callRunner, createCoreMetrics, retentionObserver, unreadableRecordLog } from './rpc/observation.ts';
+import {
+  callRunner,
+  createCoreMetrics,
+  retentionObserver,
+  slowCommandLog,
+  unreadableRecordLog,
+} from './rpc/observation.ts';
 import { openStore } from './store/open-store.ts';
 import { retainLeads } from './usecases/retain-leads.ts';
 
@@ -30,7 +36,12 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config, log);
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);
-  const store = await openStore(config.DATABASE_URL.reveal(), metrics?.storeCommand, unreadableRecordLog(log));
+  const store = await openStore(
+    config.DATABASE_URL.reveal(),
+    metrics?.storeCommand,
+    unreadableRecordLog(log),
+    slowCommandLog(log),
+  );
   // A server is perhaps not there yet, and notes nothing in its backups.
   store.findEpoch().then(
     ({ backedUpAt }) =>

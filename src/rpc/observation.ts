@@ -12,7 +12,7 @@ import type { Tracer } from '../../common/tracing.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { MeasuredDeliveries, ReportUnreadable, Store, StoreCommand } from '../store/store.ts';
+import type { MeasuredDeliveries, ReportUnreadable, SlowCommands, Store, StoreCommand } from '../store/store.ts';
 import { MAX_COUNTED, measureConsumer } from '../usecases/consumers.ts';
 import type { Changing } from '../usecases/dependencies.ts';
 import { countEndingKeys, ENDING_WITHIN_DAYS } from '../usecases/manage-api-keys.ts';
@@ -125,6 +125,25 @@ export function unreadableRecordLog(log: Logger): ReportUnreadable {
   return ({ kind, studioId, id, field }) => {
     if (!throttle.allow(`${kind} ${studioId} ${id}`)) return;
     log.error({ kind, studioId, id, field }, 'unreadable record');
+  };
+}
+
+/** A command to the database that takes so long is logged: within an interval each shape once, and only some; milliseconds. */
+const [SLOW_COMMAND_MS, SLOW_INTERVAL_MS, MAX_SLOW_SHAPES] = [1000, 60_000, 10];
+
+/** The length of a shape in the log; characters. */
+const MAX_SHAPE_LENGTH = 500;
+
+export function slowCommandLog(log: Logger): SlowCommands {
+  const throttle = new Throttle(SLOW_INTERVAL_MS, MAX_SLOW_SHAPES);
+  return {
+    fromMs: SLOW_COMMAND_MS,
+    report(shape, durationMs) {
+      const command = shape.slice(0, MAX_SHAPE_LENGTH);
+      if (throttle.allow(command)) {
+        log.warn({ command, durationMs: Math.round(durationMs) }, 'slow command to the database');
+      }
+    },
   };
 }
 

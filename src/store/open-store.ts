@@ -9,7 +9,7 @@ import {
   vacuumFile,
 } from './sqlite/database-file.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
-import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from './store.ts';
+import { type ReportUnreadable, type SlowCommands, type Store, type StoreObserver, StoreUnavailable } from './store.ts';
 
 /* The only module that depends on the adapters. That of MongoDB is loaded where it is used: its driver is a third of what a command loads. */
 
@@ -19,6 +19,7 @@ import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
  * @param observer observes every command to the database
  * @param report called for each unreadable record that a call skips
+ * @param slow gets each slow command
  * @throws StoreUnavailable when a file cannot be opened, or a database has data of release 1.0, with what to do; a
  *   server may be unavailable
  */
@@ -26,11 +27,12 @@ export async function openStore(
   databaseUrl: string,
   observer?: StoreObserver,
   report?: ReportUnreadable,
+  slow?: SlowCommands,
 ): Promise<Store> {
   const path = filePathIn(databaseUrl);
-  if (path !== undefined) return openSqliteStore(path, observer, report);
+  if (path !== undefined) return openSqliteStore(path, observer, report, slow);
   const { openMongoStore } = await import('./mongo/mongo-store.ts');
-  return openMongoStore(databaseUrl, observer, report);
+  return openMongoStore(databaseUrl, observer, report, slow);
 }
 
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {

@@ -120,6 +120,13 @@ export interface StoreCommand {
   readonly size: number;
 }
 
+/** Gets the commands to the database that take long. */
+export interface SlowCommands {
+  readonly fromMs: number;
+  /** @param shape the statement, or the collection, the method and the names in its filter: nothing that a caller sent */
+  report(shape: string, durationMs: number): void;
+}
+
 /** Called when a command is sent to the database; returns what is called when it ends, with whether it succeeded. */
 export type StoreObserver = (command: StoreCommand) => (isDone: boolean) => void;
 

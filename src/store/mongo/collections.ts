@@ -12,7 +12,7 @@ import {
 } from 'mongodb';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
-import type { StoreCommand, StoreObserver } from '../store.ts';
+import type { SlowCommands, StoreCommand, StoreObserver } from '../store.ts';
 import {
   type ApiKeyDocument,
   type ConsumersDocument,
@@ -36,14 +36,23 @@ export interface Collections {
   readonly deliveries: Collection<DeliveryDocument>;
 }
 
-export const collectionsOf = (database: Db, perform: Perform, observer?: StoreObserver): Collections => ({
-  leads: boundedCollection(database.collection('leads'), STORE_CALL_MS, perform, observer),
-  apiKeys: boundedCollection(database.collection('apiKeys'), STORE_CALL_MS, perform, observer),
-  studios: boundedCollection(database.collection('studios'), STORE_CALL_MS, perform, observer),
-  feed: boundedCollection(database.collection('feed'), STORE_CALL_MS, perform, observer),
-  retention: boundedCollection(database.collection('feed'), STORE_CALL_MS, perform, observer),
-  deliveries: boundedCollection(database.collection('deliveries'), STORE_CALL_MS, perform, observer),
-});
+export function collectionsOf(
+  database: Db,
+  perform: Perform,
+  observer?: StoreObserver,
+  slow?: SlowCommands,
+): Collections {
+  const bounded = <Schema extends Document>(name: string) =>
+    boundedCollection(database.collection<Schema>(name), STORE_CALL_MS, perform, observer, slow);
+  return {
+    leads: bounded('leads'),
+    apiKeys: bounded('apiKeys'),
+    studios: bounded('studios'),
+    feed: bounded('feed'),
+    retention: bounded('feed'),
+    deliveries: bounded('deliveries'),
+  };
+}
 
 /** The command of each method that the adapter uses, and the place of its options. */
 const COMMANDS: Readonly<Record<string, readonly [name: StoreCommand['name'], optionsAt: number]>> = {
@@ -76,6 +85,7 @@ export function boundedCollection<Schema extends Document>(
   timeoutMs: number,
   perform: Perform,
   observer: StoreObserver | undefined,
+  slow?: SlowCommands,
 ): Collection<Schema> {
   const optionsOf = (session: ClientSession): CommandOperationOptions => ({
     session,
@@ -84,10 +94,11 @@ export function boundedCollection<Schema extends Document>(
   });
   const observe = async <Result>(
     name: StoreCommand['name'],
-    size: number,
+    { size, method, filter }: { readonly size: number; readonly method: string; readonly filter: unknown },
     command: (options: CommandOperationOptions) => Promise<Result>,
   ): Promise<Result> => {
     const finish = observer?.({ name, size });
+    const began = performance.now();
     const { promise: timeout, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(
       () => reject(new Error(`the driver did not end a command within ${timeoutMs} ms`)),
@@ -103,6 +114,10 @@ export function boundedCollection<Schema extends Document>(
       throw error;
     } finally {
       clearTimeout(timer);
+      const durationMs = performance.now() - began;
+      if (slow && durationMs >= slow.fromMs) {
+        slow.report(`${collection.collectionName}.${method} ${shapeOf(filter)}`, durationMs);
+      }
     }
   };
   return new Proxy(collection, {
@@ -114,7 +129,8 @@ export function boundedCollection<Schema extends Document>(
         const [command, optionsAt] = known;
         return (...args: unknown[]) => {
           const size = name === 'insertMany' ? (args[0] as unknown[]).length : 1;
-          return observe(command, size, (options) =>
+          const filter = command === 'insert' ? {} : args[0];
+          return observe(command, { size, method: String(name), filter }, (options) =>
             method.apply(target, args.toSpliced(optionsAt, 1, { ...(args[optionsAt] as object), ...options })),
           );
         };
@@ -125,12 +141,24 @@ export function boundedCollection<Schema extends Document>(
         const cursor = (options: FindOptions) => ({
           sort: (sort: Sort) => cursor({ ...options, sort }),
           limit: (limit: number) => cursor({ ...options, limit }),
-          toArray: () => observe('find', 1, (own) => target.find(filter, { ...options, ...own }).toArray()),
+          toArray: () =>
+            observe('find', { size: 1, method: 'find', filter }, (own) =>
+              target.find(filter, { ...options, ...own }).toArray(),
+            ),
         });
         return cursor(findOptions);
       };
     },
   });
+}
+
+/** The names in a filter, a document or the first of several, without their values. */
+function shapeOf(value: unknown): string {
+  if (Array.isArray(value)) return value.length === 0 ? '[]' : `[${shapeOf(value[0])}]`;
+  if (value === null || typeof value !== 'object' || Object.getPrototypeOf(value) !== Object.prototype) return '?';
+  // The members and sources of a studio are fields by their ids.
+  const nameOf = (name: string) => name.replace(/(?<=^(?:members|sources)\.).*/, '?');
+  return `{${Object.entries(value).map(([name, each]) => `${nameOf(name)}: ${shapeOf(each)}`)}}`;
 }
 
 const MAX_BATCH_SIZE = 64;

@@ -17,7 +17,7 @@ import {
 import { BrokenInvariant } from '../../../common/invariants.ts';
 import { describeDuplicates } from '../database-state.ts';
 import { CONTACT_RULE_VERSION, ofFirstRelease, regionsOfRenewal } from '../release-1-1.ts';
-import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
+import { type SlowCommands, type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import { causalSessions, closeClient, memberRefusal, reconnecting, WrongServer } from './client.ts';
 import { type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
@@ -94,7 +94,7 @@ const CLIENT_OPTIONS: MongoClientOptions = {
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
  * @throws StoreUnavailable when the database has data of release 1.0
  */
-export async function connect(url: string, observer?: StoreObserver): Promise<Connection> {
+export async function connect(url: string, observer?: StoreObserver, slow?: SlowCommands): Promise<Connection> {
   const client = new MongoClient(url, CLIENT_OPTIONS);
   const database = databaseOf(client, url);
   const closing = new AbortController();
@@ -134,7 +134,7 @@ export async function connect(url: string, observer?: StoreObserver): Promise<Co
   }
 
   return {
-    ...collectionsOf(database, sessions.run, observer),
+    ...collectionsOf(database, sessions.run, observer, slow),
     indexes,
 
     async call(body) {

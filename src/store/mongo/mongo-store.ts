@@ -1,6 +1,6 @@
 import type { Db, Document } from 'mongodb';
 import { describeDuplicates, type ServerState, type SilentServer } from '../database-state.ts';
-import type { ReportUnreadable, Store, StoreObserver } from '../store.ts';
+import type { ReportUnreadable, SlowCommands, Store, StoreObserver } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
 import { mongoLeadChanges } from './change-feed.ts';
@@ -26,9 +26,15 @@ import { mongoRetention } from './retention.ts';
  * @param url `mongodb://…` or `mongodb+srv://…`
  * @param observer observes every command
  * @param report called for each unreadable record that a call skips
+ * @param slow gets each slow command
  */
-export async function openMongoStore(url: string, observer?: StoreObserver, report?: ReportUnreadable): Promise<Store> {
-  const connection = await connect(url, observer);
+export async function openMongoStore(
+  url: string,
+  observer?: StoreObserver,
+  report?: ReportUnreadable,
+  slow?: SlowCommands,
+): Promise<Store> {
+  const connection = await connect(url, observer, slow);
   return { ...storeOn(connection, report), check: connection.check, close: connection.close };
 }
 

@@ -2,7 +2,13 @@ import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
-import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
+import {
+  type ReportUnreadable,
+  type SlowCommands,
+  type Store,
+  type StoreObserver,
+  StoreUnavailable,
+} from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
 import { deliveriesIn, sqliteLeadChanges } from './change-feed.ts';
@@ -18,6 +24,7 @@ import { sqliteLeadWrites } from './leads.ts';
 import { openDatabase } from './open-database.ts';
 import { sqliteRestores } from './restores.ts';
 import { sqliteRetention } from './retention.ts';
+import { reportSlowStatements } from './slow-statements.ts';
 
 /**
  * Opens the embedded store: one file, shared by the processes of one machine.
@@ -25,10 +32,17 @@ import { sqliteRetention } from './retention.ts';
  * @param path relative to the working folder; `:memory:` for a database that is deleted when closed
  * @param observer observes every commit
  * @param report called for each unreadable record that a call skips
+ * @param slow gets each slow statement
  * @throws StoreUnavailable with what is wrong with the file, also when another release has to open it first
  */
-export function openSqliteStore(path: string, observer?: StoreObserver, report?: ReportUnreadable): Store {
+export function openSqliteStore(
+  path: string,
+  observer?: StoreObserver,
+  report?: ReportUnreadable,
+  slow?: SlowCommands,
+): Store {
   const database = openDatabase(path);
+  if (slow) reportSlowStatements(database, slow);
   const checkpoints = new Checkpoints(path);
   const reads = sharedTransaction(database);
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer);

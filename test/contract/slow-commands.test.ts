@@ -1,0 +1,64 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../src/store/open-store.ts';
+import { reportSlowStatements } from '../../src/store/sqlite/slow-statements.ts';
+import { Canaries } from '../support/canaries.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { arrange, key, lead, READS, source, WRITES } from './every-call.ts';
+
+/** Makes every call of the port, and returns the shapes of its commands. */
+async function shapesAt(databaseUrl: string): Promise<Set<string>> {
+  const shapes = new Set<string>();
+  const report = (shape: string) => void shapes.add(shape);
+  const store = await openStore(databaseUrl, undefined, undefined, { fromMs: 0, report });
+  onTestFinished(() => store.close());
+  await arrange(store);
+  for (const { call } of [...READS, ...WRITES]) await call(store).catch(() => {});
+  return shapes;
+}
+
+function expectNoData(shapes: Set<string>): void {
+  const canaries = new Canaries();
+  for (const record of [lead, lead.contact, key, source]) {
+    for (const [name, value] of Object.entries(record)) if (`${value}`.length > 5) canaries.add(name, `${value}`);
+  }
+  for (const shape of shapes) expect(canaries.in(shape), shape).toEqual([]);
+}
+
+// @proves secrets-16
+test('what is logged of a slow command on SQLite has no value of a caller', async () => {
+  const shapes = await shapesAt(`sqlite:${join(temporaryFolder(), 'leads.db')}`);
+  expect(shapes.size).toBeGreaterThan(50);
+  expect([...shapes]).toContain('COMMIT');
+  expectNoData(shapes);
+});
+
+// @proves secrets-16
+describeWithMongo('on MongoDB', (url) => {
+  test('what is logged of a slow command has no value of a caller', async () => {
+    const shapes = await shapesAt(url());
+    expect([...shapes]).toEqual(
+      expect.arrayContaining(['leads.insertMany {}', 'apiKeys.findOne {studioId: ?,_id: ?}']),
+    );
+    expectNoData(shapes);
+  });
+});
+
+test('only commands that take long are reported, with how long', () => {
+  const database = new DatabaseSync(':memory:');
+  onTestFinished(() => database.close());
+  const reported: [string, number][] = [];
+  reportSlowStatements(database, { fromMs: 50, report: (...each) => reported.push(each) });
+  database.function('linger', (milliseconds) => {
+    for (const end = performance.now() + Number(milliseconds); performance.now() < end; );
+    return milliseconds;
+  });
+  const select = database.prepare('SELECT  linger(?)\n AS ms');
+
+  expect([select.get(0)?.ms, select.get(60)?.ms, select.all(70)[0]?.ms]).toEqual([0, 60, 70]);
+
+  const slow = reported.filter(([, durationMs]) => durationMs >= 60);
+  expect(slow.map(([shape]) => shape)).toEqual(['SELECT linger(?) AS ms', 'SELECT linger(?) AS ms']);
+});
