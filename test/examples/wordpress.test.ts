@@ -444,6 +444,35 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await service.countLeads(studio.studioId)).toBe(0);
     });
 
+    // @proves plugin-11
+    test('that the system runs no WP-Cron is said within minutes, with the setting, the leads and on all pages', async () => {
+      await store({ url: service.url, key: studio.secret });
+      const fault = /No lead is sent: WP-Cron has not run since \d{4}-\d\d-\d\d \d\d:\d\d\./;
+      const lateBy = (seconds: number) =>
+        run(`wp_clear_scheduled_hook('lead_intake_deliver');
+          wp_schedule_event(time() - ${seconds}, 'lead_intake_minute', 'lead_intake_deliver');`);
+      const test = async () =>
+        decoded(await admin.press('options-general.php?page=lead-intake-settings', 'lead_intake_test', 'button'));
+      await run(`global $wpdb; $wpdb->query('DELETE FROM ' . LeadIntakePlugin\\Outboxes::table());
+        do_action('lead_intake_capture', ['displayName' => 'Ada', 'contact' => ['type' => 'email', 'value' => 'ada@example.org']]);`);
+      await lateBy(500);
+      expect(await test()).toContain('Address, key, scopes and clock are right.');
+      expect(await admin.page('index.php')).not.toMatch(fault);
+
+      await lateBy(700);
+
+      const settings = await test();
+      expect(settings).toMatch(fault);
+      expect(settings).not.toContain('clock are right.');
+      expect(await admin.page('index.php')).toMatch(fault);
+      await run(`global $wpdb; $wpdb->query('UPDATE ' . LeadIntakePlugin\\Outboxes::table() . ' SET created_at = 1');`);
+      expect(await admin.page('tools.php?page=lead-intake-leads')).toMatch(
+        new RegExp(`<td class="texts">${fault.source}`),
+      );
+      await lateBy(0);
+      await run(`global $wpdb; $wpdb->query('DELETE FROM ' . LeadIntakePlugin\\Outboxes::table());`);
+    });
+
     test('Tools › Leads compares what was sent with the service, and lists what is not there', async () => {
       const { secret, studioId } = await service.aStudioWithKey();
       await store({ url: service.url, key: secret });

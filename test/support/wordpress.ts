@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import axe from 'axe-core';
@@ -116,7 +117,9 @@ export function aWordPress(): WordPress {
       DATABASE_USER: address.user,
       DATABASE_PASSWORD: address.password,
       ADMIN_PASSWORD: PASSWORD,
+      PLUGIN: join(ROOT, 'sdk/wordpress/build/lead-intake'),
     };
+    execFileSync(process.execPath, [join(ROOT, 'sdk/wordpress/write-plugin.ts')]);
     const { status, stdout, stderr } = await runCommands(
       commandsIn(PAGE, 'wordpress-set-up').replace("'wp_'", "'7x_'"),
       env,

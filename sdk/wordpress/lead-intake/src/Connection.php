@@ -26,6 +26,7 @@ final class Connection
             $clock !== ''
                 /* translators: %s: a sentence about the clock, in English */
                 => [false, sprintf(__('Address and key are right, but the clock of this website is not: %s', 'lead-intake'), $clock)],
+            Delivery::fault() !== null => [false, Delivery::fault()],
             $report->canRead => [true, __('Address, key, scopes and clock are right.', 'lead-intake')],
             default => [true, __('Address, key and clock are right; the key may create leads, and not read them.', 'lead-intake')],
         };

@@ -63,6 +63,17 @@ final class Delivery
         }
     }
 
+    /** What keeps leads from being sent at all, if something does: who runs WP-Cron by the system may have stopped, or never begun. */
+    public static function fault(): ?string
+    {
+        $since = (int) wp_next_scheduled(self::EACH_MINUTE);
+        // A website that runs it by itself is late after a night without visitors.
+        $patience = defined('DISABLE_WP_CRON') && DISABLE_WP_CRON ? 10 * MINUTE_IN_SECONDS : DAY_IN_SECONDS;
+        /* translators: %s: date and time */
+        $text = sprintf(__('No lead is sent: WP-Cron has not run since %s.', 'lead-intake'), wp_date('Y-m-d H:i', $since));
+        return $since > 0 && time() - $since > $patience ? $text : null;
+    }
+
     private static function deliver(): void
     {
         try {

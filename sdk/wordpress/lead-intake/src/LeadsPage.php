@@ -67,7 +67,7 @@ final class LeadsPage
             echo '<tr><td>' . esc_html((string) wp_date('Y-m-d H:i', $entry->createdAt->getTimestamp())) . '</td>';
             echo '<td class="texts">' . esc_html(self::lead($entry)) . '</td>';
             echo '<td>' . esc_html(self::stateText($entry->state->value)) . '</td><td>' . esc_html((string) $entry->attempts) . '</td>';
-            echo '<td class="texts">' . esc_html((string) $entry->reason) . '</td><td>';
+            echo '<td class="texts">' . esc_html($entry->reason ?? ($entry->attempts === 0 ? (string) Delivery::fault() : '')) . '</td><td>';
             self::showButtons($entry);
             echo '</td></tr>';
         }

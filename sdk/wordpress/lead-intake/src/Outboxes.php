@@ -64,11 +64,7 @@ final class Outboxes
         return preg_replace('/^(?=\d)/', '_', $wpdb->prefix . $name);
     }
 
-    /**
-     * Calls a function with each lead whose data are stored.
-     *
-     * @param \Closure(string, array<string, string>): void $do gets its key, and its texts
-     */
+    /** @param \Closure(string, array<string, string>): void $do called with the key and the texts of each lead whose data are stored */
     public static function eachWithData(\Closure $do): void
     {
         $last = '';

@@ -66,11 +66,7 @@ final class Settings
         delete_option(Mapping::OPTION);
     }
 
-    /**
-     * Returns the settings to store from a submitted form. For an invalid field or an empty key, the stored value stays.
-     *
-     * @return array{url?: string, key?: string, proxy?: string}
-     */
+    /** @return array{url?: string, key?: string, proxy?: string} what to store of a submitted form: not an invalid field, or an empty key */
     public static function checked(mixed $form): array
     {
         $settings = self::stored();

@@ -63,6 +63,7 @@ final class SettingsPage
             </form>
             <?php Action::open(self::TEST); ?>
                 <button class="button"><?php esc_html_e('Test connection', 'lead-intake'); ?></button>
+                <?php esc_html_e('It tests what is saved.', 'lead-intake'); ?>
             </form>
         </div>
         <?php

@@ -31,10 +31,7 @@ final class Submissions
         return Outboxes::table('lead_intake_submissions');
     }
 
-    /**
-     * @param ?array<string, string> $fields null: nothing of it may be stored
-     * @throws \RuntimeException when the database fails
-     */
+    /** @param ?array<string, string> $fields null: nothing of it may be stored @throws \RuntimeException when the database fails */
     public static function add(string $form, #[\SensitiveParameter] ?array $fields, string $fault): int
     {
         $json = $fields === null ? null : json_encode($fields, JSON_INVALID_UTF8_SUBSTITUTE | JSON_THROW_ON_ERROR | JSON_FORCE_OBJECT);

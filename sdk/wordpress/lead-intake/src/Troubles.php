@@ -35,6 +35,8 @@ final class Troubles
     {
         $texts = self::now();
         if ($texts !== []) {
+            [$isRight, $reason] = Connection::check();
+            $texts += $isRight ? [] : [$reason => SettingsPage::url()];
             $subject = wp_specialchars_decode(get_option('blogname'), ENT_QUOTES) . ': ' . __('leads', 'lead-intake');
             $lines = array_map(static fn (string $text, string $url): string => "$text $url", array_keys($texts), $texts);
             wp_mail(get_option('admin_email'), $subject, implode("\n", $lines));
@@ -62,6 +64,11 @@ final class Troubles
             /* translators: %s: what is wrong, in English */
             $text = __('%s. Deactivate and activate the plugin to create a missing table.', 'lead-intake');
             $texts[sprintf($text, $error->getMessage())] = LeadsPage::url();
+        }
+        $isSet = Settings::url() !== '' && Settings::hasKey();
+        $fault = $isSet ? Delivery::fault() : __('Leads are stored, but none is sent until address and key are set.', 'lead-intake');
+        if ($fault !== null) {
+            return $texts + [$fault => SettingsPage::url()];
         }
         try {
             Settings::client();
