@@ -27,6 +27,13 @@ export const serverName = (mongoUrl: string): Promise<string> =>
     return ferretdb ? `FerretDB ${ferretdb.version}` : `MongoDB ${version}`;
   });
 
+/** What a database takes on disk, with its indexes; bytes. */
+export const bytesOfMongo = (url: string): Promise<number> =>
+  withMongo(url, async (client) => {
+    const { storageSize, indexSize } = await client.db().stats();
+    return storageSize + indexSize;
+  });
+
 async function withMongo<Result>(url: string, work: (client: MongoClient) => Promise<Result>): Promise<Result> {
   await using client = new MongoClient(url, { serverSelectionTimeoutMS: 2000 });
   return await work(client);

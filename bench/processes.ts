@@ -44,12 +44,12 @@ export function temporaryFolder(): string {
  * Runs a file of the project in a process, which is stopped when the benchmark ends.
  *
  * @param env its environment, in addition to PATH
+ * @param output the file descriptor of its standard output. The benchmark's own has the report
  */
-export function startProcess(file: string, env: Readonly<Record<string, string>>): ChildProcess {
+export function startProcess(file: string, env: Readonly<Record<string, string>>, output = 2): ChildProcess {
   const child = spawn(process.execPath, [join(import.meta.dirname, '..', file)], {
     env: { PATH: process.env.PATH, ...env },
-    // The benchmark's own standard output has the report.
-    stdio: ['ignore', 2, 'inherit', 'ipc'],
+    stdio: ['ignore', output, 'inherit', 'ipc'],
     // In its own process group, so that Ctrl-C does not stop it before its cleanup.
     detached: true,
   });

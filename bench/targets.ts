@@ -55,13 +55,14 @@ export async function startBareDriver(mongoUrl: string): Promise<RunningTarget> 
  * Starts a core and a gateway.
  *
  * @param own settings in addition to SETTINGS
+ * @param log the file to which both log; undefined: standard error
  * @returns the address of the gateway, and both processes
  */
-export async function startCoreAndGateway(own: Readonly<Record<string, string>>) {
+export async function startCoreAndGateway(own: Readonly<Record<string, string>>, log?: number) {
   const env = { ...SETTINGS, ...own };
-  const core = startProcess('src/main.ts', env);
+  const core = startProcess('src/main.ts', env, log);
   const { url: CORE_URL } = await nextMessage<{ url: string }>(core);
-  const gateway = startProcess('gateway/main.ts', { ...env, CORE_URL });
+  const gateway = startProcess('gateway/main.ts', { ...env, CORE_URL }, log);
   const { url } = await nextMessage<{ url: string }>(gateway);
   return { url, pids: { core: core.pid, gateway: gateway.pid } };
 }
