@@ -58,7 +58,7 @@ export async function createStudioWithKey(store: Store, studioId: string): Promi
   const source = aLeadSource({ studioId });
   await store.putStudio(aStudio({ id: studioId }), BY);
   await store.putMember(owner, BY);
-  await store.putLeadSource(source);
+  await store.putLeadSource(source, BY);
   const deps = { store, clock: systemClock, newId };
   const { secret } = await createApiKey(deps, {
     studioId,

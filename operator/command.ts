@@ -1,10 +1,11 @@
-import { userInfo } from 'node:os';
+import { hostname, userInfo } from 'node:os';
+import { newId } from '../src/domain/new-id.ts';
 
 /** Something that the operator can put right; the message is for them. */
 export class CommandFault extends Error {}
 
-/** The caller that the audit log records for commands, which is no valid name of a caller. */
-export const BY_HAND = { caller: `(command line, ${userOfCommand()})` };
+/** What the audit log records of commands: a caller that is no valid name of one, and one id for all that a run does. */
+export const BY_HAND = { caller: `(command line, ${userOfCommand()} on ${hostname().slice(0, 64)})`, callId: newId() };
 
 /** Returns the user of the operating system who runs this process; where that is root by sudo, who has called sudo as well. */
 function userOfCommand(): string {

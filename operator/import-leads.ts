@@ -5,6 +5,7 @@ import type { Refusal } from '../src/domain/refusal.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { importLeads, type LeadImport, MAX_IMPORTED_LEADS } from '../src/usecases/import-leads.ts';
 import { getStudio } from '../src/usecases/studios.ts';
+import { BY_HAND } from './command.ts';
 import { csvLeads, type ImportLine, type ImportReading } from './csv-import.ts';
 
 const MAX_CONCURRENT_CALLS = 4;
@@ -36,7 +37,7 @@ export async function importFile(
     const batches = batchesOf(csvLeads(input, reading), refuse);
     const sendBatches = async () => {
       for await (const batch of batches) {
-        const results = await importLeads(deps, { studioId, leads: batch.map(({ lead }) => lead) });
+        const results = await importLeads(deps, { studioId, leads: batch.map(({ lead }) => lead), ...BY_HAND });
         for (const [index, result] of results.entries()) {
           if (result.kind === 'refused') refuse(batch[index]?.line ?? 0, describeRefusal(result.refusal));
           else counts[result.kind === 'already-there' ? 'alreadyThere' : result.kind] += 1;

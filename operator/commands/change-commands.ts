@@ -7,6 +7,7 @@ import { LeadChangePoller, type ResendCommand, resendLeads, watchLeadChanges } f
 import { getConsumer, hasStudio } from '../../src/usecases/consumers.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getStudio, studioIds } from '../../src/usecases/studios.ts';
+import { BY_HAND } from '../command.ts';
 import { print } from '../standard-output.ts';
 import { dateOrTime } from './options.ts';
 import { abortOnSignal, isJson, program, progressPrinter, runOnStore } from './program.ts';
@@ -62,7 +63,7 @@ async function noteRestore(deps: Dependencies, to: Date | undefined) {
   const { resent } = await resendChanges(deps, {
     lowestRevision: clock().getTime() + MAX_AHEAD_BEFORE_RESTORE_MS,
   });
-  const { epoch, restoredTo } = await store.raiseEpoch(to ?? null, clock());
+  const { epoch, restoredTo } = await store.raiseEpoch(to ?? null, clock(), { memberId: null, ...BY_HAND });
   return { epoch, restoredTo, resent };
 }
 
@@ -106,7 +107,7 @@ async function resendChanges(deps: Dependencies, { studioId: only, consumer, ...
   for await (const studioId of studioIds(deps, only)) {
     if (consumer && only === undefined && !(await hasStudio(deps, consumer, studioId))) continue;
     for await (const { leadCount, nextPageToken } of eachPage((pageToken) =>
-      resendLeads(deps, { ...which, studioId, pageToken }, consumer),
+      resendLeads(deps, { ...which, studioId, pageToken, ...BY_HAND }, consumer),
     )) {
       resent += leadCount;
       if (nextPageToken !== '') showProgress(`${resent} leads so far`);
@@ -118,7 +119,7 @@ async function resendChanges(deps: Dependencies, { studioId: only, consumer, ...
 /** Has one consumer sent the leads of a studio, or of all its studios, again, or some leads. */
 async function resendTo(deps: Dependencies, consumer: Consumer, only: string | undefined, leadIds: readonly string[]) {
   if (only !== undefined) await getStudio(deps, only);
-  const which = { studioId: only ?? '', allStudios: only === undefined, leadIds, pageToken: '' };
+  const which = { studioId: only ?? '', allStudios: only === undefined, leadIds, pageToken: '', ...BY_HAND };
   await resendLeads(deps, which, consumer);
   return { consumer: consumer.name, studios: only ?? '(all)', ...(leadIds.length > 0 && { leads: leadIds.length }) };
 }

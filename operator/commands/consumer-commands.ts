@@ -9,6 +9,7 @@ import {
   removeConsumer,
 } from '../../src/usecases/consumers.ts';
 import { listSetAside, setAsideLeadChanges, takeBackLeadChanges } from '../../src/usecases/set-aside.ts';
+import { BY_HAND } from '../command.ts';
 import { program, runOnStore } from './program.ts';
 
 interface CreateOptions {
@@ -33,7 +34,9 @@ export function addConsumerCommands(): void {
     .action((name: string, studioIds: string[], options: CreateOptions) =>
       runOnStore(async (deps) => {
         const { allStudios = false, includeTestStudios = false, start } = options;
-        return shown(await createConsumer(deps, { name, studioIds, allStudios, includeTestStudios, start }));
+        return shown(
+          await createConsumer(deps, { name, studioIds, allStudios, includeTestStudios, start, ...BY_HAND }),
+        );
       }),
     );
   consumers
@@ -43,7 +46,9 @@ export function addConsumerCommands(): void {
   consumers
     .command('remove <consumer>')
     .description('remove a consumer, and what waits for it')
-    .action((name: string) => runOnStore(async (deps) => ({ removed: await removeConsumer(deps, name) })));
+    .action((name: string) =>
+      runOnStore(async (deps) => ({ removed: await removeConsumer(deps, { name, ...BY_HAND }) })),
+    );
   addSetAsideCommands(consumers);
 }
 
@@ -58,7 +63,10 @@ function addSetAsideCommands(consumers: Command): void {
         // Whatever waits now.
         const revision = Number.MAX_SAFE_INTEGER;
         const leads = leadIds.map((leadId) => ({ studioId, leadId, revision, reason, retryAt: null }));
-        const { settled, unknown } = await setAsideLeadChanges(deps, await getConsumer(deps, name), leads);
+        const { settled, unknown } = await setAsideLeadChanges(deps, await getConsumer(deps, name), leads, {
+          memberId: null,
+          ...BY_HAND,
+        });
         return { setAside: settled, unknown };
       }),
     );
@@ -82,7 +90,7 @@ function addSetAsideCommands(consumers: Command): void {
         const consumer = await getConsumer(deps, name);
         const which = { studioId: studioId ?? '', leadIds, all: studioId === undefined };
         let takenBack = 0;
-        const page = (pageToken: string) => takeBackLeadChanges(deps, consumer, { ...which, pageToken });
+        const page = (pageToken: string) => takeBackLeadChanges(deps, consumer, { ...which, pageToken, ...BY_HAND });
         for await (const { takenBackCount } of eachPage(page)) takenBack += takenBackCount;
         return { takenBack };
       }),

@@ -28,10 +28,12 @@ import {
 /** Adds the commands for the audit log and the database as a whole. */
 export function addDatabaseCommands(): void {
   program
-    .command('audit <studio>')
-    .description('show the audit log of a studio and its keys, or of a lead; newest first')
+    .command('audit [studio]')
+    .description(
+      'show the audit log of a studio and its keys, or of a lead; newest first; without a studio, what is of none',
+    )
     .option('--lead <id>', 'lead whose events to show')
-    .action((studioId: string, { lead: leadId }: { lead?: string }) =>
+    .action((studioId: string | undefined, { lead: leadId }: { lead?: string }) =>
       runOnStore((deps) => listAuditEvents(deps, { studioId, leadId })),
     );
   program
@@ -56,7 +58,7 @@ export function addDatabaseCommands(): void {
     .description('create a demo studio with a source and a key, unless it exists')
     .action(() =>
       runOnStore(async (deps) => {
-        const demo = await createDemo(deps);
+        const demo = await createDemo(deps, BY_HAND);
         if (demo.secret === null) return demo;
         await showSecret(demo, async () => {
           const { studioId } = demo;

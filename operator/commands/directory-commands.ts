@@ -103,7 +103,7 @@ function addStudioErasures(studios: Command): void {
     .action((id: string) =>
       runOnStore(async (deps) => {
         for (let deleted = 0; ; ) {
-          const { deletedLeadCount, isEmpty } = await emptyStudio(deps, id);
+          const { deletedLeadCount, isEmpty } = await emptyStudio(deps, { studioId: id, ...BY_HAND });
           deleted += deletedLeadCount;
           if (isEmpty) return { deleted };
         }
@@ -166,7 +166,7 @@ function addSourceCommands(): void {
     .requiredOption('--name <name>', 'display name')
     .option('--disabled', 'refuse new leads from the source')
     .action((studioId: string, id: string | undefined, { name, disabled }: { name: string; disabled?: boolean }) =>
-      runOnStore((deps) => putLeadSource(deps, { studioId, id: id ?? newId(), name, enabled: !disabled })),
+      runOnStore((deps) => putLeadSource(deps, { studioId, id: id ?? newId(), name, enabled: !disabled, ...BY_HAND })),
     );
   sources
     .command('list <studio>')
@@ -176,7 +176,7 @@ function addSourceCommands(): void {
     .command('remove <studio> <source>')
     .description('remove a source; new leads can no longer name it')
     .action((studioId: string, sourceId: string) =>
-      runOnStore(async (deps) => ({ removed: await removeLeadSource(deps, { studioId, sourceId }) })),
+      runOnStore(async (deps) => ({ removed: await removeLeadSource(deps, { studioId, sourceId, ...BY_HAND }) })),
     );
 }
 

@@ -12,29 +12,43 @@ export const AUDIT_ACTIONS = [
   'studio-enquiries-changed',
   'studio-hold-changed',
   'studio-retention-changed',
+  'studio-source-changed',
+  'studio-emptied',
+  'lead-created',
   'lead-stage-changed',
   'lead-updated',
   'lead-erased',
   'lead-hold-changed',
+  'leads-resent',
+  'leads-set-aside',
+  'consumer-changed',
+  'database-restored',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
+/** What events of the deployment have for their studio, which is no studio's id. */
+export const OF_DEPLOYMENT = '';
+
 /** An entry of the audit log, stored in the same write as the change it records. */
 export interface AuditEvent {
+  /** OF_DEPLOYMENT: of none. */
   readonly studioId: string;
   readonly action: AuditAction;
   /** The member who did it; null: the request named none. */
   readonly memberId: string | null;
   /** The program that did it: a name in the callers file, a command line, or BY_RETENTION; null: the caller has no name. */
   readonly caller: string | null;
+  /** The id of the call: its `x-request-id`, or that of a run of the command line; null: it has none. */
+  readonly callId: string | null;
   readonly time: Date;
   /** The API key or lead that changed; both null: the studio itself. */
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
   /**
-   * The status, stage, quota, region, keeping of enquiries, reason of a hold, days of retention, or the member's id and role, before
-   * and after; null: none.
-   * `lead-updated`: null, and the corrected fields' names.
+   * The status, stage, quota, region, keeping of enquiries, reason of a hold, days of retention, the member's id and role, the source's
+   * id and whether it is enabled, or the consumer's name, before and after; null: none.
+   * `lead-updated`: null, and the corrected fields' names. `leads-resent`: null, and the consumer; null: all. `leads-set-aside`: the
+   * reason, and the consumer. `studio-emptied`: null, and the number of leads. `database-restored`: null, and the time before which nothing is lost.
    */
   readonly from: string | null;
   readonly to: string | null;
@@ -45,7 +59,16 @@ export interface Actor {
   readonly memberId: string | null;
   /** Null or undefined: the program has no name. */
   readonly caller?: string | null | undefined;
+  /** Null or undefined: the call has no id. */
+  readonly callId?: string | null | undefined;
 }
+
+/** Returns what an event has of who performs an action. */
+export const actorIn = ({ memberId, caller = null, callId = null }: Actor): Pick<AuditEvent, keyof Actor> => ({
+  memberId,
+  caller,
+  callId,
+});
 
 /** A core that erases what a studio's retention does not keep, which is no valid name of a caller. */
 export const BY_RETENTION: Actor = { memberId: null, caller: '(retention)' };
@@ -57,10 +80,8 @@ export interface Repeatable {
 }
 
 /** Who requests an action; not yet checked. */
-export interface Requester extends Repeatable {
+export interface Requester extends Repeatable, Pick<Actor, 'caller' | 'callId'> {
   readonly memberId?: string | undefined;
-  /** Null or undefined: the program has no name. */
-  readonly caller?: string | null | undefined;
 }
 
 /** Who performs an action, and when. */

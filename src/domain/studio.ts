@@ -49,6 +49,10 @@ export interface Member {
 export const memberText = (id: string, role: unknown): string | null =>
   role === undefined ? null : `${id} ${MEMBER_ROLES.find((known) => known === role) ?? 'unknown'}`;
 
+/** Returns a source as the audit log stores it. @param source undefined: it does not exist */
+export const sourceText = (id: string, source: { readonly enabled: unknown } | undefined): string | null =>
+  source === undefined ? null : `${id} ${source.enabled === true ? 'enabled' : 'disabled'}`;
+
 /** An origin of leads, such as a form or a campaign. The id is a UUID in lower case. */
 export interface LeadSource {
   readonly studioId: string;

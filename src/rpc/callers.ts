@@ -4,6 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from '@connectrpc/connect';
 import { assert } from '../../common/invariants.ts';
+import { isRequestId } from '../../common/rules/public-api.ts';
 import type { Secret } from '../../common/secret.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
@@ -21,6 +22,7 @@ import {
   tokenDigits,
   tokenHash,
 } from '../callers-file.ts';
+import type { Actor } from '../domain/audit.ts';
 import { ANY_CALLER, CALLER_ROLES, type Caller, type CallerRole } from '../domain/caller.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import type { Refusal } from '../domain/refusal.ts';
@@ -246,10 +248,11 @@ export function callerOf({ values }: { readonly values: ContextValues }): Caller
   return caller;
 }
 
-/** Returns the caller as the audit log names it. */
-export const actorOf = (context: { readonly values: ContextValues }): { readonly caller: string | null } => ({
-  caller: callerOf(context).name,
-});
+/** Returns the caller, and the id of the call, as the audit log has them. */
+export function actorOf(context: HandlerContext): Pick<Required<Actor>, 'caller' | 'callId'> {
+  const callId = context.requestHeader.get('x-request-id');
+  return { caller: callerOf(context).name, callId: isRequestId(callId) ? callId : null };
+}
 
 /** Returns the member who manages keys; null: the operator, if a named caller with that role names no member. */
 export function memberOrOperator(memberId: string, context: { readonly values: ContextValues }): string | null {

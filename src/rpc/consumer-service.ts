@@ -6,7 +6,7 @@ import { findMissingLeads } from '../usecases/change-feed.ts';
 import { createConsumer, getConsumer, listConsumers, removeConsumer } from '../usecases/consumers.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { listSetAside, setAsideLeadChanges, takeBackLeadChanges } from '../usecases/set-aside.ts';
-import { callerOf, mayAccess, refuseConsumerOfOthers, refuseOtherConsumers } from './callers.ts';
+import { actorOf, callerOf, mayAccess, refuseConsumerOfOthers, refuseOtherConsumers } from './callers.ts';
 import { consumerStart, consumerToWire, setAsideFromWire, setAsideToWire } from './convert.ts';
 
 /** The roles with which a caller sees other consumers than its own. */
@@ -31,8 +31,8 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
     async createConsumer({ consumer, start }, context) {
       const { name = '', studioIds = [], allStudios = false, includeTestStudios = false } = consumer ?? {};
       refuseConsumerOfOthers(callerOf(context), { studioIds: allStudios ? null : studioIds });
-      const command = { name, studioIds, allStudios, includeTestStudios, start: consumerStart.fromWire(start) };
-      const created = await createConsumer(deps, command, context.signal);
+      const which = { name, studioIds, allStudios, includeTestStudios, start: consumerStart.fromWire(start) };
+      const created = await createConsumer(deps, { ...which, ...actorOf(context) }, context.signal);
       return { consumer: consumerToWire({ consumer: created }) };
     },
 
@@ -46,7 +46,7 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
 
     async removeConsumer({ consumer: name }, context) {
       const check = (consumer: Consumer) => refuseConsumerOfOthers(callerOf(context), consumer);
-      return { removed: await removeConsumer(deps, name, check, context.signal) };
+      return { removed: await removeConsumer(deps, { name, ...actorOf(context) }, check, context.signal) };
     },
 
     async setAsideLeadChanges({ consumer, leads }, context) {
@@ -55,8 +55,10 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
       return { setAsideCount: settled, supersededCount: superseded, unknownCount: unknown };
     },
 
-    takeBackLeadChanges: async ({ consumer, ...which }, context) =>
-      takeBackLeadChanges(deps, await consumerNamed(deps, consumer, context, ['crm', 'operator']), which),
+    async takeBackLeadChanges({ consumer, ...which }, context) {
+      const named = await consumerNamed(deps, consumer, context, ['crm', 'operator']);
+      return takeBackLeadChanges(deps, named, { ...which, ...actorOf(context) });
+    },
 
     async listSetAsideLeadChanges({ consumer, ...page }, context) {
       const named = await consumerNamed(deps, consumer, context, SEE_ALL);

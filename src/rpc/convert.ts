@@ -313,13 +313,14 @@ export function leadSourceToWire(source: LeadSource): directory.LeadSource {
 }
 
 export function auditEventToWire(event: AuditEvent): audit.AuditEvent {
-  const { memberId, caller, apiKeyId, leadId, from, to } = event;
+  const { memberId, caller, callId, apiKeyId, leadId, from, to } = event;
   return create(audit.AuditEventSchema, {
     studioId: event.studioId,
     action: auditAction.toWire(event.action),
     time: timestampFromDate(event.time),
     ...(memberId !== null && { memberId }),
     ...(caller !== null && { caller }),
+    ...(callId !== null && { callId }),
     ...(apiKeyId !== null && { apiKeyId }),
     ...(leadId !== null && { leadId }),
     ...(from !== null && { from }),

@@ -67,8 +67,9 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
     ...changeFeed(deps, { run, ending }),
     ...leadExports(deps, { run, ending }),
 
-    async createLead({ studioId, idempotencyKey, ...data }) {
-      const { lead, replayed } = await createLead(deps, { studioId, idempotencyKey, ...leadDataFromWire(data) });
+    async createLead({ studioId, idempotencyKey, ...data }, context) {
+      const command = { studioId, idempotencyKey, ...leadDataFromWire(data) };
+      const { lead, replayed } = await createLead(deps, command, undefined, { memberId: null, ...actorOf(context) });
       return { lead: leadToWire(lead, 'basic'), replayed };
     },
 
@@ -97,8 +98,9 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
       return { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };
     },
 
-    async importLeads({ studioId, leads }) {
-      const imported = await importLeads(deps, { studioId, leads: leads.map(importFromWire) });
+    async importLeads({ studioId, leads }, context) {
+      const command = { studioId, leads: leads.map(importFromWire), ...actorOf(context) };
+      const imported = await importLeads(deps, command);
       return { results: imported.map((result) => ({ outcome: outcomeOf(result) })) };
     },
 
@@ -216,7 +218,8 @@ function changeFeed(
 
     async resendLeads({ consumer: name, updateTime, ...which }, context) {
       const consumer = await consumerIn(name, context, ['crm', 'operator']);
-      return resendLeads(deps, { ...which, updated: updateTime && rangeFromWire(updateTime) }, consumer);
+      const updated = updateTime && rangeFromWire(updateTime);
+      return resendLeads(deps, { ...which, updated, ...actorOf(context) }, consumer);
     },
   };
 }

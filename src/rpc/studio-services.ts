@@ -80,7 +80,7 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
       return { studio: studioToWire(await putStudio(deps, command)) };
     },
 
-    emptyStudio: ({ studioId }) => emptyStudio(deps, studioId),
+    emptyStudio: ({ studioId }, context) => emptyStudio(deps, { studioId, ...actorOf(context) }),
 
     async eraseStudio(request, context) {
       const { erasedLeadCount, ...report } = await eraseStudio(deps, endedStudios, { ...request, ...actorOf(context) });
@@ -124,13 +124,14 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
       return removed ? { member: memberToWire(removed) } : {};
     },
 
-    async putLeadSource({ leadSource, requestId }) {
-      const stored = await putLeadSource(deps, leadSource && { ...leadSource, requestId });
+    async putLeadSource({ leadSource, requestId }, context) {
+      const stored = await putLeadSource(deps, leadSource && { ...leadSource, requestId, ...actorOf(context) });
       return stored ? { leadSource: leadSourceToWire(stored) } : {};
     },
 
-    async removeLeadSource({ studioId, leadSourceId, requestId }) {
-      const removed = await removeLeadSource(deps, { studioId, sourceId: leadSourceId, requestId });
+    async removeLeadSource({ studioId, leadSourceId, requestId }, context) {
+      const command = { studioId, sourceId: leadSourceId, requestId, ...actorOf(context) };
+      const removed = await removeLeadSource(deps, command);
       return removed ? { leadSource: leadSourceToWire(removed) } : {};
     },
 

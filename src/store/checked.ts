@@ -1,4 +1,5 @@
 import { BOUNDS, crmIdFault, isCanonicalUuid, isContactType, reasonFault } from '../../common/rules/field-rules.ts';
+import { isRequestId } from '../../common/rules/public-api.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type Backfill, CONSUMER_STARTS, type Consumer, consumerNameFault } from '../domain/consumer.ts';
@@ -423,6 +424,7 @@ function faultOfEvent(read: Unchecked<AuditEvent>): keyof AuditEvent | undefined
   if (!isOneOf(AUDIT_ACTIONS, read.action)) return 'action';
   if (read.memberId !== null && !isCrmId(read.memberId)) return 'memberId';
   if (read.caller !== null && !isText(read.caller, MAX_TEXT)) return 'caller';
+  if (read.callId !== null && !isRequestId(read.callId)) return 'callId';
   if (!isTime(read.time)) return 'time';
   if (read.apiKeyId !== null && !isUuid(read.apiKeyId)) return 'apiKeyId';
   if (read.from !== null && !isText(read.from, MAX_TEXT)) return 'from';

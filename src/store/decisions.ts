@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ApiKey, isLive, KEY_SLOTS } from '../domain/api-key.ts';
-import type { Actor, AuditContext, AuditEvent } from '../domain/audit.ts';
+import { type Actor, type AuditContext, type AuditEvent, actorIn, OF_DEPLOYMENT } from '../domain/audit.ts';
 import { type Consumer, firstBackfills, MAX_CONSUMERS, type NewConsumer } from '../domain/consumer.ts';
 import { isSameContact, MAX_FORMER_KEYS, type OpenClaims } from '../domain/contact.ts';
 import type { Hold } from '../domain/hold.ts';
@@ -20,15 +20,18 @@ import {
 import { type ChangeMark, marked } from '../domain/lead-change.ts';
 import {
   keepingText,
+  type LeadSource,
   type MemberRole,
   memberText,
   numberText,
   STUDIO_STATUSES,
   type Studio,
+  sourceText,
 } from '../domain/studio.ts';
 import { type Checked, isOneOf, readableOrThrow } from './checked.ts';
 import { regionsToNote } from './release-1-1.ts';
 import {
+  type Act,
   type ApiKeyCommand,
   type ApiKeyReplacement,
   type ChangeLeadStageOutcome,
@@ -111,7 +114,7 @@ type LeadDecision<Outcome> = Decision<Outcome, LeadWrite>;
 
 export function decideLeadStage(
   found: StoredLead | null,
-  { stage, claims, expectedUpdatedAt, memberId, caller, now }: LeadStageChange,
+  { stage, claims, expectedUpdatedAt, now, ...by }: LeadStageChange,
   isApplied: boolean,
 ): LeadDecision<ChangeLeadStageOutcome> {
   const lead = found && readableOrThrow(found.lead);
@@ -131,13 +134,13 @@ export function decideLeadStage(
   return {
     outcome: { kind: 'changed', lead: { ...lead, stage, updatedAt } },
     write: { fields: { stage, updatedAt }, mark, ...(!keepsClaims && { claims: claimed }) },
-    events: [{ action: 'lead-stage-changed', memberId, caller, time: updatedAt, from, to }],
+    events: [{ action: 'lead-stage-changed', ...actorIn(by), time: updatedAt, from, to }],
   };
 }
 
 export function decideLeadUpdate(
   found: StoredLead | null,
-  { correction, claims, expectedUpdatedAt, memberId, caller, now }: LeadUpdate,
+  { correction, claims, expectedUpdatedAt, now, ...by }: LeadUpdate,
   isApplied: boolean,
 ): LeadDecision<UpdateLeadOutcome> {
   const lead = found && readableOrThrow(found.lead);
@@ -156,13 +159,13 @@ export function decideLeadUpdate(
       ...(corrected.includes('contact') && { claims: { ...claims, isOpen: isOpen(lead.stage), formerKeys } }),
       ...(!found.isCorrected && { original: lead }),
     },
-    events: [{ action: 'lead-updated', memberId, caller, time: updatedAt, to: corrected.join() }],
+    events: [{ action: 'lead-updated', ...actorIn(by), time: updatedAt, to: corrected.join() }],
   };
 }
 
 export function decideLeadErasure(
   found: StoredLead | null,
-  { memberId, caller, now, expectedUpdatedAt }: LeadErasure,
+  { now, expectedUpdatedAt, ...by }: LeadErasure,
   isApplied: boolean,
 ): LeadDecision<EraseLeadOutcome> {
   if (!found) return { outcome: { kind: 'not-found' } };
@@ -174,14 +177,14 @@ export function decideLeadErasure(
   return {
     outcome: { kind: 'erased', lead: { ...lead, updatedAt, erasedAt: updatedAt }, isNew: true },
     write: { fields: { updatedAt }, mark: marked(found.mark, 'erased', updatedAt), isErasure: true },
-    events: [{ action: 'lead-erased', memberId, caller, time: updatedAt }],
+    events: [{ action: 'lead-erased', ...actorIn(by), time: updatedAt }],
   };
 }
 
 /** @param found what has the hold: a lead that is not erased, or a studio */
 export function decideHold(
   found: { readonly hold: Hold | null } | null,
-  { leadId, reason, memberId, caller, now: time }: HoldPut,
+  { leadId, reason, now: time, ...by }: HoldPut,
   isApplied: boolean,
 ): Decision<PutHoldOutcome, { readonly hold: Hold | null }> {
   if (!found) return { outcome: { kind: 'not-found' } };
@@ -193,7 +196,7 @@ export function decideHold(
   return {
     outcome: { kind: 'put', before, hold },
     write: { hold },
-    events: [{ action, memberId, caller, time, from, to: reason }],
+    events: [{ action, ...actorIn(by), time, from, to: reason }],
   };
 }
 
@@ -264,7 +267,7 @@ export interface ApiKeyWrite
 
 export function decideKeyReplacement(
   found: StoredApiKey | null,
-  { memberId, caller, secretSha256, secretHint, expiresAt, now }: ApiKeyReplacement,
+  { memberId, secretSha256, secretHint, expiresAt, now, ...by }: ApiKeyReplacement,
   isApplied: boolean,
 ): Decision<ReplaceApiKeyOutcome, ApiKeyWrite> {
   if (!found) return { outcome: { kind: 'not-found' } };
@@ -281,26 +284,26 @@ export function decideKeyReplacement(
   return {
     outcome: { kind: 'replaced', key: renewed },
     write: { ...fields, ...(!keepsSlot && { slot: 'free' }) },
-    events: [{ action: 'api-key-replaced', memberId, caller, time: now }],
+    events: [{ action: 'api-key-replaced', ...actorIn({ ...by, memberId }), time: now }],
   };
 }
 
 export function decideKeyRevocation(
   found: StoredApiKey | null,
-  { memberId, caller, now: revokedAt }: ApiKeyCommand,
+  { now: revokedAt, ...by }: ApiKeyCommand,
 ): Decision<ApiKey | null, ApiKeyWrite> {
   const key = found?.legible() ?? null;
   if (!found || key?.revokedAt) return { outcome: key };
   return {
     outcome: key && { ...key, revokedAt },
     write: { revokedAt, slot: 'own' },
-    events: [{ action: 'api-key-revoked', memberId, caller, time: revokedAt }],
+    events: [{ action: 'api-key-revoked', ...actorIn(by), time: revokedAt }],
   };
 }
 
 export function decideKeyQuota(
   found: StoredApiKey | null,
-  { quotaLimit, memberId, caller, now: time }: ApiKeyCommand & Pick<ApiKey, 'quotaLimit'>,
+  { quotaLimit, now: time, ...by }: ApiKeyCommand & Pick<ApiKey, 'quotaLimit'>,
   isApplied: boolean,
 ): Decision<ApiKey | null, ApiKeyWrite> {
   const key = found && readableOrThrow(found.key);
@@ -310,7 +313,7 @@ export function decideKeyQuota(
   return {
     outcome: { ...key, quotaLimit },
     write: { quotaLimit },
-    events: [{ action: 'api-key-quota-changed', memberId, caller, time, from, to }],
+    events: [{ action: 'api-key-quota-changed', ...actorIn(by), time, from, to }],
   };
 }
 
@@ -339,7 +342,7 @@ const NEW_STUDIO = {
 export function decideStudio(
   found: StoredStudio | null,
   put: StudioPut,
-  { memberId, caller, now: time }: AuditContext,
+  { now: time, ...by }: AuditContext,
   isApplied: boolean,
 ): Decision<PutStudioOutcome, StudioWrite> {
   const { id, status, regionCode, quotaLimit, keepEnquiries, isTest, retentionDays: days } = put;
@@ -364,7 +367,7 @@ export function decideStudio(
   const from = isOneOf(STUDIO_STATUSES, found?.status) ? found.status : null;
   const events: DecidedEvent[] = [];
   const record = (action: DecidedEvent['action'], from: string | null, to: string | null) =>
-    events.push({ action, memberId, caller, time, from, to });
+    events.push({ action, ...actorIn(by), time, from, to });
   if (status !== undefined && status !== from) record('studio-status-changed', from, status);
   if (quotaLimit !== undefined && quotaLimit !== (found?.quotaLimit ?? null))
     record('studio-quota-changed', numberText(before.quotaLimit), numberText(quotaLimit));
@@ -391,7 +394,7 @@ export interface EndingStudio {
 
 export function decideEnd(
   found: EndingStudio | null,
-  { memberId, caller, now: time }: AuditContext,
+  { now: time, ...by }: AuditContext,
 ): Decision<EndStudioOutcome, 'end'> {
   if (!found) return { outcome: { kind: 'not-found' } };
   const { status, hold, members, sources } = found;
@@ -402,7 +405,7 @@ export function decideEnd(
   return {
     outcome,
     write: 'end',
-    events: [{ action: 'studio-status-changed', memberId, caller, time, from, to: 'ended' }],
+    events: [{ action: 'studio-status-changed', ...actorIn(by), time, from, to: 'ended' }],
   };
 }
 
@@ -411,10 +414,20 @@ export type EventsOfEntry = (before: unknown) => readonly DecidedEvent[];
 
 /** The event of a member, whose role before may be of any release. @param role undefined: it is removed */
 export const memberEvents =
-  ({ memberId, caller, now: time }: AuditContext, id: string, role?: MemberRole): EventsOfEntry =>
+  ({ now: time, ...by }: AuditContext, id: string, role?: MemberRole): EventsOfEntry =>
   (before) => {
     const [from, to] = [memberText(id, before), memberText(id, role)];
-    return before === role ? [] : [{ action: 'studio-member-changed', memberId, caller, time, from, to }];
+    return before === role ? [] : [{ action: 'studio-member-changed', ...actorIn(by), time, from, to }];
+  };
+
+/** The event of a source. @param source undefined: it is removed */
+export const sourceEvents =
+  ({ now: time, ...by }: AuditContext, id: string, source?: Pick<LeadSource, 'name' | 'enabled'>): EventsOfEntry =>
+  (stored) => {
+    const before = stored === undefined ? undefined : Object(stored);
+    if (source && before && source.name === before.name && source.enabled === before.enabled) return [];
+    const [from, to] = [sourceText(id, before), sourceText(id, source)];
+    return [{ action: 'studio-source-changed', ...actorIn(by), time, from, to }];
   };
 
 /** Decides about a new member or source of a studio, or a new value of one. @param status the studio's; null: there is none */
@@ -429,6 +442,24 @@ export function decideEntry(
   if (before === undefined && isFull) return { outcome: 'limit-reached' };
   return { outcome: 'put', write: 'put', events: eventsOf(before) };
 }
+
+/** Returns the event of an act. */
+export const eventOfAct = ({ now: time, ...by }: AuditContext, act: Act): DecidedEvent => ({
+  ...act,
+  ...actorIn(by),
+  time,
+});
+
+/** The same of the deployment. */
+export const deploymentEvent = (by: AuditContext, act: Act) => ({ studioId: OF_DEPLOYMENT, ...eventOfAct(by, act) });
+
+export const creationEvent = ({ stage }: Pick<Lead, 'stage'>, by: AuditContext): DecidedEvent =>
+  eventOfAct(by, { action: 'lead-created', to: stage });
+
+export const restoreAct = ({ restoredTo }: { readonly restoredTo: Date }): Act => ({
+  action: 'database-restored',
+  to: restoredTo.toISOString(),
+});
 
 /** Decides about a new consumer, among those that there are. @returns `new`: it is to be stored, with the next number */
 export function decideConsumer(

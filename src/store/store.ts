@@ -1,5 +1,5 @@
 import type { ApiKey } from '../domain/api-key.ts';
-import type { AuditContext, AuditEvent, Repeatable } from '../domain/audit.ts';
+import type { Actor, AuditContext, AuditEvent } from '../domain/audit.ts';
 import type { Backfill, Consumer, NewConsumer } from '../domain/consumer.ts';
 import type { ClaimsOfContact, OpenClaims, RegionCode } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
@@ -226,9 +226,10 @@ export interface LeadStore {
    * create. The claims of an unreadable lead must stay taken.
    *
    * @param now when the creation's entry in the change feed begins; default: the lead's `createdAt`
+   * @param by who creates it, whom an event in the same write then names; absent: a visitor
    * @throws UnreadableRecord when the lead of the idempotency key is unreadable
    */
-  createLead(lead: Lead, claims: LeadClaims, now?: Date, enquiry?: 'keep'): Promise<CreateLeadOutcome>;
+  createLead(lead: Lead, claims: LeadClaims, now?: Date, enquiry?: 'keep', by?: Actor): Promise<CreateLeadOutcome>;
 
   /** Returns the lead that an idempotency key has created in the studio, changed or not. @throws UnreadableRecord */
   findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;
@@ -400,8 +401,11 @@ export interface ConsumerStore {
    */
   distributeLeadChanges(): Promise<boolean>;
 
-  /** createConsumer must hold the limit MAX_CONSUMERS, and that of one consumer for a name, for concurrent calls. */
-  createConsumer(consumer: NewConsumer): Promise<CreateConsumerOutcome>;
+  /**
+   * createConsumer must hold the limit MAX_CONSUMERS, and that of one consumer for a name, for concurrent calls. A new one must be
+   * stored with an event in one write, and so removed.
+   */
+  createConsumer(consumer: NewConsumer, by: Actor): Promise<CreateConsumerOutcome>;
 
   /**
    * Returns all consumers, in the order of their creation; must see every change that resolved before the call. One that cannot be
@@ -410,7 +414,7 @@ export interface ConsumerStore {
   listConsumers(): Promise<Consumer[]>;
 
   /** Removes a consumer; what waits for it is then of nobody. */
-  removeConsumer(number: Consumer['number']): Promise<void>;
+  removeConsumer(number: Consumer['number'], by: AuditContext): Promise<void>;
 
   /** Removes some deliveries of consumers that were removed; returns whether there may be more. */
   removeOrphans(): Promise<boolean>;
@@ -485,8 +489,8 @@ export interface RestoreStore {
   /** Returns which database this is. If that cannot be read, it was never restored, or all may be lost. */
   findEpoch(): Promise<DatabaseEpoch>;
 
-  /** Notes that the database was restored, as epochAfterRestore decides; returns its epoch from then on. */
-  raiseEpoch(to: Date | null, now: Date): Promise<DatabaseEpoch>;
+  /** Notes that the database was restored, as epochAfterRestore decides, with an event in one write; returns its epoch from then on. */
+  raiseEpoch(to: Date | null, now: Date, by: Actor): Promise<DatabaseEpoch>;
 
   /**
    * Returns those of some ids, in lower case, with which the studio has no lead: no erased or unreadable one either. Must see
@@ -524,11 +528,12 @@ export interface LeadErasureStore {
 
   /**
    * Deletes the next `limit` leads of a studio, lowest id first, with their claims, keys, events and deliveries. Only of a
-   * test studio: no consumer hears of it. Holds forbid it as they do eraseLead.
+   * test studio: no consumer hears of it. Holds forbid it as they do eraseLead. An event of the studio with their number is stored with it, or
+   * before it.
    *
    * @returns the number of deleted leads; fewer than `limit`: there were no more; `held`: a hold stands on the studio or one of them
    */
-  deleteLeads(studioId: string, limit: number): Promise<number | 'held'>;
+  deleteLeads(studioId: string, limit: number, by: AuditContext): Promise<number | 'held'>;
 
   /**
    * Returns the leads among the next `limit` of a studio, lowest id first, that are not erased, readable or not, with whether a
@@ -609,7 +614,7 @@ export interface ApiKeyStore {
    * `now`; the limit must hold for concurrent calls. An unreadable key counts as live until it is revoked, or its
    * expiry is readable and has passed. Returns whether the key was stored.
    */
-  createApiKey(key: ApiKey, now: Date, caller?: string | null): Promise<boolean>;
+  createApiKey(key: ApiKey, now: Date, by?: Omit<Actor, 'memberId'>): Promise<boolean>;
 
   /**
    * Returns the keys of the studio that hold one of its slots, highest id first, at most MAX_LIVE_KEYS. Every live key
@@ -726,10 +731,10 @@ export interface DirectoryStore {
   removeMember(studioId: string, memberId: string, by: AuditContext): Promise<Member | null>;
 
   /** putLeadSource must create or replace a source, as putMember does, with the limit MAX_LEAD_SOURCES. */
-  putLeadSource(source: LeadSource, by?: Repeatable): Promise<PutOutcome>;
+  putLeadSource(source: LeadSource, by: AuditContext): Promise<PutOutcome>;
 
-  /** Removes a source and returns it; null when there was none, or it is unreadable. */
-  removeLeadSource(studioId: string, sourceId: string, by?: Repeatable): Promise<LeadSource | null>;
+  /** Removes a source, with an event in one write, and returns it; null when there was none, or it is unreadable. */
+  removeLeadSource(studioId: string, sourceId: string, by: AuditContext): Promise<LeadSource | null>;
 
   /** Returns a source; null when it is unreadable. */
   findLeadSource(studioId: string, sourceId: string): Promise<LeadSource | null>;
@@ -738,11 +743,23 @@ export interface DirectoryStore {
   listLeadSources(studioId: string, after: string | null, limit: number): Promise<Page<LeadSource>>;
 }
 
+/** What was done, where that is not one write. */
+export type Act = Pick<AuditEvent, 'action'> & Partial<Pick<AuditEvent, 'from' | 'to'>>;
+
 export interface AuditStore {
   /**
-   * Returns the events of a studio and its keys, or of one of its leads; newest first, at most MAX_AUDIT_EVENTS. Must
+   * Stores an event of a studio, or of the deployment, before what it is about: writes of many records, of which none could have it. So
+   * there may be one of what was not done, and never none of what was. Does nothing if there is no such studio.
+   *
+   * @param studioId null: the deployment, whose events are those of the studio ''
+   */
+  recordAct(studioId: string | null, act: Act, by: AuditContext): Promise<void>;
+
+  /**
+   * Returns the events of a studio and its keys, of one of its leads, or of the deployment; newest first, at most MAX_AUDIT_EVENTS. Must
    * return the events of one record in the order in which they happened. Skips unreadable ones.
    *
+   * @param studioId OF_DEPLOYMENT: those of no studio
    * @param leadId null: the studio and its keys
    */
   listAuditEvents(studioId: string, leadId: string | null): Promise<AuditEvent[]>;

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Requester } from '../domain/audit.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import { type Acknowledgement, type LeadChange, MAX_ACKNOWLEDGEMENTS, type Settled } from '../domain/lead-change.ts';
 import { noteRangeFaults, type TimeRange } from '../domain/lead-filter.ts';
@@ -8,7 +9,7 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import { hasStudio, listDeliveries, sendAgain } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { pageLimit } from './read-leads.ts';
-import { MAX_LEADS_PER_CALL, noteLeadIds, partsOf, startOfPage, tokenAfter } from './requests.ts';
+import { MAX_LEADS_PER_CALL, noteLeadIds, partsOf, requestedBy, startOfPage, tokenAfter } from './requests.ts';
 
 /** The maximum number of leads that a poll returns. Later ones are returned once these are acknowledged. */
 export const MAX_LEADS_PER_POLL = 200;
@@ -315,7 +316,7 @@ export interface ResentPart {
 }
 
 /** Which leads are sent again; not yet checked. */
-export interface ResendCommand {
+export interface ResendCommand extends Requester {
   /** Empty with `allStudios`. */
   readonly studioId: string;
   readonly pageToken: string;
@@ -337,7 +338,7 @@ export interface ResendCommand {
  */
 export async function resendLeads(
   { store, clock }: Changing,
-  { studioId, pageToken, leadIds = [], allStudios = false, updated, lowestRevision }: ResendCommand,
+  { studioId, pageToken, leadIds = [], allStudios = false, updated, lowestRevision, ...by }: ResendCommand,
   consumer?: Consumer,
 ): Promise<ResentPart> {
   const faults = new Faults();
@@ -354,6 +355,11 @@ export async function resendLeads(
   if (((consumer && !updated) || leadIds.length > 0) && pageToken !== '')
     faults.note('pageToken', 'must be empty with leads, or with a consumer and without updateTime');
   faults.refuseIfAny();
+  // The pages that follow belong to it.
+  if (pageToken === '') {
+    const act = { action: 'leads-resent', to: consumer?.name ?? null } as const;
+    await store.recordAct(allStudios ? null : studioId, act, requestedBy(by, clock));
+  }
   const nothing = { leadCount: 0, skippedCount: 0, nextPageToken: '' };
   if (leadIds.length > 0) {
     const some = { studioId, leadIds: [...new Set(leadIds.map((leadId) => leadId.toLowerCase()))] };

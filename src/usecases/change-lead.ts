@@ -5,7 +5,7 @@ import { type Correction, type GivenLeadData, type Lead, type LeadStage, noteLea
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { ChangeLeadStageOutcome, UpdateLeadOutcome } from '../store/store.ts';
 import type { Changing } from './dependencies.ts';
-import { noteRequester } from './requests.ts';
+import { noteRequester, requestedBy } from './requests.ts';
 import { regionsOf } from './studios.ts';
 
 /** A request to move a lead, not yet checked. */
@@ -29,7 +29,7 @@ export async function changeLeadStage(
   command: ChangeLeadStageCommand,
   faults = new Faults(),
 ): Promise<Lead> {
-  const { studioId, stage, expectedUpdatedAt = null, memberId = null, caller } = command;
+  const { studioId, stage, expectedUpdatedAt = null } = command;
   const leadId = command.leadId.toLowerCase();
   faults.note('studioId', crmIdFault(studioId));
   faults.note('leadId', uuidFault(leadId));
@@ -45,7 +45,7 @@ export async function changeLeadStage(
     // A lead that is reopened claims its contact by the current region.
     const claims = { contact, ...openClaims(contact, await regionsOf(store, studioId)) };
     const change = { studioId, leadId, stage: stage as LeadStage, claims, expectedUpdatedAt };
-    const outcome = await store.changeLeadStage({ ...change, memberId, caller, now: clock(), requestId });
+    const outcome = await store.changeLeadStage({ ...change, ...requestedBy(command, clock, requestId) });
     // Else the contact was corrected concurrently: retry with the new one.
     if (outcome.kind !== 'other-contact') return leadAfter(outcome);
   }
@@ -74,7 +74,7 @@ export async function updateLead(
   command: UpdateLeadCommand,
   faults = new Faults(),
 ): Promise<Lead> {
-  const { studioId, fields, expectedUpdatedAt = null, memberId = null, caller } = command;
+  const { studioId, fields, expectedUpdatedAt = null } = command;
   faults.note('studioId', crmIdFault(studioId));
   faults.note('lead.id', uuidFault(command.leadId));
   noteLeadFaults(faults, fields, 'lead.');
@@ -97,7 +97,7 @@ export async function updateLead(
     if (!source?.enabled) throw new Refusal('SOURCE_INVALID');
   }
   const claims = openClaims(correction.contact ?? lead.contact, await regionsOf(store, studioId));
-  const by = { memberId, caller, now: clock(), requestId };
+  const by = requestedBy(command, clock, requestId);
   return leadAfter(await store.updateLead({ studioId, leadId, correction, claims, expectedUpdatedAt, ...by }));
 }
 

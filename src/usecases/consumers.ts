@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crmIdFault } from '../../common/rules/field-rules.ts';
+import type { Requester } from '../domain/audit.ts';
 import {
   type Backfill,
   type Consumer,
@@ -14,6 +15,7 @@ import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { type ConsumerChanges, type MeasuredDeliveries, StoreUnavailable } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
+import { requestedBy } from './requests.ts';
 
 /** The maximum to which the leads that wait for a consumer are counted. It suffices to see whether they accumulate. */
 export const MAX_COUNTED = 100_000;
@@ -22,7 +24,7 @@ export const MAX_COUNTED = 100_000;
 const MAX_BACKFILL_MS = 250;
 
 /** A new consumer; not yet checked. */
-export interface CreateConsumerCommand {
+export interface CreateConsumerCommand extends Requester {
   readonly name: string;
   readonly studioIds: readonly string[];
   readonly allStudios: boolean;
@@ -38,7 +40,7 @@ export interface CreateConsumerCommand {
  */
 export async function createConsumer(
   { store, clock }: Changing,
-  { name, studioIds, allStudios, includeTestStudios: includesTests, start }: CreateConsumerCommand,
+  { name, studioIds, allStudios, includeTestStudios: includesTests, start, ...requester }: CreateConsumerCommand,
   ending?: AbortSignal,
 ): Promise<Consumer> {
   const faults = new Faults();
@@ -56,13 +58,10 @@ export async function createConsumer(
   while (start === 'now' && isNew && !(await store.distributeLeadChanges())) {
     if (ending?.aborted) throw new StoreUnavailable('earlier changes were not yet distributed');
   }
-  const outcome = await store.createConsumer({
-    name,
-    studioIds: allStudios ? null : [...new Set(studioIds)].toSorted(),
-    includesTests,
-    start: start as ConsumerStart,
-    createdAt: clock(),
-  });
+  const by = requestedBy(requester, clock);
+  const ids = allStudios ? null : [...new Set(studioIds)].toSorted();
+  const which = { name, studioIds: ids, includesTests, start: start as ConsumerStart, createdAt: by.now };
+  const outcome = await store.createConsumer(which, by);
   switch (outcome.kind) {
     case 'created':
       return outcome.consumer;
@@ -92,8 +91,8 @@ export async function getConsumer({ store }: Reading, name: string): Promise<Con
  * @throws Refusal INVALID_REQUEST
  */
 export async function removeConsumer(
-  { store }: Reading,
-  name: string,
+  { store, clock }: Changing,
+  { name, ...by }: Requester & { readonly name: string },
   check: (consumer: Consumer) => void = () => {},
   ending?: AbortSignal,
 ): Promise<boolean> {
@@ -103,7 +102,7 @@ export async function removeConsumer(
   const found = (await store.listConsumers()).find((each) => each.name === name);
   if (!found) return false;
   check(found);
-  await store.removeConsumer(found.number);
+  await store.removeConsumer(found.number, requestedBy(by, clock));
   while ((await store.removeOrphans()) && !ending?.aborted);
   return true;
 }

@@ -1,5 +1,6 @@
 import { DAY_MS } from '../../common/units.ts';
 import { API_KEY_SCOPES, MAX_VALIDITY_DAYS } from '../domain/api-key.ts';
+import type { Requester } from '../domain/audit.ts';
 import type { Dependencies } from './dependencies.ts';
 import { createApiKey, listApiKeys } from './manage-api-keys.ts';
 import { listEveryLeadSource, putLeadSource, putMember } from './members-and-sources.ts';
@@ -18,18 +19,18 @@ export interface Demo {
 }
 
 /** Creates the demo studio, its owner, its lead source and its first key, each unless it exists. */
-export async function createDemo(deps: Dependencies): Promise<Demo> {
+export async function createDemo(deps: Dependencies, by: Pick<Requester, 'caller' | 'callId'>): Promise<Demo> {
   const { store, clock, newId } = deps;
   if (!(await store.findStudio(STUDIO_ID))) {
-    await putStudio(deps, { id: STUDIO_ID, status: 'active', regionCode: undefined, memberId: MEMBER_ID });
+    await putStudio(deps, { id: STUDIO_ID, status: 'active', regionCode: undefined, memberId: MEMBER_ID, ...by });
   }
   if (!(await store.findMember(STUDIO_ID, MEMBER_ID))) {
-    await putMember(deps, { studioId: STUDIO_ID, id: MEMBER_ID, role: 'owner' });
+    await putMember(deps, { studioId: STUDIO_ID, id: MEMBER_ID, role: 'owner', ...by });
   }
   let [source] = await listEveryLeadSource(deps, STUDIO_ID);
   if (!source) {
     source = { studioId: STUDIO_ID, id: newId(), name: 'Website form', enabled: true };
-    await putLeadSource(deps, source);
+    await putLeadSource(deps, { ...source, ...by });
   }
   const manager = { studioId: STUDIO_ID, memberId: MEMBER_ID };
   const hasKey = (await listApiKeys(deps, manager)).apiKeys.length > 0;
@@ -37,6 +38,7 @@ export async function createDemo(deps: Dependencies): Promise<Demo> {
     ? null
     : await createApiKey(deps, {
         ...manager,
+        ...by,
         name: 'Demo key',
         scopes: API_KEY_SCOPES,
         expiresAt: new Date(clock().getTime() + MAX_VALIDITY_DAYS * DAY_MS),

@@ -1,4 +1,5 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Actor } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
 import { asCreated, fingerprintOf, type GivenLeadData, type Lead, leadDataOf, noteLeadFaults } from '../domain/lead.ts';
 import { timeOfId } from '../domain/new-id.ts';
@@ -33,6 +34,7 @@ type Creating = Pick<Dependencies, 'store' | 'newId'>;
  * its studio has switched that off.
  *
  * @param read the studio and the source, if they were read while the request was authenticated
+ * @param by whom the audit log names; absent: a visitor, whom it has not
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID, IDEMPOTENCY_CONFLICT, LEAD_ALREADY_OPEN
  * @rule 3.1.initial 4.1.1 4.1.2 4.1.3 4.1.4 4.1.enquiry 7.order
  */
@@ -40,6 +42,7 @@ export async function createLead(
   { store, newId }: Creating,
   command: CreateLeadCommand,
   read?: LeadContext,
+  by?: Actor,
 ): Promise<CreatedLead> {
   const { studioId } = command;
   const faults = new Faults();
@@ -65,7 +68,7 @@ export async function createLead(
   const createdAt = timeOfId(id);
   const lead: Lead = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt };
   const claims = { idempotencyKey, fingerprint, ...openClaims(capture.contact, studio) };
-  return resultOf(await store.createLead(lead, claims, undefined, studio.keepEnquiries ? 'keep' : undefined));
+  return resultOf(await store.createLead(lead, claims, undefined, studio.keepEnquiries ? 'keep' : undefined, by));
 }
 
 async function readLeadContext(

@@ -7,7 +7,7 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import { type Page, type Store, UnreadableRecord } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { leadsOf } from './read-leads.ts';
-import { noteRequester } from './requests.ts';
+import { noteRequester, requestedBy } from './requests.ts';
 import { studioIds } from './studios.ts';
 
 /** A request to erase a lead, not yet checked. */
@@ -23,15 +23,14 @@ export interface EraseLeadCommand extends Requester {
  */
 export async function eraseLead(
   { store, clock }: Changing,
-  { studioId, leadId, memberId, caller }: EraseLeadCommand,
+  { studioId, leadId, ...by }: EraseLeadCommand,
 ): Promise<ErasedLead> {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
   faults.note('leadId', uuidFault(leadId));
-  noteRequester(faults, { memberId });
+  noteRequester(faults, by);
   faults.refuseIfAny();
-  const by = { memberId: memberId ?? null, caller, now: clock() };
-  const outcome = await store.eraseLead({ studioId, leadId: leadId.toLowerCase(), ...by });
+  const outcome = await store.eraseLead({ studioId, leadId: leadId.toLowerCase(), ...requestedBy(by, clock) });
   if (outcome.kind === 'held') throw new Refusal('LEAD_HELD');
   if (outcome.kind !== 'erased') throw new Refusal('LEAD_NOT_FOUND');
   return outcome.lead;
@@ -66,10 +65,10 @@ const MAX_CONCURRENT = 100;
  */
 export async function eraseContact(
   { store, clock }: Changing,
-  { studioId, contact, memberId, caller }: EraseContactCommand,
+  { studioId, contact, ...by }: EraseContactCommand,
 ): Promise<ErasedContact> {
   const faults = new Faults();
-  noteRequester(faults, { memberId });
+  noteRequester(faults, by);
   faults.note('studioId', crmIdFault(studioId));
   noteContactFault(faults, 'contact', contact);
   faults.refuseIfAny();
@@ -106,7 +105,7 @@ export async function eraseContact(
       skipped.add(leadId);
       return false;
     }
-    const which = { studioId, leadId, memberId: memberId ?? null, caller, now: clock() };
+    const which = { studioId, leadId, ...requestedBy(by, clock) };
     try {
       const outcome = await store.eraseLead({ ...which, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
       if (outcome.kind === 'held') held.add(leadId);
@@ -155,11 +154,10 @@ export async function eraseClosedLeads(
 ): Promise<{ erased: number; held: number }> {
   const all = { erased: 0, held: 0 };
   for await (const { leads, held } of pagesOf(store, which)) {
-    const { memberId, caller } = which;
     const outcomes = await Promise.all(
       // A lead that was reopened or corrected since it was read is no longer selected.
       leads.map(({ studioId, id: leadId, updatedAt: expectedUpdatedAt }) =>
-        store.eraseLead({ studioId, leadId, memberId, caller, now: clock(), expectedUpdatedAt }),
+        store.eraseLead({ studioId, leadId, ...requestedBy(which, clock), expectedUpdatedAt }),
       ),
     );
     all.erased += outcomes.filter((each) => each.kind === 'erased' && each.isNew).length;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STUDIO_ENDS_MS } from '../../common/deadlines.ts';
-import type { Actor, Requester } from '../domain/audit.ts';
+import { type Actor, actorIn, type Requester } from '../domain/audit.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { UnreadableRecord } from '../store/store.ts';
@@ -83,18 +83,18 @@ type Erasing = Actor & Pick<EraseStudioCommand, 'studioId'>;
 export async function eraseStudio(
   deps: Changing,
   known: EndedStudios,
-  { studioId, confirmStudioId, pageToken, memberId, caller }: EraseStudioCommand,
+  { studioId, confirmStudioId, pageToken, ...by }: EraseStudioCommand,
 ): Promise<StudioErasure> {
   const faults = new Faults();
   if (confirmStudioId !== studioId)
     for (const field of ['studioId', 'confirmStudioId'])
       faults.note(field, 'must be the same in studioId and confirmStudioId');
-  noteRequester(faults, { memberId });
+  noteRequester(faults, by);
   const examined = pageToken === '' ? BEFORE_ALL_IDS : idBeforePage('heldLeads', studioId, pageToken);
   const ended = idBeforePage('endedStudio', studioId, pageToken);
   notePageFaults(faults, { pageSize: 0, pageToken }, examined ?? ended, 'must be unchanged, of this studio');
   const { status } = await existingStudio(deps.store, studioId, faults);
-  const erasing = { studioId, memberId: memberId ?? null, caller };
+  const erasing = { studioId, ...actorIn({ ...by, memberId: by.memberId ?? null }) };
   if (status !== 'ended') known.forget(studioId);
   // A core of release 1.1 may have put it since.
   else if (ended !== undefined) return eraseLeads(deps, erasing, { after: ended, endedMs: known.knownMs(studioId) });

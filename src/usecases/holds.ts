@@ -4,7 +4,7 @@ import { type Hold, UNREADABLE_REASON } from '../domain/hold.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { PutHoldOutcome } from '../store/store.ts';
 import type { Changing } from './dependencies.ts';
-import { noteRequester } from './requests.ts';
+import { noteRequester, requestedBy } from './requests.ts';
 
 /** What is held: a lead, or a whole studio; not yet checked. */
 export interface HeldCommand extends Requester {
@@ -32,26 +32,19 @@ export const removeHold = async (deps: Changing, command: HeldCommand): Promise<
 
 async function changeHold(
   { store, clock }: Changing,
-  { studioId, leadId: given, wholeStudio, memberId, requestId, caller }: HeldCommand,
+  { studioId, leadId: given, wholeStudio, requestId, ...by }: HeldCommand,
   reason: string | null,
   faults: Faults,
 ): Promise<Extract<PutHoldOutcome, { kind: 'put' }>> {
   faults.note('studioId', crmIdFault(studioId));
   if (given !== undefined) faults.note('leadId', uuidFault(given));
   if (wholeStudio === (given !== undefined)) faults.note('leadId', 'must be given, or else wholeStudio');
-  noteRequester(faults, { memberId, requestId });
+  noteRequester(faults, { memberId: by.memberId, requestId });
   faults.refuseIfAny();
   const leadId = given?.toLowerCase() ?? null;
   const operation = reason === null ? 'remove hold' : 'put hold';
-  const outcome = await store.putHold({
-    studioId,
-    leadId,
-    reason,
-    memberId: memberId ?? null,
-    caller,
-    now: clock(),
-    requestId: requestIdentity(requestId, operation, studioId, ...(leadId === null ? [] : [leadId])),
-  });
+  const identity = requestIdentity(requestId, operation, studioId, ...(leadId === null ? [] : [leadId]));
+  const outcome = await store.putHold({ studioId, leadId, reason, ...requestedBy(by, clock, identity) });
   if (outcome.kind === 'not-found') throw new Refusal(leadId === null ? 'STUDIO_NOT_FOUND' : 'LEAD_NOT_FOUND');
   return outcome;
 }

@@ -1,4 +1,5 @@
 import { uuidFault } from '../../common/rules/field-rules.ts';
+import type { Requester } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
 import { fingerprintOf, type Lead, type LeadStage, leadDataOf } from '../domain/lead.ts';
 import { newIdAt } from '../domain/new-id.ts';
@@ -7,6 +8,7 @@ import type { Studio } from '../domain/studio.ts';
 import type { CreateLeadOutcome } from '../store/store.ts';
 import { type CreateLeadCommand, noteCreationFaults, refusalOfCreation } from './create-lead.ts';
 import type { Changing } from './dependencies.ts';
+import { requestedBy } from './requests.ts';
 import { existingStudio } from './studios.ts';
 
 /** The maximum number of leads in a request. */
@@ -43,7 +45,7 @@ export type ImportedLead =
  */
 export async function importLeads(
   { store, clock }: Changing,
-  { studioId, leads }: { readonly studioId: string; readonly leads: readonly LeadImport[] },
+  { studioId, leads, ...requester }: Requester & { readonly studioId: string; readonly leads: readonly LeadImport[] },
 ): Promise<ImportedLead[]> {
   const faults = new Faults();
   if (leads.length === 0 || leads.length > MAX_IMPORTED_LEADS) {
@@ -51,7 +53,8 @@ export async function importLeads(
   }
   const studio = await existingStudio(store, studioId, faults);
   if (studio.status === 'ended') throw new Refusal('STUDIO_ENDED');
-  const now = clock();
+  const by = requestedBy(requester, clock);
+  const { now } = by;
   return Promise.all(
     leads.map((lead) =>
       importLead(studio, lead).catch((error) => {
@@ -73,7 +76,7 @@ export async function importLeads(
     // Ids sort by creation time.
     const id = newIdAt(lead.createdAt);
     const claims = { idempotencyKey, fingerprint: fingerprintOf(lead), ...openClaims(lead.contact, studio) };
-    return resultOf(await store.createLead({ ...lead, id }, claims, now));
+    return resultOf(await store.createLead({ ...lead, id }, claims, now, undefined, by));
   }
 }
 

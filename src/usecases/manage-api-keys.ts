@@ -8,7 +8,7 @@ import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { quotaLimitFault } from '../domain/studio.ts';
 import type { Changing, Dependencies, Reading } from './dependencies.ts';
-import { noteRequester, type PageQuery, startOfPage, tokenAfter } from './requests.ts';
+import { noteRequester, type PageQuery, requestedBy, startOfPage, tokenAfter } from './requests.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
 /** The number of keys on a page; the default is the maximum. The first page has room for more than the live keys. */
@@ -75,7 +75,7 @@ export async function createApiKey(deps: Dependencies, command: CreateApiKeyComm
     lastUsedAt: null,
     quotaLimit: null,
   };
-  if (!(await store.createApiKey(key, now, command.caller))) throw new Refusal('KEY_LIMIT_REACHED');
+  if (!(await store.createApiKey(key, now, command))) throw new Refusal('KEY_LIMIT_REACHED');
   return { key, secret };
 }
 
@@ -167,8 +167,8 @@ export async function replaceApiKey({ store, clock }: Changing, command: Replace
   const outcome = await store.replaceApiKey({
     studioId,
     keyId: command.keyId.toLowerCase(),
+    ...requestedBy(command, clock),
     memberId,
-    caller: command.caller,
     secretSha256: hashKeySecret(secret),
     secretHint: hintOf(secret),
     expiresAt: expiresAt ?? null,
@@ -198,8 +198,9 @@ export async function revokeApiKey(
   faults.note('apiKeyId', uuidFault(command.keyId));
   faults.refuseIfAny();
   await authorise(store, command);
-  const { studioId, memberId, caller, keyId } = command;
-  const key = await store.revokeApiKey(studioId, keyId.toLowerCase(), { memberId, caller, now: clock() });
+  const { studioId, memberId, keyId } = command;
+  const by = { ...requestedBy({ ...command, memberId: undefined }, clock), memberId };
+  const key = await store.revokeApiKey(studioId, keyId.toLowerCase(), by);
   if (!key) throw new Refusal('KEY_NOT_FOUND');
   return key;
 }
@@ -242,16 +243,16 @@ export interface PutApiKeyQuotaCommand extends Requester {
  */
 export async function putApiKeyQuota(
   { store, clock }: Changing,
-  { studioId, keyId, quotaLimit, memberId, caller, requestId }: PutApiKeyQuotaCommand,
+  { studioId, keyId, quotaLimit, requestId, ...requester }: PutApiKeyQuotaCommand,
 ): Promise<ApiKey> {
   const faults = new Faults();
   faults.note('apiKeyId', uuidFault(keyId));
   if (quotaLimit !== undefined) faults.note('quotaLimit', quotaLimitFault(quotaLimit));
-  noteRequester(faults, { memberId, requestId });
+  noteRequester(faults, { memberId: requester.memberId, requestId });
   await existingStudio(store, studioId, faults);
   const id = keyId.toLowerCase();
   const identity = requestIdentity(requestId, 'put API key quota', studioId, id);
-  const by = { memberId: memberId ?? null, caller, now: clock(), requestId: identity };
+  const by = requestedBy(requester, clock, identity);
   const key = await store.putApiKeyQuota(studioId, id, quotaLimit ?? null, by);
   if (!key) throw new Refusal('KEY_NOT_FOUND');
   return key;

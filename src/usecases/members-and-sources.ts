@@ -1,15 +1,15 @@
 import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { type Repeatable, type Requester, requestIdentity } from '../domain/audit.ts';
+import { type Requester, requestIdentity } from '../domain/audit.ts';
 import { eachPage } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member, type MemberRole } from '../domain/studio.ts';
 import type { PutOutcome } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
-import { noteRequester, type PageQuery, startOfPage, tokenAfter } from './requests.ts';
+import { noteRequester, type PageQuery, requestedBy, startOfPage, tokenAfter } from './requests.ts';
 import { existingStudio } from './studios.ts';
 
 /** Who changes the members of a studio; not yet checked. */
-interface MemberRequester extends Repeatable, Pick<Requester, 'caller'> {
+interface MemberRequester extends Omit<Requester, 'memberId'> {
   /** Undefined: no member is named. */
   readonly actingMemberId?: string | undefined;
 }
@@ -35,9 +35,9 @@ export async function putMember(
   if (!command?.role) faults.note('member.role', 'must be given');
   noteMemberRequester(faults, command);
   faults.refuseIfAny();
-  const { studioId, id, role, actingMemberId: memberId = null, caller } = command as PutMemberCommand & Member;
+  const { studioId, id, role, actingMemberId: memberId, ...requester } = command as PutMemberCommand & Member;
   const requestId = requestIdentity(command?.requestId, 'put member', studioId, id);
-  const by = { memberId, caller, now: clock(), requestId };
+  const by = requestedBy({ ...requester, memberId }, clock, requestId);
   refuseUnlessPut(await store.putMember({ studioId, id, role }, by), `${MAX_MEMBERS} members`);
   return requestId === undefined ? { studioId, id, role } : store.findMember(studioId, id);
 }
@@ -47,46 +47,51 @@ export async function removeMember(
   { store, clock }: Changing,
   command: MemberRequester & { readonly studioId: string; readonly memberId: string },
 ): Promise<Member | null> {
-  const { studioId, memberId, actingMemberId = null, caller } = command;
+  const { studioId, memberId, actingMemberId } = command;
   const faults = new Faults();
   faults.note('memberId', crmIdFault(memberId));
   noteMemberRequester(faults, command);
   await existingStudio(store, studioId, faults);
   const requestId = requestIdentity(command.requestId, 'remove member', studioId, memberId);
-  return store.removeMember(studioId, memberId, { memberId: actingMemberId, caller, now: clock(), requestId });
+  const by = requestedBy({ ...command, memberId: actingMemberId }, clock, requestId);
+  return store.removeMember(studioId, memberId, by);
 }
 
 /** Returns, and throws, as putMember does. */
 export async function putLeadSource(
-  { store }: Reading,
-  command: (LeadSource & Repeatable) | undefined,
+  { store, clock }: Changing,
+  command: (LeadSource & Requester) | undefined,
 ): Promise<LeadSource | null> {
   const faults = new Faults();
   faults.note('leadSource.studioId', crmIdFault(command?.studioId ?? ''));
   faults.note('leadSource.id', uuidFault(command?.id ?? ''));
   faults.note('leadSource.name', nameFault(command?.name ?? ''));
-  noteRequester(faults, { requestId: command?.requestId });
+  noteRequester(faults, command ?? {});
   faults.refuseIfAny();
-  const { studioId, name, enabled, ...given } = command as LeadSource & Repeatable;
+  const { studioId, name, enabled, ...given } = command as LeadSource & Requester;
   const id = given.id.toLowerCase();
   const source = { studioId, id, name, enabled };
   const requestId = requestIdentity(given.requestId, 'put lead source', studioId, id);
-  refuseUnlessPut(await store.putLeadSource(source, { requestId }), `${MAX_LEAD_SOURCES} sources`);
+  refuseUnlessPut(
+    await store.putLeadSource(source, requestedBy(given, clock, requestId)),
+    `${MAX_LEAD_SOURCES} sources`,
+  );
   return requestId === undefined ? source : store.findLeadSource(studioId, id);
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
 export async function removeLeadSource(
-  { store }: Reading,
-  { studioId, sourceId, requestId }: Repeatable & { readonly studioId: string; readonly sourceId: string },
+  { store, clock }: Changing,
+  command: Requester & { readonly studioId: string; readonly sourceId: string },
 ): Promise<LeadSource | null> {
+  const { studioId, sourceId, requestId } = command;
   const faults = new Faults();
   faults.note('leadSourceId', uuidFault(sourceId));
-  noteRequester(faults, { requestId });
+  noteRequester(faults, command);
   await existingStudio(store, studioId, faults);
   const id = sourceId.toLowerCase();
   const identity = requestIdentity(requestId, 'remove lead source', studioId, id);
-  return store.removeLeadSource(studioId, id, { requestId: identity });
+  return store.removeLeadSource(studioId, id, requestedBy(command, clock, identity));
 }
 
 /**

@@ -1,7 +1,8 @@
 import { crmIdFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Requester } from '../domain/audit.ts';
+import type { Actor, AuditContext, Requester } from '../domain/audit.ts';
 import { idBeforePage, type ListName, pageTokenAfter } from '../domain/cursor.ts';
 import { bytesOf, type Enquiry } from '../domain/lead.ts';
+import type { Clock } from '../domain/new-id.ts';
 import type { Faults } from '../domain/refusal.ts';
 
 /** Notes the faults of who requests an action, and of the request's id. @param member the field that names the member */
@@ -13,6 +14,13 @@ export function noteRequester(
   if (memberId !== undefined) faults.note(member, crmIdFault(memberId));
   if (requestId !== undefined) faults.note('requestId', uuidFault(requestId));
 }
+
+/** Returns who requests a change, and when, as its event has it. @param requestId the identity of the request, if it may be repeated */
+export const requestedBy = (
+  { memberId = null, caller, callId }: Partial<Actor> | Requester,
+  clock: Clock,
+  requestId?: string,
+): AuditContext => ({ memberId, caller, callId, now: clock(), requestId });
 
 /** The maximum number of leads that a call names, or marks. */
 export const MAX_LEADS_PER_CALL = 500;

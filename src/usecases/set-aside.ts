@@ -1,11 +1,12 @@
 import { crmIdFault, reasonFault } from '../../common/rules/field-rules.ts';
+import type { Actor, Requester } from '../domain/audit.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import { setAsideBeforePage, setAsideTokenAfter } from '../domain/cursor.ts';
 import { type LeadSetAside, MAX_ACKNOWLEDGEMENTS, type SetAside, type Settled } from '../domain/lead-change.ts';
 import { Faults } from '../domain/refusal.ts';
 import { noteNamed } from './change-feed.ts';
 import type { Changing, Reading } from './dependencies.ts';
-import { noteLeadIds, notePageFaults, type PageQuery } from './requests.ts';
+import { noteLeadIds, notePageFaults, type PageQuery, requestedBy } from './requests.ts';
 
 /** How long a lead is set aside at most before it comes again by itself; milliseconds. */
 const MAX_DEFERRAL_MS = 604_800_000;
@@ -17,12 +18,14 @@ const DEFAULT_PAGE_SIZE = 100;
  * Sets leads aside that a consumer cannot process now, so that they hold up no others. A lead that has changed since stays.
  *
  * @param leads an invalid time is one that is none
+ * @param by whom the audit log names; absent: the consumer itself, whom it has not
  * @throws Refusal INVALID_REQUEST
  */
 export async function setAsideLeadChanges(
   { store, clock }: Changing,
-  { number }: Consumer,
+  { number, name }: Consumer,
   leads: readonly SetAside[],
+  by?: Actor,
 ): Promise<Settled> {
   const faults = new Faults();
   const now = clock();
@@ -35,6 +38,15 @@ export async function setAsideLeadChanges(
       faults.note(`${field}.retryTime`, 'must be a time of the next 7 days');
   }
   faults.refuseIfAny();
+  const studioIds = by ? new Set(named.map(({ studioId }) => studioId)) : [];
+  for (const studioId of studioIds) {
+    const from = named.find((each) => each.studioId === studioId)?.reason ?? null;
+    await store.recordAct(
+      studioId,
+      { action: 'leads-set-aside', from, to: name },
+      requestedBy(by ?? {}, () => now),
+    );
+  }
   return store.setAsideDeliveries(number, named, now);
 }
 
@@ -55,7 +67,7 @@ export async function listSetAside(
 }
 
 /** What is taken back: some leads of a studio, or all, page by page; not yet checked. */
-export interface TakeBackCommand {
+export interface TakeBackCommand extends Requester {
   readonly studioId: string;
   readonly leadIds: readonly string[];
   readonly all: boolean;
@@ -64,9 +76,9 @@ export interface TakeBackCommand {
 
 /** Has a consumer sent leads again that it has set aside. @throws Refusal INVALID_REQUEST */
 export async function takeBackLeadChanges(
-  { store }: Reading,
+  { store, clock }: Changing,
   consumer: Consumer,
-  { studioId, leadIds, all, pageToken }: TakeBackCommand,
+  { studioId, leadIds, all, pageToken, ...by }: TakeBackCommand,
 ): Promise<{ readonly takenBackCount: number; readonly nextPageToken: string }> {
   const faults = new Faults();
   if (all === leadIds.length > 0) faults.note('leadIds', 'must be given, or else all');
@@ -75,6 +87,10 @@ export async function takeBackLeadChanges(
   else if (studioId !== '') faults.note('studioId', 'must be empty with all');
   if (!all && pageToken !== '') faults.note('pageToken', 'must be empty without all');
   faults.refuseIfAny();
+  if (pageToken === '') {
+    const act = { action: 'leads-resent', to: consumer.name } as const;
+    await store.recordAct(all ? null : studioId, act, requestedBy(by, clock));
+  }
   const page = all && (await listSetAside({ store }, consumer, { pageSize: MAX_ACKNOWLEDGEMENTS, pageToken }));
   const leads = page ? page.leads : leadIds.map((leadId) => ({ studioId, leadId: leadId.toLowerCase() }));
   return {

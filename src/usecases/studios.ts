@@ -1,13 +1,13 @@
 import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { type AuditEvent, type Requester, requestIdentity } from '../domain/audit.ts';
+import { type AuditEvent, OF_DEPLOYMENT, type Requester, requestIdentity } from '../domain/audit.ts';
 import { isRegionCode, type RegionCode, type StudioRegions } from '../domain/contact.ts';
 import { studioBeforePage, studioTokenAfter } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { quotaLimitFault, retentionDaysFault, type Studio } from '../domain/studio.ts';
 import type { DirectoryStore } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
-import { notePageFaults, noteRequester, type PageQuery } from './requests.ts';
+import { notePageFaults, noteRequester, type PageQuery, requestedBy } from './requests.ts';
 
 /** The number of studios on a page. */
 const DEFAULT_PAGE_SIZE = 100;
@@ -49,7 +49,7 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
   if (typeof days === 'number') faults.note('studio.retentionDays', retentionDaysFault(days));
   noteRequester(faults, command ?? {});
   faults.refuseIfAny();
-  const { id, status, quotaLimit, keepEnquiries, isTest, memberId = null, caller } = command as PutStudioCommand;
+  const { id, status, quotaLimit, keepEnquiries, isTest, ...requester } = command as PutStudioCommand;
   const put = {
     id,
     status: status === 'unchanged' ? undefined : status,
@@ -60,7 +60,7 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
     retentionDays: days,
   };
   const requestId = requestIdentity(command?.requestId, 'put studio', id);
-  const studio = await store.putStudio(put, { memberId, caller, now: clock(), requestId });
+  const studio = await store.putStudio(put, requestedBy(requester, clock, requestId));
   if (studio === 'ended') throw new Refusal('STUDIO_ENDED');
   if (studio === 'other-kind') faults.note('studio.isTest', 'must stay as it was when the studio was created');
   else if (studio) return studio;
@@ -77,12 +77,12 @@ const MAX_DELETED = 500;
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, NOT_A_TEST_STUDIO, LEAD_HELD
  */
 export async function emptyStudio(
-  { store }: Reading,
-  studioId: string,
+  { store, clock }: Changing,
+  { studioId, ...by }: Requester & { readonly studioId: string },
 ): Promise<{ readonly deletedLeadCount: number; readonly isEmpty: boolean }> {
   const { isTest } = await existingStudio(store, studioId, new Faults());
   if (!isTest) throw new Refusal('NOT_A_TEST_STUDIO');
-  const deletedLeadCount = await store.deleteLeads(studioId, MAX_DELETED);
+  const deletedLeadCount = await store.deleteLeads(studioId, MAX_DELETED, requestedBy(by, clock));
   if (deletedLeadCount === 'held') throw new Refusal('LEAD_HELD');
   return { deletedLeadCount, isEmpty: deletedLeadCount < MAX_DELETED };
 }
@@ -157,18 +157,20 @@ export async function regionsOf(store: Pick<DirectoryStore, 'findStudio'>, studi
 
 /** A request for audit events, not yet checked. */
 export interface AuditQuery {
-  readonly studioId: string;
+  /** Undefined: the deployment. */
+  readonly studioId: string | undefined;
   /** Undefined: the studio and its keys. */
   readonly leadId: string | undefined;
 }
 
 /**
- * Lists the audit events of a studio and its keys, or of a lead.
+ * Lists the audit events of a studio and its keys, of a lead, or of the deployment, which are of no studio.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */
 export async function listAuditEvents({ store }: Reading, { studioId, leadId }: AuditQuery): Promise<AuditEvent[]> {
   const faults = new Faults();
+  if (studioId === undefined) return store.listAuditEvents(OF_DEPLOYMENT, null);
   if (leadId !== undefined) faults.note('leadId', uuidFault(leadId));
   await existingStudio(store, studioId, faults);
   return store.listAuditEvents(studioId, leadId?.toLowerCase() ?? null);

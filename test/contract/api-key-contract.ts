@@ -58,14 +58,14 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       const source = aLeadSource();
       const foreign = aLeadSource({ studioId: 'studio-2', id: newId() });
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
-      for (const each of [source, foreign]) await store.putLeadSource(each);
+      for (const each of [source, foreign]) await store.putLeadSource(each, BY);
       const found = async ({ id }: { id: string }) => (await store.findCredential(secretSha256, id))?.source;
 
       expect(await found(source)).toEqual(source);
       expect(await found(foreign)).toBeNull();
       expect(await found({ id: newId() })).toBeNull();
 
-      await store.putLeadSource({ ...source, enabled: false });
+      await store.putLeadSource({ ...source, enabled: false }, BY);
       expect(await found(source)).toEqual({ ...source, enabled: false });
     });
 

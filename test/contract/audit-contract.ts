@@ -1,8 +1,20 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { AUDIT_ACTIONS, type AuditEvent } from '../../src/domain/audit.ts';
+import { AUDIT_ACTIONS, type AuditEvent, OF_DEPLOYMENT } from '../../src/domain/audit.ts';
 import type { MemberRole } from '../../src/domain/studio.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aMember, anApiKey, aStudio, DAY_MS, NOW, plus, STUDIO_ID } from '../support/builders.ts';
+import {
+  aConsumer,
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aStudio,
+  claimsOf,
+  DAY_MS,
+  NOW,
+  plus,
+  STUDIO_ID,
+} from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, moveLead, replacementOf } from './store-actions.ts';
 
@@ -20,6 +32,7 @@ export function auditContract(opened: () => OpenedStore): void {
       studioId: STUDIO_ID,
       memberId: null,
       caller: null,
+      callId: null,
       apiKeyId: null,
       leadId: null,
       from: null,
@@ -146,8 +159,9 @@ export function auditContract(opened: () => OpenedStore): void {
       expect(await store.listAuditEvents('studio-2', leadId)).toEqual([]);
     });
 
-    test('include the calling program, for every action', async () => {
-      const by = (caller: string) => ({ memberId: 'member-1', caller, now: NOW });
+    // @proves audit-1
+    test('include the calling program and the id of the call, for every action', async () => {
+      const by = (caller: string) => ({ memberId: 'member-1', caller, callId: `call.of-${caller}`, now: NOW });
       await store.putStudio(aStudio(), by('studio-maker'));
       await store.putStudio(aStudio({ status: 'suspended' }), by('studio-stopper'));
       await store.putStudio(aStudio({ status: 'suspended', regionCode: 'DE' }), by('studio-mover'));
@@ -163,22 +177,43 @@ export function auditContract(opened: () => OpenedStore): void {
       await store.putMember(aMember(), by('member-maker'));
       await store.removeMember(STUDIO_ID, aMember().id, by('member-remover'));
       const key = anApiKey();
-      await store.createApiKey(key, NOW, 'key-maker');
+      await store.createApiKey(key, NOW, by('key-maker'));
       await store.replaceApiKey(replacementOf(key, by('key-replacer')));
       await store.putApiKeyQuota(STUDIO_ID, key.id, 9, by('key-limiter'));
       await store.revokeApiKey(STUDIO_ID, key.id, by('key-revoker'));
-      const lead = await created();
+      const source = aLeadSource();
+      for (const enabled of [true, false, false]) await store.putLeadSource({ ...source, enabled }, by('source-maker'));
+      await store.removeLeadSource(STUDIO_ID, source.id, by('source-remover'));
+      const lead = aLead();
+      await store.createLead(lead, claimsOf(lead), NOW, undefined, by('creator'));
       const { id: leadId, studioId } = lead;
       await moveLead(store, lead, 'contacted', by('mover'));
       await correctLead(store, lead, { displayName: 'Grace' }, by('corrector'));
       for (const reason of ['LEGAL', null])
         for (const held of [leadId, null]) await store.putHold({ studioId, leadId: held, reason, ...by('holder') });
       await store.eraseLead({ studioId, leadId, ...by('eraser') });
+      for (const each of [STUDIO_ID, null, 'studio-none'])
+        await store.recordAct(each, { action: 'leads-resent', to: 'relay' }, by('resender'));
+      await store.recordAct(STUDIO_ID, { action: 'leads-set-aside', from: 'ANY', to: 'relay' }, by('parker'));
+      const outcome = await store.createConsumer({ ...aConsumer(), createdAt: NOW }, by('consumer-maker'));
+      if (outcome.kind !== 'created') expect.fail(outcome.kind);
+      for (const number of [outcome.consumer.number, 99]) await store.removeConsumer(number, by('consumer-remover'));
+      await store.raiseEpoch(NOW, NOW, by('restorer'));
+      const ofLead = await store.listAuditEvents(studioId, leadId);
+      expect(ofLead.map(({ caller }) => caller).toReversed()).toEqual([
+        'creator',
+        'mover',
+        'corrector',
+        'holder',
+        'holder',
+        'eraser',
+      ]);
+      expect(await store.deleteLeads(STUDIO_ID, 10, by('deleter'))).toBe(1);
+      expect(await store.deleteLeads(STUDIO_ID, 10, by('deleter'))).toBe(0);
 
       store = await opened().reopen();
       const callersOf = (events: readonly AuditEvent[]) => events.map(({ caller }) => caller).toReversed();
-      const ofLead = await store.listAuditEvents(studioId, leadId);
-      expect(callersOf(ofLead)).toEqual(['mover', 'corrector', 'holder', 'holder', 'eraser']);
+      expect(await store.listAuditEvents(studioId, leadId)).toEqual([]);
       const ofStudio = await store.listAuditEvents(studioId, null);
       expect(callersOf(ofStudio.filter((each) => each.apiKeyId === null))).toEqual([
         'studio-maker',
@@ -189,8 +224,14 @@ export function auditContract(opened: () => OpenedStore): void {
         'retainer',
         'member-maker',
         'member-remover',
+        'source-maker',
+        'source-maker',
+        'source-remover',
         'holder',
         'holder',
+        'resender',
+        'parker',
+        'deleter',
       ]);
       expect(callersOf(ofStudio.filter((each) => each.apiKeyId !== null))).toEqual([
         'key-maker',
@@ -198,7 +239,11 @@ export function auditContract(opened: () => OpenedStore): void {
         'key-limiter',
         'key-revoker',
       ]);
-      expect(new Set([...ofLead, ...ofStudio].map((each) => each.action))).toEqual(new Set(AUDIT_ACTIONS));
+      const ofAll = await store.listAuditEvents(OF_DEPLOYMENT, null);
+      expect(callersOf(ofAll)).toEqual(['resender', 'consumer-maker', 'consumer-remover', 'restorer']);
+      const all = [...ofLead, ...ofStudio, ...ofAll];
+      expect(new Set(all.map((each) => each.action))).toEqual(new Set(AUDIT_ACTIONS));
+      for (const { caller, callId } of all) expect(callId).toBe(`call.of-${caller}`);
     });
 
     test('are in the order of the changes to a studio or key, whatever the clocks of the writers', async () => {

@@ -28,7 +28,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
     const { created } = actionsOn(() => store);
 
     async function consumer(overrides: Partial<NewConsumer> = {}): Promise<Consumer> {
-      const outcome = await store.createConsumer(aConsumer(overrides));
+      const outcome = await store.createConsumer(aConsumer(overrides), BY);
       return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
     }
 
@@ -111,7 +111,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(null)).toEqual([before.id, during.id]);
       expect(await store.measureLeadChanges(ALL)).toEqual({ leads: 2, since: NOW });
 
-      await store.removeConsumer(relay.number);
+      await store.removeConsumer(relay.number, BY);
       const after = await created(aLead({ createdAt: plus(NOW, 2000) }));
       expect((await idsOf(null)).sort()).toEqual([before.id, during.id, after.id].sort());
       expect(await store.measureLeadChanges(ALL)).toEqual({ leads: 3, since: NOW });
@@ -287,7 +287,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       await store.backfillDeliveries(relay, { studioId: STUDIO_ID, after: null, limit: ALL }, NOW);
       expect(await idsOf(relay)).toEqual([]);
       expect(await asideOf(relay)).toHaveLength(1);
-      await store.removeConsumer(relay.number);
+      await store.removeConsumer(relay.number, BY);
       while (await store.removeOrphans());
       expect(await asideOf(relay)).toEqual([]);
     });
@@ -343,7 +343,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const another = await opened().another();
       const own = { studioIds: [STUDIO_ID] };
       const rivals = await Promise.all(
-        times(4, (index) => (index % 2 ? another : store).createConsumer(aConsumer(index < 2 ? {} : own))),
+        times(4, (index) => (index % 2 ? another : store).createConsumer(aConsumer(index < 2 ? {} : own), BY)),
       );
       const kinds = rivals.map(({ kind }) => kind);
       expect(kinds.toSorted()).toEqual(['created', 'created', 'exists', 'exists']);
@@ -351,7 +351,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
 
       const names = times(MAX_CONSUMERS + 4, (index) => `consumer-${index}`);
       const outcomes = await Promise.all(
-        names.map((name, index) => (index % 2 ? another : store).createConsumer(aConsumer({ name }))),
+        names.map((name, index) => (index % 2 ? another : store).createConsumer(aConsumer({ name }), BY)),
       );
       expect(outcomes.filter(({ kind }) => kind === 'created')).toHaveLength(MAX_CONSUMERS - 1);
       const numbers = (await another.listConsumers()).map(({ number }) => number);
@@ -363,7 +363,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const before = await created();
       expect(await idsOf(relay)).toEqual([before.id]);
 
-      await store.removeConsumer(relay.number);
+      await store.removeConsumer(relay.number, BY);
       expect(await store.listDeliveries(relay.number, ALL)).toBeNull();
       while (await store.removeOrphans());
       expect(await waitingOf(relay)).toEqual({ leads: 0, since: null });
@@ -373,10 +373,10 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const after = await created();
       expect(await idsOf(again)).toEqual([after.id]);
       // Who repeats the removal does not mean its successor.
-      await store.removeConsumer(relay.number);
+      await store.removeConsumer(relay.number, BY);
       expect(await store.removeOrphans()).toBe(false);
       expect(await idsOf(again)).toEqual([after.id]);
-      await (await opened().reopen()).removeConsumer(again.number);
+      await (await opened().reopen()).removeConsumer(again.number, BY);
     });
 
     test('what consumers leave between others is removed in parts, and nothing else is', async () => {
@@ -385,8 +385,8 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const [first, second, third, last] = all as [Consumer, Consumer, Consumer, Consumer];
       await opened().makeLeads(...times(1200, () => aLead()));
       while (!(await store.distributeLeadChanges()));
-      await store.removeConsumer(second.number);
-      await store.removeConsumer(last.number);
+      await store.removeConsumer(second.number, BY);
+      await store.removeConsumer(last.number, BY);
 
       const another = await opened().another();
       let parts = 0;
@@ -593,7 +593,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
         await expect(listDeliveries({ store, clock: () => NOW }, bad.number, ALL)).rejects.toThrow(UnreadableRecord);
         for (const start of ['now', 'all-leads'] as const) {
           const same = aConsumer({ name: 'bad', studioIds: null, includesTests: true, start });
-          expect(await store.createConsumer(same)).toEqual({ kind: 'exists' });
+          expect(await store.createConsumer(same, BY)).toEqual({ kind: 'exists' });
         }
         // A change of another one leaves what is stored of it.
         expect(await store.putBackfills(good, withBackfill(good, null))).toBe(true);
@@ -601,7 +601,8 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
         expect(await idsOf(bad)).toContain(lead.id);
 
         for (const each of [good, null]) await acknowledge(each, await changesOf(each));
-        for (const name of ['bad', good.name]) expect(await removeConsumer({ store }, name)).toBe(true);
+        for (const name of ['bad', good.name])
+          expect(await removeConsumer({ store, clock: () => NOW }, { name })).toBe(true);
         expect(await store.listConsumers()).toEqual([]);
       });
     });

@@ -71,7 +71,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       const source = aLeadSource();
 
       expect(await store.putMember(aMember(), BY)).toBe('no-studio');
-      expect(await store.putLeadSource(source)).toBe('no-studio');
+      expect(await store.putLeadSource(source, BY)).toBe('no-studio');
 
       await store.putStudio(aStudio(), BY);
       expect(await store.findMember(STUDIO_ID, 'member-1')).toBeNull();
@@ -108,10 +108,10 @@ export function directoryContract(opened: () => OpenedStore): void {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const sources = times(4, () => aLeadSource());
       const theirs = aLeadSource({ studioId: 'studio-2', id: sources[0]?.id as string });
-      for (const source of [...sources.toReversed(), theirs]) expect(await store.putLeadSource(source)).toBe('put');
+      for (const source of [...sources.toReversed(), theirs]) expect(await store.putLeadSource(source, BY)).toBe('put');
       const disabled = { ...(sources[2] as (typeof sources)[number]), name: 'Old campaign', enabled: false };
 
-      expect(await store.putLeadSource(disabled)).toBe('put');
+      expect(await store.putLeadSource(disabled, BY)).toBe('put');
 
       expect(await sourcesIn(store, STUDIO_ID)).toEqual(sources.with(2, disabled));
       expect(await sourcesIn(store, 'studio-2')).toEqual([theirs]);
@@ -127,12 +127,12 @@ export function directoryContract(opened: () => OpenedStore): void {
       await opened().fill({ sources });
       const [first, ...others] = sources as [LeadSource, ...LeadSource[]];
 
-      expect(await store.removeLeadSource('studio-2', first.id)).toBeNull();
-      expect(await store.removeLeadSource(STUDIO_ID, first.id)).toEqual(first);
-      expect(await store.removeLeadSource(STUDIO_ID, first.id)).toBeNull();
+      expect(await store.removeLeadSource('studio-2', first.id, BY)).toBeNull();
+      expect(await store.removeLeadSource(STUDIO_ID, first.id, BY)).toEqual(first);
+      expect(await store.removeLeadSource(STUDIO_ID, first.id, BY)).toBeNull();
       expect(await store.findLeadSource(STUDIO_ID, first.id)).toBeNull();
       const latest = aLeadSource();
-      expect(await store.putLeadSource(latest)).toBe('put');
+      expect(await store.putLeadSource(latest, BY)).toBe('put');
       expect(await sourcesIn(store, STUDIO_ID)).toEqual([...others, latest]);
     });
 
@@ -148,7 +148,7 @@ export function directoryContract(opened: () => OpenedStore): void {
 
       const outcomes = await Promise.all([
         ...times(30, (index) => through(index).putMember(aMember({ id: `new-${index}` }), BY)),
-        ...times(30, (index) => through(index).putLeadSource(aLeadSource())),
+        ...times(30, (index) => through(index).putLeadSource(aLeadSource(), BY)),
       ]);
 
       const written = (part: typeof outcomes) => part.filter((outcome) => outcome === 'put').length;
@@ -167,7 +167,7 @@ export function directoryContract(opened: () => OpenedStore): void {
         const outcomes = await Promise.all(
           times(20, (index) => {
             const through = all[index % all.length] as Store;
-            return index < 10 ? through.putMember(aMember({ id }), BY) : through.putLeadSource(source);
+            return index < 10 ? through.putMember(aMember({ id }), BY) : through.putLeadSource(source, BY);
           }),
         );
         expect(new Set(outcomes)).toEqual(new Set(['put']));
@@ -183,11 +183,11 @@ export function directoryContract(opened: () => OpenedStore): void {
       const [member, source] = [members[5] as Member, sources[5] as LeadSource];
 
       expect(await store.putMember({ ...member, role: 'staff' }, BY)).toBe('put');
-      expect(await store.putLeadSource({ ...source, enabled: false })).toBe('put');
+      expect(await store.putLeadSource({ ...source, enabled: false }, BY)).toBe('put');
       expect(await store.putMember(aMember({ id: 'another' }), BY)).toBe('limit-reached');
-      expect(await store.putLeadSource(aLeadSource())).toBe('limit-reached');
+      expect(await store.putLeadSource(aLeadSource(), BY)).toBe('limit-reached');
       expect(await store.removeMember(STUDIO_ID, member.id, BY)).toEqual({ ...member, role: 'staff' });
-      expect(await store.removeLeadSource(STUDIO_ID, source.id)).toEqual({ ...source, enabled: false });
+      expect(await store.removeLeadSource(STUDIO_ID, source.id, BY)).toEqual({ ...source, enabled: false });
       expect(await store.putMember(aMember({ id: 'another' }), BY)).toBe('limit-reached');
     });
 

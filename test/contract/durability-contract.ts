@@ -42,7 +42,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
         leads.push(await created(aLead({ displayName: names[index] as string, contact, note, stage: 'lost' })));
       }
       const sources = names.map((name) => aLeadSource({ name }));
-      for (const source of sources) await store.putLeadSource(source);
+      for (const source of sources) await store.putLeadSource(source, BY);
       const keys = names.map((name) => anApiKey({ name }));
       for (const key of keys) expect(await store.createApiKey(key, NOW)).toBe(true);
 

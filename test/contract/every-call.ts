@@ -28,7 +28,7 @@ const ofKey = { studioId: STUDIO_ID, keyId: key.id };
 export async function arrange(store: Store): Promise<void> {
   await store.putStudio(aStudio(), BY);
   await store.putMember(aMember(), BY);
-  await store.putLeadSource(source);
+  await store.putLeadSource(source, BY);
   await store.createApiKey(key, NOW);
   await store.createLead(lead, claims);
 }
@@ -57,9 +57,9 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   resendLeads: ['writes', (store) => store.resendLeads({ studioId: STUDIO_ID, after: null, limit: 10 }, NOW)],
   measureLeadChanges: ['reads', (store) => store.measureLeadChanges(10)],
   distributeLeadChanges: ['writes', (store) => store.distributeLeadChanges()],
-  createConsumer: ['writes', (store) => store.createConsumer(aConsumer({ name: 'reporting' }))],
+  createConsumer: ['writes', (store) => store.createConsumer(aConsumer({ name: 'reporting' }), BY)],
   listConsumers: ['reads', (store) => store.listConsumers()],
-  removeConsumer: ['writes', (store) => store.removeConsumer(1)],
+  removeConsumer: ['writes', (store) => store.removeConsumer(1, BY)],
   removeOrphans: ['writes', (store) => store.removeOrphans()],
   findStudioAfter: ['reads', (store) => store.findStudioAfter('')],
   putBackfills: ['writes', (store) => store.putBackfills({ ...aConsumer(), number: 1, backfills: [] }, [])],
@@ -75,10 +75,10 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   listDeliveriesSetAside: ['reads', (store) => store.listDeliveriesSetAside(1, null, 10)],
   measureDeliveries: ['reads', (store) => store.measureDeliveries(1, 10)],
   findEpoch: ['reads', (store) => store.findEpoch()],
-  raiseEpoch: ['writes', (store) => store.raiseEpoch(NOW, NOW)],
+  raiseEpoch: ['writes', (store) => store.raiseEpoch(NOW, NOW, BY)],
   eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
   putHold: ['writes', (store) => store.putHold({ ...ofLead, reason: 'ANY', ...BY })],
-  deleteLeads: ['writes', (store) => store.deleteLeads(STUDIO_ID, 10)],
+  deleteLeads: ['writes', (store) => store.deleteLeads(STUDIO_ID, 10, BY)],
   walkUnerasedLeads: ['reads', (store) => store.walkUnerasedLeads(STUDIO_ID, null, 10)],
   walkErasedLeads: ['reads', (store) => store.walkErasedLeads(STUDIO_ID, null, 10)],
   findRetentionTime: ['reads', (store) => store.findRetentionTime()],
@@ -98,10 +98,11 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   putMember: ['writes', (store) => store.putMember(aMember({ role: 'staff' }), BY)],
   findMember: ['reads', (store) => store.findMember(STUDIO_ID, 'member-1')],
   removeMember: ['writes', (store) => store.removeMember(STUDIO_ID, 'member-1', BY)],
-  putLeadSource: ['writes', (store) => store.putLeadSource(aLeadSource())],
-  removeLeadSource: ['writes', (store) => store.removeLeadSource(STUDIO_ID, source.id)],
+  putLeadSource: ['writes', (store) => store.putLeadSource(aLeadSource(), BY)],
+  removeLeadSource: ['writes', (store) => store.removeLeadSource(STUDIO_ID, source.id, BY)],
   findLeadSource: ['reads', (store) => store.findLeadSource(STUDIO_ID, source.id)],
   listLeadSources: ['reads', (store) => store.listLeadSources(STUDIO_ID, null, 10)],
+  recordAct: ['writes', (store) => store.recordAct(STUDIO_ID, { action: 'leads-resent' }, BY)],
   listAuditEvents: ['reads', (store) => store.listAuditEvents(STUDIO_ID, null)],
 };
 

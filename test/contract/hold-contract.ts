@@ -130,17 +130,17 @@ export function holdContract(damages: readonly Damage[], opened: () => OpenedSto
       const [first = expect.fail(), , last = expect.fail()] = leads;
       const idsLeft = async () => (await store.walkLeads(studioId, null, 10)).records.map(({ id }) => id);
       await put(null, { studioId });
-      expect(await store.deleteLeads(studioId, 10)).toBe('held');
+      expect(await store.deleteLeads(studioId, 10, BY)).toBe('held');
       await put(null, { studioId, reason: null });
       await put(last.id, { studioId });
-      expect(await store.deleteLeads(studioId, 10)).toBe('held');
+      expect(await store.deleteLeads(studioId, 10, BY)).toBe('held');
       expect(await idsLeft()).toEqual(leads.map(({ id }) => id));
       await erase(first);
-      expect(await store.deleteLeads(studioId, 2)).toBe(2);
-      expect(await store.deleteLeads(studioId, 2)).toBe('held');
+      expect(await store.deleteLeads(studioId, 2, BY)).toBe(2);
+      expect(await store.deleteLeads(studioId, 2, BY)).toBe('held');
       expect(await idsLeft()).toEqual([last.id]);
       await put(last.id, { studioId, reason: null });
-      expect(await store.deleteLeads(studioId, 2)).toBe(1);
+      expect(await store.deleteLeads(studioId, 2, BY)).toBe(1);
     });
 
     test('whatever happens at once, no lead is erased while it is held, and each is held or erased', async () => {
@@ -188,7 +188,7 @@ export function holdContract(damages: readonly Damage[], opened: () => OpenedSto
       await erase(gone);
       await put(held.id);
       for (const id of ['one', 'two']) await store.putMember(aMember({ id }), BY);
-      await store.putLeadSource(aLeadSource());
+      await store.putLeadSource(aLeadSource(), BY);
       await put(null);
       expect(await store.endStudio(STUDIO_ID, BY)).toEqual({ kind: 'held' });
       expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ hold }));
@@ -205,7 +205,7 @@ export function holdContract(damages: readonly Damage[], opened: () => OpenedSto
       expect(await store.findMember(STUDIO_ID, 'one')).toBeNull();
       expect((await store.listLeadSources(STUDIO_ID, null, 10)).records).toEqual([]);
       expect(await store.putMember(aMember(), BY)).toBe('ended');
-      expect(await store.putLeadSource(aLeadSource())).toBe('ended');
+      expect(await store.putLeadSource(aLeadSource(), BY)).toBe('ended');
       for (const more of [{}, { status: 'suspended' as const }, { quotaLimit: 5 }])
         expect(await store.putStudio({ ...aStudio(), ...more }, BY)).toBe('ended');
       expect(await store.walkUnerasedLeads(STUDIO_ID, null, 10)).toEqual({

@@ -114,19 +114,19 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
 
   // @proves feed-8
   test('of a new consumer: what somebody else removes since does not come again', async () => {
-    proxy.loseReplies({ of: isCommand('insert'), meanwhile: () => other.removeConsumer(1) });
-    await expect(store.createConsumer(aConsumer())).rejects.toBeInstanceOf(StoreUnavailable);
+    proxy.loseReplies({ of: isCommand('insert'), meanwhile: () => other.removeConsumer(1, BY) });
+    await expect(store.createConsumer(aConsumer(), BY)).rejects.toBeInstanceOf(StoreUnavailable);
     expect(proxy.lost()).toBe(1);
     expect(await other.listConsumers()).toEqual([]);
 
     proxy.loseReplies({ of: isCommand('update'), meanwhile: async () => {} });
-    const outcome = await store.createConsumer(aConsumer());
+    const outcome = await store.createConsumer(aConsumer(), BY);
     expect(proxy.lost()).toBe(1);
     expect(outcome).toEqual({ kind: 'created', consumer: (await other.listConsumers())[0] });
 
     // Somebody else gets the number that it would have had.
     proxy.loseReplies({ of: isCommand('update'), meanwhile: async () => {} });
-    const rivals = [store, other].map((each, at) => each.createConsumer(aConsumer({ name: `rival-${at}` })));
+    const rivals = [store, other].map((each, at) => each.createConsumer(aConsumer({ name: `rival-${at}` }), BY));
     expect((await Promise.all(rivals)).map(({ kind }) => kind)).toEqual(['created', 'created']);
     expect(new Set((await other.listConsumers()).map(({ name }) => name)).size).toBe(3);
   });

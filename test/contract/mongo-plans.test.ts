@@ -133,8 +133,8 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       return { ...document, history };
     });
     await apiKeys.insertMany(keys, { ordered: false });
-    await store.createConsumer(aConsumer());
-    await store.removeConsumer(1);
+    await store.createConsumer(aConsumer(), BY);
+    await store.removeConsumer(1, BY);
     const delivery = { revision: 1, since: NOW, kinds: {} };
     const delivered = times(2 * DELIVERED_LEADS, (index) =>
       deliveryDocument(

@@ -318,7 +318,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     onTestFinished(dispose);
     const store = await open();
     await store.putStudio(aStudio(), BY);
-    await store.createConsumer(aConsumer());
+    await store.createConsumer(aConsumer(), BY);
     const since = new Date('2026-01-02');
     for (const changes of [
       ...['first', null, Number.NaN, 1.5, -1, [5], Long.MAX_VALUE].map((revision) => ({ since, revision })),
@@ -383,7 +383,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
         if (what === 'released') await put(lead.id, 'BEFORE');
         meanwhile = () => rival(lead.id);
         if (what === 'erased') await erase(lead.id, store);
-        if (what === 'deleted') await store.deleteLeads(STUDIO_ID, 10);
+        if (what === 'deleted') await store.deleteLeads(STUDIO_ID, 10, BY);
         if (what === 'held') await put(lead.id, 'HELD', store);
         if (what === 'released') await put(lead.id, null, store);
         expect(meanwhile).toBeUndefined();
@@ -412,7 +412,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     onTestFinished(dispose);
     const store = await open();
     await store.putStudio(aStudio(), BY);
-    await store.createConsumer(aConsumer());
+    await store.createConsumer(aConsumer(), BY);
     const lead = aLead();
     await store.createLead(lead, claimsOf(lead));
     expect((await store.listDeliveries(1, 10))?.changes).toHaveLength(1);

@@ -112,31 +112,31 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
     },
   },
   listConsumers: {
-    arrange: ({ store }) => store.createConsumer(aConsumer()),
+    arrange: ({ store }) => store.createConsumer(aConsumer(), BY),
     call: async ({ store }) => [(await store.listConsumers()).map(({ name }) => name), null],
     finds: () => ['relay'],
   },
   listDeliveries: {
     async call({ store }) {
-      await store.createConsumer(aConsumer());
+      await store.createConsumer(aConsumer(), BY);
       // On a slow machine a list would distribute only some.
       while (!(await store.distributeLeadChanges()));
       const { changes = [] } = (await store.listDeliveries(1, LIMIT)) ?? {};
-      await store.removeConsumer(1);
+      await store.removeConsumer(1, BY);
       return [changes.map(({ lead }) => lead.id), null];
     },
   },
   listDeliveriesSetAside: {
     // It has no data of leads.
     async call({ store, odd, good }) {
-      await store.createConsumer(aConsumer());
+      await store.createConsumer(aConsumer(), BY);
       while (!(await store.distributeLeadChanges()));
       const seen = [...odd.slice(0, 50), ...good].map(({ studioId, id: leadId }) => ({ studioId, leadId }));
       const revision = Number.MAX_SAFE_INTEGER;
       const aside = seen.map((each) => ({ ...each, revision, reason: 'ODD', retryAt: null }));
       await store.setAsideDeliveries(1, aside, NOW);
       const found = (await store.listDeliveriesSetAside(1, null, LIMIT)).map(({ leadId }) => leadId);
-      await store.removeConsumer(1);
+      await store.removeConsumer(1, BY);
       return [good.map(({ id }) => id).filter((id) => found.includes(id)), null];
     },
   },
@@ -209,7 +209,7 @@ const membersOf = (records: readonly { readonly memberId: string | null }[]) =>
   records.map(({ memberId }) => memberId ?? '');
 
 function anEvent(overrides: Partial<AuditEvent> = {}): AuditEvent {
-  const nothing = { memberId: null, caller: null, apiKeyId: null, leadId: null, from: null, to: null };
+  const nothing = { memberId: null, caller: null, callId: null, apiKeyId: null, leadId: null, from: null, to: null };
   return { studioId: STUDIO_ID, action: 'studio-status-changed', time: NOW, ...nothing, ...overrides };
 }
 
@@ -250,14 +250,14 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
     bound: MAX_CONSUMERS,
     async exceed({ store }) {
       for (const index of times(MAX_CONSUMERS + 5, (each) => each))
-        await store.createConsumer(aConsumer({ name: `consumer-${index}` }));
+        await store.createConsumer(aConsumer({ name: `consumer-${index}` }), BY);
     },
     list: (store) => store.listConsumers(),
   },
   listDeliveriesSetAside: {
     bound: 10,
     async exceed(opened) {
-      await opened.store.createConsumer(aConsumer());
+      await opened.store.createConsumer(aConsumer(), BY);
       await MANY_LEADS(opened);
       const { changes = [] } = (await opened.store.listDeliveries(1, 100)) ?? {};
       const aside = changes.map((each) => ({ ...acknowledgementOf(each), reason: 'MANY', retryAt: null }));
@@ -268,7 +268,7 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
   listDeliveries: {
     bound: 10,
     async exceed(opened) {
-      await opened.store.createConsumer(aConsumer());
+      await opened.store.createConsumer(aConsumer(), BY);
       await MANY_LEADS(opened);
     },
     list: async (store) => (await store.listDeliveries(1, 10))?.changes ?? [],

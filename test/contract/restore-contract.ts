@@ -24,30 +24,30 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       const other = await opened().another();
       expect(await store.findEpoch()).toEqual(NEVER);
       const first = { epoch: NOW.getTime(), restoredTo: plus(NOW, -5000 - OVERLAP_MS), backedUpAt: null };
-      expect(await store.raiseEpoch(plus(NOW, -5000), NOW)).toEqual(first);
+      expect(await store.raiseEpoch(plus(NOW, -5000), NOW, BY)).toEqual(first);
       expect(await other.findEpoch()).toEqual(first);
 
       // A consumer may have heard of none of them.
       const second = { ...first, epoch: NOW.getTime() + 1 };
-      expect(await other.raiseEpoch(plus(NOW, -1000), plus(NOW, -DAY_MS))).toEqual(second);
+      expect(await other.raiseEpoch(plus(NOW, -1000), plus(NOW, -DAY_MS), BY)).toEqual(second);
       expect(await store.findEpoch()).toEqual(second);
       const third = { ...first, epoch: NOW.getTime() + 2, restoredTo: plus(NOW, -9000 - OVERLAP_MS) };
-      expect(await store.raiseEpoch(plus(NOW, -9000), NOW)).toEqual(third);
+      expect(await store.raiseEpoch(plus(NOW, -9000), NOW, BY)).toEqual(third);
       const reopened = await opened().reopen();
       expect(await reopened.findEpoch()).toEqual(third);
       // Its backup knows of the former one.
-      expect(await reopened.raiseEpoch(null, NOW)).toEqual({ ...third, epoch: NOW.getTime() + 3 });
+      expect(await reopened.raiseEpoch(null, NOW, BY)).toEqual({ ...third, epoch: NOW.getTime() + 3 });
     });
 
     test('may have lost everything if nobody knows when its backup was begun', async () => {
-      expect(await store.raiseEpoch(null, NOW)).toMatchObject({ restoredTo: new Date(0) });
+      expect(await store.raiseEpoch(null, NOW, BY)).toMatchObject({ restoredTo: new Date(0) });
     });
 
     test('has the earliest time and an epoch for each of several that note it at once', async () => {
-      await store.raiseEpoch(NOW, NOW);
+      await store.raiseEpoch(NOW, NOW, BY);
       const stores = [store, await opened().another()];
       const to = [plus(NOW, -1000), null, plus(NOW, -9000), null, plus(NOW, -5000), NOW];
-      const raised = await Promise.all(to.map((time, index) => stores[index % 2]?.raiseEpoch(time, NOW)));
+      const raised = await Promise.all(to.map((time, index) => stores[index % 2]?.raiseEpoch(time, NOW, BY)));
       expect(new Set(raised.map((each) => each?.epoch)).size).toBe(to.length);
       expect(await store.findEpoch()).toMatchObject({
         epoch: NOW.getTime() + to.length,
@@ -56,11 +56,11 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
     });
 
     test('has the epoch beside its consumers and test studios, whichever comes first', async () => {
-      await store.raiseEpoch(NOW, NOW);
-      expect(await store.createConsumer(aConsumer())).toMatchObject({ kind: 'created' });
+      await store.raiseEpoch(NOW, NOW, BY);
+      expect(await store.createConsumer(aConsumer(), BY)).toMatchObject({ kind: 'created' });
       await store.putStudio(aStudio({ id: 'studio-test', isTest: true }), BY);
-      expect(await store.raiseEpoch(NOW, plus(NOW, 1))).toMatchObject({ epoch: NOW.getTime() + 1 });
-      expect(await store.createConsumer(aConsumer({ name: 'other' }))).toMatchObject({ kind: 'created' });
+      expect(await store.raiseEpoch(NOW, plus(NOW, 1), BY)).toMatchObject({ epoch: NOW.getTime() + 1 });
+      expect(await store.createConsumer(aConsumer({ name: 'other' }), BY)).toMatchObject({ kind: 'created' });
       expect(await store.listConsumers()).toHaveLength(2);
       expect(await store.findEpoch()).toMatchObject({
         epoch: NOW.getTime() + 1,
@@ -70,12 +70,12 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
 
     test('counts as never restored, or as one that may have lost everything, if that cannot be read', async () => {
       await tryEach(opened(), damages, ['epoch'], async (damage, studioId) => {
-        await store.raiseEpoch(NOW, NOW);
+        await store.raiseEpoch(NOW, NOW, BY);
         await opened().damage(damage, { studioId, id: newId() });
         const everything = { epoch: expect.any(Number), restoredTo: new Date(0) };
         expect(await store.findEpoch()).toMatchObject(damage.field === 'epoch' ? NEVER : everything);
         await store.listLeadChanges(1);
-        expect(await store.raiseEpoch(NOW, NOW)).toMatchObject({
+        expect(await store.raiseEpoch(NOW, NOW, BY)).toMatchObject({
           epoch: expect.any(Number),
           restoredTo: expect.any(Date),
         });

@@ -24,7 +24,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
     const inTest = () => created(aLead({ studioId: TEST }));
 
     const consumer = async (overrides: Parameters<typeof aConsumer>[0]): Promise<Consumer> => {
-      const outcome = await store.createConsumer(aConsumer(overrides));
+      const outcome = await store.createConsumer(aConsumer(overrides), BY);
       return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
     };
     const changesOf = async (of: Consumer | null, from = store) =>
@@ -107,8 +107,8 @@ export function testStudioContract(opened: () => OpenedStore): void {
 
     test('makes consumers different that have it or not', async () => {
       await consumer({});
-      expect(await store.createConsumer(aConsumer())).toMatchObject({ kind: 'created' });
-      expect(await store.createConsumer(aConsumer({ includesTests: true }))).toEqual({ kind: 'exists' });
+      expect(await store.createConsumer(aConsumer(), BY)).toMatchObject({ kind: 'created' });
+      expect(await store.createConsumer(aConsumer({ includesTests: true }), BY)).toEqual({ kind: 'exists' });
     });
 
     // @proves studios-2
@@ -124,11 +124,11 @@ export function testStudioContract(opened: () => OpenedStore): void {
       await moveLead(store, second, 'won');
       expect(await idsOf(asked)).toHaveLength(5);
 
-      expect(await store.deleteLeads(TEST, 3)).toBe(3);
+      expect(await store.deleteLeads(TEST, 3, BY)).toBe(3);
       expect((await store.walkLeads(TEST, null, ALL)).records).toHaveLength(1);
-      expect(await store.deleteLeads(TEST, 3)).toBe(1);
-      expect(await store.deleteLeads(TEST, 3)).toBe(0);
-      expect(await store.deleteLeads('studio-none', 3)).toBe(0);
+      expect(await store.deleteLeads(TEST, 3, BY)).toBe(1);
+      expect(await store.deleteLeads(TEST, 3, BY)).toBe(0);
+      expect(await store.deleteLeads('studio-none', 3, BY)).toBe(0);
 
       for (const { id, contact: each } of [...leads, { id: first.id, contact }]) {
         expect(await store.presenceOfLead(TEST, id)).toBeNull();
@@ -160,7 +160,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
       const both = [...aside(parked, null), ...aside(deferred, plus(now, 60_000))];
       expect(await store.setAsideDeliveries(asked.number, both, now)).toMatchObject({ settled: 2 });
 
-      expect(await store.deleteLeads(TEST, ALL)).toBe(3);
+      expect(await store.deleteLeads(TEST, ALL, BY)).toBe(3);
       expect(await store.listDeliveriesSetAside(asked.number, null, ALL)).toEqual([]);
       expect(await store.measureDeliveries(asked.number, ALL)).toMatchObject({
         waiting: { leads: 1, since: kept.createdAt },
@@ -176,9 +176,9 @@ export function testStudioContract(opened: () => OpenedStore): void {
       const asked = await consumer({ includesTests: true });
       for (let round = 0; round < 5; round += 1) {
         await Promise.all(times(3, () => inTest()));
-        await Promise.all([store.deleteLeads(TEST, ALL), another.listDeliveries(asked.number, ALL)]);
+        await Promise.all([store.deleteLeads(TEST, ALL, BY), another.listDeliveries(asked.number, ALL)]);
       }
-      await store.deleteLeads(TEST, ALL);
+      await store.deleteLeads(TEST, ALL, BY);
       expect(await idsOf(asked, another)).toEqual([]);
       expect(await another.measureDeliveries(asked.number, ALL)).toMatchObject({ waiting: { leads: 0, since: null } });
       expect(await store.measureLeadChanges(ALL)).toMatchObject({ leads: 0, since: null });

@@ -289,7 +289,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         const key = anApiKey({ studioId });
         const sources = times(3, () => aLeadSource({ studioId }));
         await store.createApiKey(key, NOW);
-        for (const source of sources) await store.putLeadSource(source);
+        for (const source of sources) await store.putLeadSource(source, BY);
         const [first, bad, last] = sources as [LeadSource, LeadSource, LeadSource];
         await opened().damage(damage, bad);
 
@@ -298,7 +298,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(await sourcesIn(store, studioId)).toEqual([first, last]);
         expect(reportsOf(bad.id)[0]).toMatchObject({ kind: 'lead source' });
 
-        await store.putLeadSource(bad);
+        await store.putLeadSource(bad, BY);
         expect(await sourcesIn(store, studioId)).toEqual(sources);
       }));
 

@@ -207,6 +207,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         studioId: STUDIO_ID,
         leadId: lead.id,
         caller: null,
+        callId: null,
         apiKeyId: null,
         action: 'lead-updated',
         from: null,

@@ -11,7 +11,7 @@ import { aCapture, aService, leadOf } from '../support/service.ts';
 const service = aService();
 
 test('the audit log has the changes of a studio, its keys and a lead, each with the member that the call named', async () => {
-  const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey();
+  const { studioId, memberId, sourceId, apiKeyId, secret } = await service.aStudioWithKey();
   const { id: leadId } = await leadOf(await service.post(secret, aCapture()), 201);
   const move = { studioId, leadId };
   await service.leads.changeLeadStage({ ...move, stage: LeadStage.CONTACTED, memberId: 'seller-1' });
@@ -36,6 +36,7 @@ test('the audit log has the changes of a studio, its keys and a lead, each with 
     { action: AuditAction.STUDIO_STATUS_CHANGED, memberId: 'accountant-1', from: 'active', to: 'suspended' },
     { action: AuditAction.API_KEY_REPLACED, memberId, apiKeyId },
     { action: AuditAction.API_KEY_CREATED, memberId, apiKeyId },
+    { action: AuditAction.STUDIO_SOURCE_CHANGED, to: `${sourceId} enabled` },
     { action: AuditAction.STUDIO_MEMBER_CHANGED, to: `${memberId} owner` },
     { action: AuditAction.STUDIO_STATUS_CHANGED, to: 'active' },
   ]);

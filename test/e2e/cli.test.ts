@@ -1,5 +1,5 @@
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
-import { userInfo } from 'node:os';
+import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { moveLead } from '../contract/store-actions.ts';
-import { aConsumer, aLead, claimsOf, DAY_MS, plus, times } from '../support/builders.ts';
+import { aConsumer, aLead, BY, claimsOf, DAY_MS, plus, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { leadsIn } from '../support/exported.ts';
 import { bash, run, temporaryFolder } from '../support/processes.ts';
@@ -79,7 +79,7 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
   expect(revoked.revokedAt).toEqual(expect.any(String));
 
   const events = await json('audit', 's1');
-  const caller = `(command line, ${userInfo().username})`;
+  const caller = `(command line, ${userInfo().username} on ${hostname().slice(0, 64)})`;
   expect(
     events.map((event: Record<string, unknown>) => [event.action, event.memberId, event.caller, event.to]),
   ).toEqual([
@@ -88,6 +88,9 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     ['api-key-quota-changed', null, caller, null],
     ['api-key-quota-changed', 'the-boss', caller, '40'],
     ['api-key-created', 'owner', caller, null],
+    ['studio-source-changed', null, caller, null],
+    ['studio-source-changed', null, caller, `${source.id} disabled`],
+    ['studio-source-changed', null, caller, `${source.id} enabled`],
     ['studio-member-changed', null, caller, 'owner owner'],
     ['studio-quota-changed', null, caller, null],
     ['studio-quota-changed', null, caller, '5000'],
@@ -245,6 +248,10 @@ test('an operator ends a studio and erases what it has, once its id is given aga
     removedSources: 1,
   });
   expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'ended' });
+  const caller = expect.stringMatching(/^\(command line, .+ on .+\)$/);
+  expect(await json('audit', 's1')).toContainEqual(
+    expect.objectContaining({ action: 'studio-status-changed', from: 'active', to: 'ended', caller }),
+  );
   await expect(cli('studios', 'put', 's1')).rejects.toMatchObject(refused(/^STUDIO_ENDED: /));
 });
 
@@ -393,7 +400,7 @@ test('an operator notes a restore: consumers look behind the backup, or behind t
   onTestFinished(() => store.close());
   const lead = aLead();
   await store.createLead(lead, claimsOf(lead));
-  const relay = await store.createConsumer(aConsumer({ name: 'relay', studioIds: null }));
+  const relay = await store.createConsumer(aConsumer({ name: 'relay', studioIds: null }), BY);
   const acknowledgement = { studioId: 'studio-1', leadId: lead.id, revision: 2 ** 51 };
   if (relay.kind !== 'created') expect.fail(relay.kind);
   await store.listLeadChanges(1);

@@ -119,11 +119,11 @@ beforeAll(async () => {
   const store = await openStore(`sqlite:${file('leads.db')}`);
   await store.putStudio(aStudio({ id: 's1' }), BY);
   await store.putMember(aMember({ studioId: 's1' }), BY);
-  await store.putLeadSource(source);
+  await store.putLeadSource(source, BY);
   await store.createApiKey(key, key.createdAt);
   for (const each of [lead, erased]) await store.createLead(each, claimsOf(each));
   await store.putStudio(aStudio({ id: 'trial', isTest: true }), BY);
-  await store.createConsumer(aConsumer({ name: 'kept', studioIds: ['s1'] }));
+  await store.createConsumer(aConsumer({ name: 'kept', studioIds: ['s1'] }), BY);
   await store.eraseLead({ studioId: 's1', leadId: erased.id, memberId: null, now: new Date() });
   await store.close();
   writeFileSync(file('input.txt'), 'nothing');

@@ -10,7 +10,7 @@ import { MAX_CONSUMERS, MAX_STUDIOS_OF_CONSUMER } from '../../src/domain/consume
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { MAX_LEADS_PER_POLL } from '../../src/usecases/change-feed.ts';
-import { aLead, claimsOf, times } from '../support/builders.ts';
+import { aLead, BY, claimsOf, times } from '../support/builders.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import {
   aCreateLeadRequest,
@@ -421,7 +421,7 @@ describe('a consumer of a restored database', () => {
       expect({ databaseEpoch, restoredToTime }).toEqual({ databaseEpoch: 0n, restoredToTime: undefined });
     }
     const [now, to] = [new Date(), new Date(Date.now() - 3_600_000)];
-    await store.raiseEpoch(to, now);
+    await store.raiseEpoch(to, now, BY);
     const restored = {
       databaseEpoch: BigInt(now.getTime()),
       restoredToTime: timestampFromDate(new Date(to.getTime() - 300_000)),

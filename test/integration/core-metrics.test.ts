@@ -27,7 +27,7 @@ test('a consumer that cannot be counted hides what waits for no other', async ()
   const path = join(temporaryFolder(), 'leads.db');
   const store = openSqliteStore(path);
   onTestFinished(() => store.close());
-  for (const name of ['first', 'second']) await store.createConsumer(aConsumer({ name }));
+  for (const name of ['first', 'second']) await store.createConsumer(aConsumer({ name }), BY);
   const { registry, watchLeadChanges } = createCoreMetrics();
   const database = new DatabaseSync(path, { timeout: 100_000 });
   onTestFinished(() => database.close());

@@ -94,7 +94,7 @@ describe('EraseStudio', () => {
     const leads = await created(450);
     const [theirs] = await created(1, 'two');
     for (const id of ['owner', 'other']) await store.putMember(aMember({ id }), BY);
-    await store.putLeadSource(aLeadSource());
+    await store.putLeadSource(aLeadSource(), BY);
     const secret = 'x';
     const key = anApiKey({ secretSha256: hashKeySecret(secret), memberId: 'owner', expiresAt: plus(now, 1e9) });
     await store.createApiKey(key, now);

@@ -5,10 +5,31 @@ const PORT = 'test/security/core-port-bounds.test.ts';
 const CALLER_ACCESS = 'src/rpc/callers.ts';
 const CALLERS = 'test/integration/callers.test.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
+const AUDIT = 'test/integration/audit.test.ts';
+const WITH_EVENT =
+  'every method that writes leaves an event with the name of its caller and the id of the call, or has a reason';
 const CONNECTIONS = 'src/port/connections.ts';
 
 /** Faults of the core's port, of callers, health and shutdown. */
 export const CORE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a source that is removed leaves no event',
+    suite: AUDIT,
+    caughtBy: WITH_EVENT,
+    patches: [
+      {
+        file: 'src/store/decisions.ts',
+        find: "return [{ action: 'studio-source-changed', ...actorIn(by), time, from, to }];",
+        put: "return source ? [{ action: 'studio-source-changed', ...actorIn(by), time, from, to }] : [];",
+      },
+    ],
+  },
+  {
+    name: 'whatever a caller sends as the id of its call is in the audit log',
+    suite: AUDIT,
+    caughtBy: WITH_EVENT,
+    patches: [{ file: CALLER_ACCESS, find: 'isRequestId(callId) ? callId : null', put: 'callId' }],
+  },
   {
     name: 'in JSON, a filter by a stage that there is not matches every lead',
     suite: 'test/integration/grpc.test.ts',

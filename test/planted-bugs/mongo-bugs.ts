@@ -75,11 +75,11 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy:
       'replies get lost by cut during inserts of many (4 of them): each creation is one lead, and reported as created',
     patches: [
-      { file: LEADS, find: 'const document = leadDocument(lead, claims, now);', put: '' },
+      { file: LEADS, find: 'const document = leadDocument(lead, claims, now, by);', put: '' },
       {
         file: LEADS,
         find: 'const { refusal } = await inserts.submit(document, deadline);',
-        put: `const document = leadDocument({ ...lead, id: crypto.randomUUID() }, claims, now);
+        put: `const document = leadDocument({ ...lead, id: crypto.randomUUID() }, claims, now, by);
         const { refusal } = await inserts.submit(document, deadline);`,
       },
     ],

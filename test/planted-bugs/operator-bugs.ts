@@ -8,6 +8,19 @@ const SECRET_LOST = 'a secret that cannot be written works no more, and that is 
 /** Faults that operators see: terminals, backups, metrics and load shedding. */
 export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
+    name: 'an import by a command does not say who has run it',
+    suite: 'test/integration/audit.test.ts',
+    caughtBy:
+      'every command that writes leaves an event with the user, the machine and the id of the run, or has a reason',
+    patches: [
+      {
+        file: 'operator/import-leads.ts',
+        find: '{ studioId, leads: batch.map(({ lead }) => lead), ...BY_HAND }',
+        put: '{ studioId, leads: batch.map(({ lead }) => lead) }',
+      },
+    ],
+  },
+  {
     name: 'doctor prints responses of the core unescaped',
     suite: 'test/security/terminal.test.ts',
     caughtBy: 'escapes the response of a hostile core to doctor',

@@ -561,7 +561,7 @@ describe('what a command prints, unless it is for printing leads, has nothing of
     await store.putStudio(aStudio(), by);
     await store.putMember(aMember({ id: 'owner' }), BY);
     const source = aLeadSource();
-    await store.putLeadSource(source);
+    await store.putLeadSource(source, BY);
     const secret = canaries.addKey(newKeySecret());
     const key = anApiKey({ expiresAt: plus(by.now, DAY_MS), secretSha256: hashKeySecret(secret) });
     await store.createApiKey(key, by.now);

@@ -25,6 +25,7 @@ describe('every value to be sent is converted to a valid message or rejected at 
     caller: null,
     time: NOW,
     apiKeyId: null,
+    callId: null,
     leadId: null,
     from: null,
     to: null,

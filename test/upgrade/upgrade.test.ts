@@ -12,7 +12,7 @@ import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import type { Store } from '../../src/store/store.ts';
 import { listDeliveries } from '../../src/usecases/consumers.ts';
 import { findLeads } from '../../src/usecases/read-leads.ts';
-import { aConsumer, aLead, claimsOf, NOW } from '../support/builders.ts';
+import { aConsumer, aLead, BY, claimsOf, NOW } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
@@ -178,13 +178,13 @@ function endsRenewals(copy: () => Promise<Copy>, nothingDue: unknown): void {
     const before = byId(await store.listLeadChanges(1000));
     expect(before.length).toBeGreaterThan(3);
 
-    const created = await store.createConsumer(aConsumer());
+    const created = await store.createConsumer(aConsumer(), BY);
     const number = created.kind === 'created' ? created.consumer.number : expect.fail(created.kind);
     expect(byId((await store.listDeliveries(number, 1000))?.changes ?? [])).toEqual(before);
     expect(byId(await store.listLeadChanges(1000))).toEqual(before);
 
     // Those that were acknowledged, too.
-    await store.createConsumer(aConsumer({ name: 'copy', start: 'all-leads' }));
+    await store.createConsumer(aConsumer({ name: 'copy', start: 'all-leads' }), BY);
     const copied = await listDeliveries({ store, clock: () => NOW }, number + 1, 1000);
     expect(copied?.length).toBeGreaterThan(before.length);
   });

@@ -7,12 +7,12 @@ import {
   decideKeyQuota,
   decideKeyReplacement,
   decideKeyRevocation,
+  eventOfAct,
   type StoredApiKey,
 } from '../decisions.ts';
 import { readPage } from '../pages.ts';
 import { type ApiKeyCommand, type ApiKeyStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
-import { actor } from './audit.ts';
 import { requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
@@ -20,7 +20,7 @@ import {
   apiKeyDocument,
   apiKeyIn,
   apiKeyOf,
-  type HistoryEntry,
+  historyEntry,
   memberOf,
   sourceOf,
   studioIn,
@@ -145,7 +145,7 @@ function keyWriter({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex, re
 
 const keyCreator =
   ({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex): ApiKeyStore['createApiKey'] =>
-  (key, now, caller) =>
+  (key, now, by) =>
     call((deadline) => {
       const { studioId, id, memberId } = key;
       const create = async (attempt: number) => {
@@ -155,7 +155,7 @@ const keyCreator =
         const slot = await freeSlot(apiKeys, studioId, now, deadline);
         if (slot === undefined) return false;
         deadline.throwIfAborted();
-        const history: HistoryEntry[] = [{ action: 'api-key-created', ...actor({ memberId, caller }), time: now }];
+        const history = [historyEntry(eventOfAct({ ...by, memberId, now }, { action: 'api-key-created' }))];
         await apiKeys.insertOne({ ...apiKeyDocument(key, slot), history });
         return true;
       };

@@ -1,12 +1,11 @@
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID, type WithId } from 'mongodb';
 import { assert } from '../../../common/invariants.ts';
-import { MAX_APPLIED_REQUESTS, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
+import { MAX_APPLIED_REQUESTS } from '../../domain/audit.ts';
 import { historyFault } from '../checked.ts';
 import type { DecidedEvent } from '../decisions.ts';
 import type { UnreadableRecord } from '../store.ts';
-import { actor } from './audit.ts';
 import { untilKnown } from './connection.ts';
-import { type Changeable, type HistoryEntry, READ } from './documents.ts';
+import { type Changeable, type HistoryEntry, historyEntry, newest, READ } from './documents.ts';
 import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** What a change decides after it has read the document. */
@@ -98,8 +97,6 @@ export function applyOnce<Document extends Changeable, Outcome>(
   });
 }
 
-const historyEntry = ({ memberId, caller, ...event }: DecidedEvent) => ({ ...event, ...actor({ memberId, caller }) });
-
 /** Whether an identity that was added after `newest` may be gone from the list. */
 const mayBeDropped = (newest: UUID | null, applied: readonly UUID[]): boolean =>
   newest === null ? applied.length >= MAX_APPLIED_REQUESTS : !applied.some((each) => each.equals(newest));
@@ -130,7 +127,7 @@ async function updateWithEvents<Document extends Changeable>(
     (await collection.updateOne(filter, operators as UpdateFilter<Document>)).matchedCount === 1;
   const $push = {
     appliedRequests: { $each: [id], $slice: -MAX_APPLIED_REQUESTS },
-    ...(events.length > 0 && { history: { $each: events, $slice: -MAX_AUDIT_EVENTS } }),
+    ...(events.length > 0 && { history: newest(events) }),
   };
   try {
     return await apply({ ...update, $push });
@@ -153,6 +150,30 @@ async function updateWithEvents<Document extends Changeable>(
   // Without its identity, the write must not be repeated.
   return apply({ ...update, $unset: { history: 1, appliedRequests: 1 } }).catch((error) => {
     throw serverRefusal(error) ?? new NotRepeatable('the outcome is unknown', error);
+  });
+}
+
+/**
+ * Stores an event in a document, if that is there.
+ *
+ * @param identity of the call, which may repeat this
+ * @param fresh what is stored with it if there is no document; absent: then nothing is
+ */
+export function recordIn<Document extends Changeable>(
+  collection: Collection<Document>,
+  deadline: AbortSignal,
+  which: Filter<Document>,
+  event: DecidedEvent,
+  { identity, fresh }: { readonly identity?: string; readonly fresh?: Document } = {},
+): Promise<null> {
+  return applyOnce<Document, null>(collection, deadline, {
+    which,
+    fields: { _id: 1 },
+    requestId: identity,
+    async decide(found) {
+      if (found) return { outcome: null, where: {}, update: {}, events: [event] };
+      return { outcome: null, ...(fresh && { insert: fresh, events: [event] }) };
+    },
   });
 }
 

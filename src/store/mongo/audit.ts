@@ -1,8 +1,10 @@
-import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
+import { type AuditEvent, MAX_AUDIT_EVENTS, OF_DEPLOYMENT } from '../../domain/audit.ts';
 import { type Checked, checkedEvent, readableOrNull } from '../checked.ts';
+import { eventOfAct } from '../decisions.ts';
 import type { AuditStore, ReportUnreadable } from '../store.ts';
+import { recordIn } from './apply-once.ts';
 import type { Connection } from './connection.ts';
-import { type HistoryEntry, leadKey, READ } from './documents.ts';
+import { type ConsumersDocument, type HistoryEntry, leadKey, NO_CONSUMERS, READ } from './documents.ts';
 
 const HISTORY = { ...READ, projection: { history: 1 } } as const;
 
@@ -25,40 +27,49 @@ const AFTER_ALL_SLOTS = 'g';
  * MAX_AUDIT_EVENTS of them take less than 200 KB of the 16 MB limit of a document; the write that adds one drops the
  * oldest. All other reads of a document leave out its history.
  */
-export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report: ReportUnreadable): AuditStore {
+export function mongoAudit({ leads, apiKeys, studios, feed, call }: Connection, report: ReportUnreadable): AuditStore {
   const eventsOf = (history: unknown, subject: Subject) =>
     Array.isArray(history) ? history.flatMap((entry) => readableOrNull(eventOf(entry, subject), report) ?? []) : [];
   return {
+    recordAct: (studioId, act, by) =>
+      call(async (deadline) => {
+        const event = eventOfAct(by, act);
+        if (studioId !== null) return recordIn(studios, deadline, { _id: studioId }, event);
+        const fresh = { _id: 'consumers', ...NO_CONSUMERS } as const;
+        return recordIn<ConsumersDocument>(feed, deadline, { _id: 'consumers' }, event, { fresh });
+      }).then(() => {}),
+
     listAuditEvents: (studioId, leadId) =>
       call(async () => {
         if (leadId !== null) {
           const lead = await leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, HISTORY);
           return eventsOf(lead?.history, { studioId, leadId }).slice(-MAX_AUDIT_EVENTS).toReversed();
         }
-        const studio = await studios.findOne({ _id: studioId }, HISTORY);
-        let newest = newestOf(placed(eventsOf(studio?.history, { studioId })));
+        const isOfAll = studioId === OF_DEPLOYMENT;
+        const subject = await (isOfAll
+          ? feed.findOne({ _id: 'consumers' }, HISTORY)
+          : studios.findOne({ _id: studioId }, HISTORY));
+        let found = newestOf(placed(eventsOf(subject?.history, { studioId })));
         // A few keys at a time, and of many keys only those with newer events than were found.
         for (let below = AFTER_ALL_SLOTS; ; ) {
-          const oldest = newest.length === MAX_AUDIT_EVENTS ? newest[0] : undefined;
+          const oldest = found.length === MAX_AUDIT_EVENTS ? found[0] : undefined;
           const time = oldest && { 'history.time': { $gt: new Date(oldest.place) } };
           const filter = { studioId, slot: { $gte: '', $lt: below }, ...time };
           const keys = await apiKeys.find(filter, KEY_HISTORY).sort({ slot: -1 }).limit(KEYS_PER_READ).toArray();
           const read = keys.map(({ _id, history }) => ({ apiKeyId: String(_id), history }));
-          newest = newestOf([
+          found = newestOf([
             // A key that gets another slot meanwhile may be read twice.
-            ...newest.filter(({ event }) => !read.some(({ apiKeyId }) => apiKeyId === event.apiKeyId)),
+            ...found.filter(({ event }) => !read.some(({ apiKeyId }) => apiKeyId === event.apiKeyId)),
             ...read.flatMap(({ apiKeyId, history }) => placed(eventsOf(history, { studioId, apiKeyId }))),
           ]);
           const last = keys.at(-1);
           if (last === undefined || keys.length < KEYS_PER_READ) break;
           below = last.slot;
         }
-        return newest.map(({ event }) => event).toReversed();
+        return found.map(({ event }) => event).toReversed();
       }),
   };
 }
-
-export const actor = ({ memberId, caller }: Actor) => ({ memberId, ...(caller && { caller }) });
 
 interface Subject {
   readonly studioId: string;
@@ -67,8 +78,9 @@ interface Subject {
 }
 
 function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEvent> {
-  const { action, memberId, caller = null, time, from = null, to = null } = Object(entry);
-  return checkedEvent({ leadId: null, apiKeyId: null, ...subject, action, memberId, caller, time, from, to });
+  const { action, memberId, caller = null, callId = null, time, from = null, to = null } = Object(entry);
+  const actor = { memberId, caller, callId };
+  return checkedEvent({ leadId: null, apiKeyId: null, ...subject, action, ...actor, time, from, to });
 }
 
 /** An event, and the time by which it is ordered among those of other documents. */

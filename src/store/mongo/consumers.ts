@@ -4,7 +4,7 @@ import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { type Consumer, ofEachConsumer } from '../../domain/consumer.ts';
 import { type LeadChange, resentDelivery, SET_ASIDE } from '../../domain/lead-change.ts';
 import { checkedLeadChange, readableOrNull } from '../checked.ts';
-import { decideConsumer } from '../decisions.ts';
+import { type DecidedEvent, decideConsumer, eventOfAct } from '../decisions.ts';
 import { firstReadable } from '../pages.ts';
 import {
   type ConsumerStore,
@@ -19,11 +19,14 @@ import { type Connection, untilKnown } from './connection.ts';
 import { checkedConsumers, type Distribution, deliveryDocument } from './distribution.ts';
 import {
   AFTER_ALL_STUDIOS,
+  CONSUMERS,
   type ConsumersDocument,
   type DeliveryDocument,
+  historyEntry,
   type LeadDocument,
   NO_CONSUMERS,
   nameOf,
+  newest,
   READ,
   studiosOf,
   WITHOUT_HISTORY,
@@ -44,6 +47,7 @@ interface ConsumersChange<Outcome> {
   readonly list?: readonly Consumer[];
   /** The number of the next consumer; absent: as before. */
   readonly next?: number;
+  readonly event?: DecidedEvent;
 }
 
 /** A delivery with its lead; undefined: somebody has deleted the lead. */
@@ -67,7 +71,7 @@ export function mongoConsumers(
 
 /** A consumer that is created meanwhile has a higher number than those that were given before. */
 async function removeOrphans({ feed, deliveries }: Connection): Promise<boolean> {
-  const { list, next } = (await feed.findOne({ _id: 'consumers' }, READ)) ?? NO_CONSUMERS;
+  const { list, next } = (await feed.findOne({ _id: 'consumers' }, CONSUMERS)) ?? NO_CONSUMERS;
   const numbers = checkedConsumers(list, () => {}).map(({ number }) => number);
   const isOrphan = { consumer: { $nin: numbers, $lt: next } };
   const found = await deliveries
@@ -106,7 +110,7 @@ function consumerWrites(
     call((deadline) => {
       let attempted: number | undefined;
       return untilKnown<{ readonly outcome: Outcome }>(deadline, async () => {
-        const found = await feed.findOne({ _id: 'consumers' }, READ);
+        const found = await feed.findOne({ _id: 'consumers' }, CONSUMERS);
         const { version, next, list } = found ?? NO_CONSUMERS;
         const consumers = checkedConsumers(list, report);
         const decided = decide({ list: consumers, next }, attempted);
@@ -114,13 +118,15 @@ function consumerWrites(
         // What cannot be read stays as it is stored.
         const stored = (each: Consumer) => (each.fault ? list[consumers.indexOf(each)] : each) as Consumer;
         const changed = { version: version + 1, next: decided.next ?? next, list: decided.list.map(stored) };
+        const history = decided.event ? [historyEntry(decided.event)] : [];
         attempted = next;
         if (found) {
-          const { matchedCount } = await feed.updateOne({ _id: 'consumers', version }, { $set: changed });
+          const update = { $set: changed, ...(history.length > 0 && { $push: { history: newest(history) } }) };
+          const { matchedCount } = await feed.updateOne({ _id: 'consumers', version }, update);
           if (matchedCount === 1) return decided;
         } else {
           try {
-            await feed.insertOne({ _id: 'consumers', ...changed });
+            await feed.insertOne({ _id: 'consumers', ...changed, history });
             return decided;
           } catch (error) {
             if (!isDuplicate(error)) throw error;
@@ -132,22 +138,25 @@ function consumerWrites(
     }).then(({ outcome }) => outcome);
 
   return {
-    createConsumer: (created) =>
+    createConsumer: (created, by) =>
       change<CreateConsumerOutcome>(({ list, next }, attempted = next) => {
         // It was created and removed, perhaps as that of another call: it must not come again.
         if (attempted < next && !list.some(({ number }) => number === attempted)) return undefined;
         const decision = decideConsumer(list, created);
         if (decision.kind !== 'new') return { outcome: decision };
         const consumer = { ...decision.consumer, number: next };
-        return { outcome: { kind: 'created', consumer }, list: [...list, consumer], next: next + 1 };
+        const event = eventOfAct({ ...by, now: created.createdAt }, { action: 'consumer-changed', to: created.name });
+        return { outcome: { kind: 'created', consumer }, list: [...list, consumer], next: next + 1, event };
       }),
 
     listConsumers: () => call(async () => [...(await recipients()).consumers]),
 
-    removeConsumer: (number) =>
+    removeConsumer: (number, by) =>
       change(({ list }) => {
-        const others = list.filter((each) => each.number !== number);
-        return { outcome: undefined, ...(others.length < list.length && { list: others }) };
+        const removed = list.find((each) => each.number === number);
+        if (!removed) return { outcome: undefined };
+        const event = eventOfAct(by, { action: 'consumer-changed', from: removed.name });
+        return { outcome: undefined, list: list.filter((each) => each !== removed), event };
       }),
 
     removeOrphans: () => call(() => removeOrphans(connection)),

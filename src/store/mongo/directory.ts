@@ -9,6 +9,7 @@ import {
   type EndingStudio,
   type EventsOfEntry,
   memberEvents,
+  sourceEvents,
 } from '../decisions.ts';
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, EndStudioOutcome, PutOutcome, PutStudioOutcome, ReportUnreadable } from '../store.ts';
@@ -76,11 +77,14 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
       return before && readableOrNull(memberOf(before, memberId), report);
     },
 
-    putLeadSource: ({ studioId, id, name, enabled }, by) =>
-      putEntry({ studioId, list: 'sources', id }, { value: { name, enabled }, max: MAX_LEAD_SOURCES }, by),
+    putLeadSource({ studioId, id, name, enabled }, by) {
+      const value = { name, enabled };
+      const eventsOf = sourceEvents(by, id, value);
+      return putEntry({ studioId, list: 'sources', id }, { value, max: MAX_LEAD_SOURCES, eventsOf }, by);
+    },
 
     removeLeadSource: async (studioId, sourceId, by) => {
-      const before = await removeEntry({ studioId, list: 'sources', id: sourceId }, by);
+      const before = await removeEntry({ studioId, list: 'sources', id: sourceId }, by, sourceEvents(by, sourceId));
       return before && readableOrNull(sourceOf(before, sourceId), report);
     },
 
@@ -203,8 +207,8 @@ function entryWriter({ studios, call }: Connection) {
     /** Puts an entry. The database counts the entries in the same write, so concurrent calls cannot exceed the limit. */
     putEntry: (
       entry: Entry,
-      { value, max, eventsOf = () => [] }: { readonly value: unknown; readonly max: number; eventsOf?: EventsOfEntry },
-      by: Repeatable = {},
+      { value, max, eventsOf }: { readonly value: unknown; readonly max: number; readonly eventsOf: EventsOfEntry },
+      by: Repeatable,
     ): Promise<PutOutcome> =>
       change<PutOutcome>(entry, by, async ({ path, value: before }, studio, isApplied) => {
         const count = { $size: { $objectToArray: { $ifNull: [`$${entry.list}`, {}] } } };
@@ -223,11 +227,7 @@ function entryWriter({ studios, call }: Connection) {
       }),
 
     /** Removes an entry; returns the studio as it was before, with only that entry. */
-    async removeEntry(
-      entry: Entry,
-      by: Repeatable = {},
-      eventsOf: EventsOfEntry = () => [],
-    ): Promise<StudioDocument | null> {
+    async removeEntry(entry: Entry, by: Repeatable, eventsOf: EventsOfEntry): Promise<StudioDocument | null> {
       /** As the last attempt has read it: if one took effect, it was the last that wrote. */
       let before: StudioDocument | null = null;
       return change<StudioDocument | null>(entry, by, async ({ path, value }, studio, isApplied) => {

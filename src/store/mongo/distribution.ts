@@ -15,6 +15,7 @@ import { type ChangePosition, undistributedByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import {
   ACKNOWLEDGED,
+  CONSUMERS,
   type ConsumersDocument,
   type DeliveryDocument,
   deliveryKey,
@@ -121,7 +122,7 @@ export function distribution(connection: Connection, report: ReportUnreadable) {
 
   async function recipients(): Promise<Recipients> {
     const found: Pick<ConsumersDocument, 'list' | 'hasTestStudios'> =
-      (await feed.findOne({ _id: 'consumers' }, READ)) ?? NO_CONSUMERS;
+      (await feed.findOne({ _id: 'consumers' }, CONSUMERS)) ?? NO_CONSUMERS;
     const { list, hasTestStudios = false } = found;
     const consumers = checkedConsumers(list, report);
     return { consumers, hasTestStudios, isNeeded: consumers.length > 0 || hasTestStudios };

@@ -1,6 +1,6 @@
 import { Binary, type Filter, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
-import type { AuditEvent } from '../../domain/audit.ts';
+import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
 import type { RegionCode } from '../../domain/contact.ts';
 import type { Hold } from '../../domain/hold.ts';
@@ -30,7 +30,14 @@ import {
   withEnquiries,
   withHold,
 } from '../checked.ts';
-import type { EnquiredLead, EnquiryWrite, LeadWrite, StoredClaims } from '../decisions.ts';
+import {
+  creationEvent,
+  type DecidedEvent,
+  type EnquiredLead,
+  type EnquiryWrite,
+  type LeadWrite,
+  type StoredClaims,
+} from '../decisions.ts';
 import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
 import {
   type EarlierCreation,
@@ -73,9 +80,21 @@ export interface Changeable {
 /** An event in the history of a document, which is in the order of the writes. */
 export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | 'time'> {
   readonly caller?: string;
+  readonly callId?: string;
   readonly from?: string | null;
   readonly to?: string | null;
 }
+
+/** Adds events to a history, of which the newest stay. */
+export const newest = (events: readonly HistoryEntry[]) => ({ $each: [...events], $slice: -MAX_AUDIT_EVENTS });
+
+/** Returns an event as it is stored. */
+export const historyEntry = ({ memberId, caller, callId, ...event }: DecidedEvent): HistoryEntry => ({
+  ...event,
+  memberId,
+  ...(caller && { caller }),
+  ...(callId && { callId }),
+});
 
 /** A lead with its claims, so that one write of one document decides everything. */
 export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'hold'>, Changeable {
@@ -110,8 +129,8 @@ export interface ChangesDocument {
 /** Later than every change, so that `$min` with the next change replaces it. */
 export const ACKNOWLEDGED = new Date(8.64e15);
 
-/** All named consumers, which change together: their number is limited. */
-export interface ConsumersDocument {
+/** All named consumers, which change together: their number is limited. Its history is that of the deployment. */
+export interface ConsumersDocument extends Changeable {
   readonly _id: 'consumers';
   /** Grows with each change, which is conditional on it. */
   readonly version: number;
@@ -131,6 +150,9 @@ export interface RetentionTimeDocument {
   readonly version: number;
   readonly time: Date;
 }
+
+/** Reads it without what grows with every change: it is polled. */
+export const CONSUMERS = { ...READ, projection: { history: 0, appliedRequests: 0 } } as const;
 
 /** What there is before the first consumer. */
 export const NO_CONSUMERS = { version: 0, next: 1, list: [] } as const;
@@ -253,6 +275,7 @@ export function leadDocument(
   lead: Lead,
   { idempotencyKey, fingerprint, ...claims }: LeadClaims,
   changedSince = lead.createdAt,
+  by?: Actor,
 ): LeadDocument {
   const { id, sourceId, ...fields } = lead;
   return {
@@ -266,6 +289,7 @@ export function leadDocument(
       fingerprintVersion: fingerprint.version,
     },
     changes: { since: changedSince },
+    ...(by && { history: [historyEntry(creationEvent(lead, { ...by, now: changedSince }))] }),
   };
 }
 

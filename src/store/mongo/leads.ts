@@ -1,5 +1,6 @@
 import { type Filter, MongoBulkWriteError, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
+import type { Actor } from '../../domain/audit.ts';
 import { isKeyKept, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import { checkedHold } from '../checked.ts';
 import {
@@ -9,17 +10,19 @@ import {
   decideLeadStage,
   decideLeadUpdate,
   type EnquiryWrite,
+  eventOfAct,
   type LeadWrite,
   replayOutcome,
   type StoredLead,
 } from '../decisions.ts';
 import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
-import { applyOnce, KeyedMutex } from './apply-once.ts';
+import { applyOnce, KeyedMutex, recordIn } from './apply-once.ts';
 import { type Batched, requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
 import { checkedConsumers } from './distribution.ts';
 import {
   alreadyOpen,
+  CONSUMERS,
   claimsDocument,
   contactKeysIn,
   creationOf,
@@ -70,11 +73,12 @@ type StudioHeld = (studioId: string, deadline: AbortSignal) => Promise<boolean>;
 
 /** Their claims, keys and events are parts of leads. Deliveries that are made meanwhile go with the next poll, which finds no lead. */
 const leadDeleter =
-  ({ leads, deliveries, feed, call }: Connection, isHeld: StudioHeld): LeadErasureStore['deleteLeads'] =>
-  (studioId, limit) =>
-    repeating({ call })(async (deadline) => {
+  ({ leads, studios, deliveries, feed, call }: Connection, isHeld: StudioHeld): LeadErasureStore['deleteLeads'] =>
+  (studioId, limit, by) => {
+    const identity = new UUID().toString();
+    return repeating({ call })(async (deadline) => {
       if (await isHeld(studioId, deadline)) return 'held';
-      const { list } = (await feed.findOne({ _id: 'consumers' }, READ)) ?? NO_CONSUMERS;
+      const { list } = (await feed.findOne({ _id: 'consumers' }, CONSUMERS)) ?? NO_CONSUMERS;
       const consumers = checkedConsumers(list, () => {});
       const all = { studioId, _id: leadIdsAfter(studioId, null) };
       const found = await leads
@@ -85,6 +89,9 @@ const leadDeleter =
       if (found.length === 0) return 0;
       if (found.some((each) => !isErased(each) && checkedHold(each.hold))) return 'held';
       const ids = found.map(({ _id }) => _id);
+      // Before the leads, and once: each of them may be deleted by one attempt or another.
+      const emptied = eventOfAct(by, { action: 'studio-emptied', to: `${found.length}` });
+      await recordIn(studios, deadline, { _id: studioId }, emptied, { identity });
       // One that is held meanwhile stays.
       const erased = found.filter(isErased).map(({ _id }) => _id);
       const unheld = { studioId, _id: { $in: ids }, $or: [{ hold: null }, { _id: { $in: erased } }] } as object;
@@ -98,6 +105,7 @@ const leadDeleter =
       }
       return held.size > 0 ? 'held' : found.length;
     });
+  };
 
 /** A creation that is attempted. */
 interface Creation {
@@ -106,6 +114,7 @@ interface Creation {
   /** When its entry in the change feed begins; undefined: when it was created. */
   readonly now: Date | undefined;
   readonly enquiry: 'keep' | undefined;
+  readonly by: Actor | undefined;
   readonly isKeySeen: boolean;
   /** The leads at which attempts may have kept what it says. */
   readonly attemptedAt: LeadKey[];
@@ -128,8 +137,8 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   }
 
   function create(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome> {
-    const { lead, claims, now } = creation;
-    const document = leadDocument(lead, claims, now);
+    const { lead, claims, now, by } = creation;
+    const document = leadDocument(lead, claims, now, by);
     return untilKnown(deadline, async () => {
       await indexes.expectValid('leads');
       // A likely replay: its insert would be refused, and the batch would need a second command.
@@ -154,11 +163,11 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   }
 
   // @rule 4.1.1 4.1.3 4.1.at-once
-  return (lead, claims, now, enquiry) =>
+  return (lead, claims, now, enquiry, by) =>
     call((deadline) => {
       const { studioId } = lead;
       const key = `key ${studioId} ${claims.idempotencyKey}`;
-      const creation: Creation = { lead, claims, now, enquiry, isKeySeen: keys.add(key), attemptedAt: [] };
+      const creation: Creation = { lead, claims, now, enquiry, by, isKeySeen: keys.add(key), attemptedAt: [] };
       const names = [key, ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`)];
       return mutex.run(
         names,

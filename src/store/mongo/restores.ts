@@ -1,9 +1,10 @@
 import type { Filter } from 'mongodb';
 import { epochAfterRestore } from '../../domain/database-epoch.ts';
 import { checkedEpoch } from '../checked.ts';
+import { eventOfAct, restoreAct } from '../decisions.ts';
 import type { RestoreStore } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { type ConsumersDocument, NO_CONSUMERS, READ, someOf } from './documents.ts';
+import { type ConsumersDocument, historyEntry, NO_CONSUMERS, newest, READ, someOf } from './documents.ts';
 
 /** Which database this is, and what it has lost, in MongoDB, whose tools note nothing in a backup. */
 export function mongoRestores({ feed, leads, call }: Connection): RestoreStore {
@@ -13,14 +14,15 @@ export function mongoRestores({ feed, leads, call }: Connection): RestoreStore {
   return {
     findEpoch: () => call(async () => check(await read())),
 
-    raiseEpoch: (to, now) =>
+    raiseEpoch: (to, now, by) =>
       call((deadline) =>
         untilKnown(deadline, async () => {
           const found = await read();
           const raised = epochAfterRestore(check(found), to, now);
           const { epoch, restoredTo } = raised;
           const filter = { _id: 'consumers', epoch: found?.epoch ?? null } as Filter<ConsumersDocument>;
-          const update = { $set: { epoch, restoredTo }, $setOnInsert: NO_CONSUMERS };
+          const history = newest([historyEntry(eventOfAct({ ...by, now }, restoreAct(raised)))]);
+          const update = { $set: { epoch, restoredTo }, $setOnInsert: NO_CONSUMERS, $push: { history } };
           // After another raise in between, it is a duplicate key.
           await feed.updateOne(filter, update, { upsert: true });
           return raised;

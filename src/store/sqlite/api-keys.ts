@@ -7,6 +7,7 @@ import {
   decideKeyQuota,
   decideKeyReplacement,
   decideKeyRevocation,
+  eventOfAct,
   type StoredApiKey,
 } from '../decisions.ts';
 import { readPage } from '../pages.ts';
@@ -49,14 +50,14 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
       AND (coalesce(last_used_at, 0) <= :unlessSince OR last_used_at > :now)`);
 
   return {
-    createApiKey: (key, now, caller) =>
+    createApiKey: (key, now, by) =>
       commits.write(() => {
         const { studioId, id, memberId, scopes, createdAt, expiresAt, revokedAt: _, lastUsedAt: __, ...texts } = key;
         const slot = takeSlot(studioId, now);
         if (slot === undefined) return false;
         const times = { createdAt: createdAt.getTime(), expiresAt: expiresAt.getTime() };
         insert.run({ studioId, id, memberId, ...texts, scopes: scopes.join(' '), ...times, slot });
-        recordEvent({ studioId, apiKeyId: id, action: 'api-key-created', memberId, caller, time: now });
+        recordEvent({ studioId, apiKeyId: id, ...eventOfAct({ ...by, memberId, now }, { action: 'api-key-created' }) });
         return true;
       }),
 

@@ -1,18 +1,33 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
+import { type AuditEvent, actorIn, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import { readableOrNull } from '../checked.ts';
-import type { DecidedEvent } from '../decisions.ts';
+import { type DecidedEvent, deploymentEvent, eventOfAct } from '../decisions.ts';
 import type { AuditStore, ReportUnreadable } from '../store.ts';
+import type { GroupCommit } from './group-commit.ts';
 import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
 
 /** The maximum number of events that are read for a list, if some are unreadable. */
 const MAX_READ = 10 * MAX_AUDIT_EVENTS;
 
+interface Recorded {
+  readonly database: DatabaseSync;
+  readonly commits: Pick<GroupCommit, 'write'>;
+  readonly recordEvent: (event: NewEvent) => void;
+  readonly report: ReportUnreadable;
+}
+
 /** The audit log, in SQLite. An event is inserted in the transaction of its change. */
-export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable): AuditStore {
+export function sqliteAudit({ database, commits, recordEvent, report }: Recorded): AuditStore {
   const select = database.prepare(`
     SELECT ${EVENT_COLUMNS} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${MAX_READ}`);
+  const selectStudio = database.prepare('SELECT 1 FROM studios WHERE id = ?');
   return {
+    recordAct: (studioId, act, by) =>
+      commits.write(() => {
+        if (studioId === null) recordEvent(deploymentEvent(by, act));
+        else if (selectStudio.get(studioId)) recordEvent({ studioId, ...eventOfAct(by, act) });
+      }),
+
     async listAuditEvents(studioId, leadId) {
       const events: AuditEvent[] = [];
       for (const row of select.iterate(studioId, leadId)) {
@@ -33,7 +48,7 @@ const NOTHING = { leadId: null, apiKeyId: null, from: null, to: null } as const;
 /** Returns a function that stores an event; to be called within a write. */
 export function auditWriter(database: DatabaseSync): (event: NewEvent) => void {
   const insert = database.prepare(`
-    INSERT INTO audit_events (studio_id, lead_id, api_key_id, action, member_id, caller, time, from_value, to_value)
-    VALUES (:studioId, :leadId, :apiKeyId, :action, :memberId, :caller, :time, :from, :to)`);
-  return ({ caller = null, time, ...event }) => void insert.run({ ...NOTHING, ...event, caller, time: time.getTime() });
+    INSERT INTO audit_events (studio_id, lead_id, api_key_id, action, member_id, caller, call_id, time, from_value, to_value)
+    VALUES (:studioId, :leadId, :apiKeyId, :action, :memberId, :caller, :callId, :time, :from, :to)`);
+  return ({ time, ...event }) => void insert.run({ ...NOTHING, ...event, ...actorIn(event), time: time.getTime() });
 }

@@ -1,6 +1,6 @@
 import type { Consumer } from '../../domain/consumer.ts';
 import { DEFERRED, resentDelivery, SET_ASIDE } from '../../domain/lead-change.ts';
-import { decideConsumer } from '../decisions.ts';
+import { decideConsumer, deploymentEvent } from '../decisions.ts';
 import type { ConsumerStore } from '../store.ts';
 import { leadsToSend, NUMBERED, type ReadChanges } from './change-feed.ts';
 import type { Connection } from './connection.ts';
@@ -30,11 +30,14 @@ export const sqliteConsumers = (
   ...settlingMethods(connection),
 });
 
-function consumerRecords({ database, commits }: Connection, { consumers }: Distribution): Pick<ConsumerStore, Records> {
+function consumerRecords(
+  { database, commits, recordEvent }: Connection,
+  { consumers }: Distribution,
+): Pick<ConsumerStore, Records> {
   const insert = database.prepare(
     'INSERT INTO consumers (name, studio_ids, includes_tests, start, created_at, backfills) VALUES (?, ?, ?, ?, ?, ?)',
   );
-  const remove = database.prepare('DELETE FROM consumers WHERE number = ?');
+  const remove = database.prepare('DELETE FROM consumers WHERE number = ? RETURNING name');
   const removeBetween = database.prepare(`
     DELETE FROM deliveries WHERE (consumer, lead) IN (
       SELECT consumer, lead FROM deliveries WHERE consumer > ? AND consumer < ? LIMIT ${MAX_REMOVED}
@@ -43,19 +46,25 @@ function consumerRecords({ database, commits }: Connection, { consumers }: Distr
   const putBackfills = database.prepare('UPDATE consumers SET backfills = ? WHERE number = ? AND backfills = ?');
 
   return {
-    createConsumer: (created) =>
+    createConsumer: (created, by) =>
       commits.write(() => {
         const decision = decideConsumer(consumers(), created);
         if (decision.kind !== 'new') return decision;
         const { name, studioIds, includesTests, start, createdAt, backfills } = decision.consumer;
         const which = [studioIds && JSON.stringify(studioIds), Number(includesTests)] as const;
         const { lastInsertRowid } = insert.run(name, ...which, start, createdAt.getTime(), JSON.stringify(backfills));
+        recordEvent(deploymentEvent({ ...by, now: createdAt }, { action: 'consumer-changed', to: name }));
         return { kind: 'created', consumer: { ...decision.consumer, number: Number(lastInsertRowid) } };
       }),
 
     listConsumers: async () => consumers(),
 
-    removeConsumer: (number) => commits.write(() => void remove.run(number)),
+    removeConsumer: (number, by) =>
+      commits.write(() => {
+        const removed = remove.get(number);
+        if (!removed) return;
+        recordEvent(deploymentEvent(by, { action: 'consumer-changed', from: removed.name as string }));
+      }),
 
     removeOrphans: () =>
       commits.write(() => {

@@ -1,7 +1,7 @@
 import type { Repeatable } from '../../domain/audit.ts';
 import { MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
 import { type Checked, checkedHold, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
-import { decideEnd, decideEntry, decideStudio, type EventsOfEntry, memberEvents } from '../decisions.ts';
+import { decideEnd, decideEntry, decideStudio, type EventsOfEntry, memberEvents, sourceEvents } from '../decisions.ts';
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, EndStudioOutcome, PutOutcome } from '../store.ts';
 import type { Connection } from './connection.ts';
@@ -37,12 +37,14 @@ export function sqliteDirectory(connection: Connection): DirectoryStore {
 
     removeMember: (studioId, memberId, by) => members.remove(studioId, memberId, by, memberEvents(by, memberId)),
 
-    putLeadSource: ({ studioId, id, name, enabled }, by) =>
-      sources.put(studioId, id, by, () => upsertSource.run({ studioId, id, name, enabled: enabled ? 1 : 0 })),
+    putLeadSource({ studioId, id, name, enabled }, by) {
+      const write = () => upsertSource.run({ studioId, id, name, enabled: enabled ? 1 : 0 });
+      return sources.put(studioId, id, by, write, sourceEvents(by, id, { name, enabled }));
+    },
 
     findLeadSource: async (studioId, sourceId) => sources.find(studioId, sourceId),
 
-    removeLeadSource: (studioId, sourceId, by) => sources.remove(studioId, sourceId, by),
+    removeLeadSource: (studioId, sourceId, by) => sources.remove(studioId, sourceId, by, sourceEvents(by, sourceId)),
 
     async listLeadSources(studioId, first, limit) {
       const read = (after: string | null, count: number) => selectSources.all(studioId, after ?? '', count);
@@ -149,13 +151,7 @@ function entriesIn<Entry>(
   const count = database.prepare(`SELECT count(*) AS count FROM ${table} WHERE studio_id = ?`);
   const entryIn = (row: Row | undefined) => (row ? readableOrNull(entryOf(row), report) : null);
   return {
-    put: (
-      studioId: string,
-      id: string,
-      { requestId }: Repeatable = {},
-      write: () => unknown,
-      eventsOf: EventsOfEntry = () => [],
-    ) =>
+    put: (studioId: string, id: string, { requestId }: Repeatable, write: () => unknown, eventsOf: EventsOfEntry) =>
       applyOnce<Row | undefined, 'put', PutOutcome>({
         subject: { studioId },
         requestId,
@@ -163,14 +159,14 @@ function entriesIn<Entry>(
         decide(found, isApplied) {
           const isFull = !found && (count.get(studioId)?.count as number) >= max;
           const status = selectStudio.get(studioId)?.status ?? null;
-          return decideEntry({ status, before: roleOrName(found), isFull }, eventsOf, isApplied);
+          return decideEntry({ status, before: storedEntry(found), isFull }, eventsOf, isApplied);
         },
         write: () => void write(),
       }),
 
     find: (studioId: string, id: string) => entryIn(select.get(studioId, id)),
 
-    remove: (studioId: string, id: string, { requestId }: Repeatable = {}, eventsOf: EventsOfEntry = () => []) =>
+    remove: (studioId: string, id: string, { requestId }: Repeatable, eventsOf: EventsOfEntry) =>
       applyOnce<Row | undefined, 'remove', Entry | null>({
         subject: { studioId },
         requestId,
@@ -180,7 +176,7 @@ function entriesIn<Entry>(
           return {
             outcome: entryIn(found),
             write: found ? 'remove' : null,
-            events: found ? eventsOf(roleOrName(found)) : [],
+            events: found ? eventsOf(storedEntry(found)) : [],
           };
         },
         write: () => void remove.run(studioId, id),
@@ -188,4 +184,6 @@ function entriesIn<Entry>(
   };
 }
 
-const roleOrName = (row: Row | undefined): unknown => row && (row.role ?? row.name);
+/** The role of a member, or the fields of a source. */
+const storedEntry = (row: Row | undefined): unknown =>
+  row && (row.role ?? { name: row.name, enabled: row.enabled === 1 });

@@ -3,11 +3,13 @@ import { assert } from '../../../common/invariants.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
 import { checkedHold } from '../checked.ts';
 import {
+  creationEvent,
   type Decide,
   decideEnquiry,
   decideLeadErasure,
   decideLeadStage,
   decideLeadUpdate,
+  eventOfAct,
   type LeadWrite,
   replayOutcome,
   type StoredLead,
@@ -62,8 +64,8 @@ export function sqliteLeadWrites(
       if (outcome.kind === 'erased') erased();
       return outcome;
     },
-    async deleteLeads(studioId, limit) {
-      const leads = await deleteLeads(studioId, limit);
+    async deleteLeads(studioId, limit, by) {
+      const leads = await deleteLeads(studioId, limit, by);
       if (leads !== 0 && leads !== 'held') erased();
       return leads;
     },
@@ -72,7 +74,7 @@ export function sqliteLeadWrites(
 
 /** Returns a function that deletes leads of a studio, with all that is kept of them. */
 function leadDeleter(
-  { database, commits, studios }: Connection,
+  { database, commits, studios, recordEvent }: Connection,
   claimed: ContactClaims,
 ): LeadErasureStore['deleteLeads'] {
   const select = prepareLists(
@@ -86,11 +88,14 @@ function leadDeleter(
     'former_contacts WHERE lead_number',
     'leads WHERE number',
   ].map((where) => database.prepare(`DELETE FROM ${where} = ?`));
-  return (studioId, limit) =>
+  return (studioId, limit, by) =>
     commits.write(() => {
       const studio = studios.inWrite(studioId);
       const rows = studio === undefined ? [] : select.all(studioId, studio, limit);
       if (rows.some(([, , , isHeld]) => isHeld)) return 'held';
+      // Before the events of leads are deleted: the numbers of events only grow.
+      if (rows.length > 0)
+        recordEvent({ studioId, ...eventOfAct(by, { action: 'studio-emptied', to: `${rows.length}` }) });
       for (const [number, id, keys] of rows as [number, string, Uint8Array][]) {
         claimed.free(studio as number, hashesIn(keys) ?? claimed.of(studio as number, number), number);
         deleteEvents.run(studioId, idText(id));
@@ -101,7 +106,7 @@ function leadDeleter(
 }
 
 function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore['createLead'] {
-  const { database, commits, studios } = connection;
+  const { database, commits, studios, recordEvent } = connection;
   const findByKey = creationFinder(connection);
   const keepEnquiry = enquiryKeeper(connection);
   let preparedInsert: StatementSync | undefined;
@@ -116,7 +121,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
     )
       ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`));
   // @rule 4.1.1 4.1.3 4.1.at-once
-  return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, now = lead.createdAt, enquiry) => {
+  return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, now = lead.createdAt, enquiry, by) => {
     const { studioId, id } = lead;
     // Caches the studio's number, which a write does not.
     studios.of(studioId);
@@ -126,6 +131,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
       const number = holder === undefined ? insertLead(studio) : undefined;
       if (number !== undefined) {
         claimed.take(studio, contactKeys, { number, isOpen: isOpen(lead.stage) });
+        if (by) recordEvent({ studioId, leadId: id, ...creationEvent(lead, { ...by, now }) });
         return { kind: 'created', lead };
       }
       const earlier = findByKey(studioId, studio, idempotencyKey);

@@ -1,12 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { epochAfterRestore } from '../../domain/database-epoch.ts';
 import { checkedEpoch } from '../checked.ts';
+import { deploymentEvent, restoreAct } from '../decisions.ts';
 import type { RestoreStore } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { number, prepareLists, timeOrNull } from './rows.ts';
 
 /** Which database this is, and what it has lost, in SQLite. */
-export function sqliteRestores({ database, commits, studios }: Connection): RestoreStore {
+export function sqliteRestores({ database, commits, studios, recordEvent }: Connection): RestoreStore {
   const selectMissing = prepareLists(
     database,
     `SELECT value FROM json_each(?)
@@ -25,10 +26,11 @@ export function sqliteRestores({ database, commits, studios }: Connection): Rest
   return {
     findEpoch: async () => find(),
 
-    raiseEpoch: (to, now) =>
+    raiseEpoch: (to, now, by) =>
       commits.write(() => {
         const raised = epochAfterRestore(find(), to, now);
         put.run(raised.epoch, raised.restoredTo.getTime());
+        recordEvent(deploymentEvent({ ...by, now }, restoreAct(raised)));
         return raised;
       }),
 

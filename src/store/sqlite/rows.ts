@@ -148,7 +148,7 @@ export const STUDIO_FIELDS = `
   ${number('studios.quota_limit')} AS studio_quota_limit`;
 
 export const EVENT_COLUMNS = `
-  studio_id, lead_id, api_key_id, action, member_id, caller, ${number('time')} AS time, from_value, to_value`;
+  studio_id, lead_id, api_key_id, action, member_id, caller, call_id, ${number('time')} AS time, from_value, to_value`;
 
 export const leadOf = (studioId: string, row: ListRow): Checked<Lead> => checkedLead(leadIn(studioId, row));
 
@@ -336,6 +336,7 @@ export const auditEventOf = (row: Row): Checked<AuditEvent> =>
     action: row.action,
     memberId: row.member_id,
     caller: row.caller,
+    callId: row.call_id,
     time: dateOf(row.time),
     apiKeyId: row.api_key_id,
     leadId: row.lead_id,

@@ -119,7 +119,7 @@ export const SCHEMA = `
 `;
 
 /**
- * Tables and indexes beside the schema, which cores of release 1.1 ignore, and SQLite keeps. Released ones are never edited,
+ * Tables, columns and indexes beside the schema, which cores of release 1.1 ignore, and SQLite keeps. Released ones are never edited,
  * not even their comments, which SQLite stores.
  */
 const ADDITIONS: Readonly<Record<string, string>> = {
@@ -222,6 +222,8 @@ const ADDITIONS: Readonly<Record<string, string>> = {
         restored_to  INTEGER,
         backed_up_at INTEGER
       ) STRICT`,
+  // The id of the call; NULL: it had none.
+  'audit_events.call_id': 'ALTER TABLE audit_events ADD COLUMN call_id TEXT',
   // The leads of a stage, in the order of their changes.
   leads_by_stage: `
       CREATE INDEX leads_by_stage ON leads (studio_number, stage, updated_at, id) WHERE erased_at IS NULL`,
@@ -229,7 +231,11 @@ const ADDITIONS: Readonly<Record<string, string>> = {
 
 /** Returns the statements that create what a database lacks of them. */
 export function missingAdditions(database: DatabaseSync): string[] {
-  const existing = database.prepare('SELECT name FROM sqlite_schema').all();
+  const existing = database
+    .prepare(
+      "SELECT name FROM sqlite_schema UNION SELECT 'audit_events.' || name FROM pragma_table_info('audit_events')",
+    )
+    .all();
   return Object.entries(ADDITIONS).flatMap(([addition, create]) =>
     existing.some(({ name }) => name === addition) ? [] : create,
   );

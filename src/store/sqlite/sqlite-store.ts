@@ -61,7 +61,7 @@ export function openSqliteStore(
     ...sqliteRetention(connection),
     ...sqliteApiKeys(connection),
     ...sqliteDirectory(connection),
-    ...sqliteAudit(database, connection.report),
+    ...sqliteAudit(connection),
     async check() {
       await checkKeyIndex();
       if (commits.lastError === undefined) return;

@@ -43,8 +43,9 @@ export async function auditViolations(
         stage ? [{ value: stage, isDone: 'answer' in outcome }] : [],
       );
       const moves = events.filter(({ action }) => action === AuditAction.LEAD_STAGE_CHANGED);
+      const isCorrected = events.some(({ action }) => action === AuditAction.LEAD_UPDATED);
       violations.push(...changesOf(`the stage of ${id}`, moves, writes, { first: 'new', last: stage }));
-      if (ofLead.some(({ contact, outcome }) => contact && 'answer' in outcome) && events.length === moves.length)
+      if (ofLead.some(({ contact, outcome }) => contact && 'answer' in outcome) && !isCorrected)
         violations.push(`no event records a correction of ${id}`);
     }
   }

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/audit.proto.
  */
 export const file_leadintake_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxIrkCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQFCDAoKX21lbWJlcl9pZEINCgtfYXBpX2tleV9pZEIKCghfbGVhZF9pZEIHCgVfZnJvbUIFCgNfdG9CCQoHX2NhbGxlciJNChZMaXN0QXVkaXRFdmVudHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQFCCgoIX2xlYWRfaWQiRAoXTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkubGVhZGludGFrZS52MS5BdWRpdEV2ZW50KtsECgtBdWRpdEFjdGlvbhIcChhBVURJVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9DUkVBVEVEEAESIQodQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVQTEFDRUQQAhIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9SRVZPS0VEEAMSJgoiQVVESVRfQUNUSU9OX1NUVURJT19TVEFUVVNfQ0hBTkdFRBAEEiMKH0FVRElUX0FDVElPTl9MRUFEX1NUQUdFX0NIQU5HRUQQBRIdChlBVURJVF9BQ1RJT05fTEVBRF9VUERBVEVEEAYSHAoYQVVESVRfQUNUSU9OX0xFQURfRVJBU0VEEAcSJQohQVVESVRfQUNUSU9OX1NUVURJT19RVU9UQV9DSEFOR0VEEAgSJgoiQVVESVRfQUNUSU9OX0FQSV9LRVlfUVVPVEFfQ0hBTkdFRBAJEiYKIkFVRElUX0FDVElPTl9TVFVESU9fUkVHSU9OX0NIQU5HRUQQChImCiJBVURJVF9BQ1RJT05fU1RVRElPX01FTUJFUl9DSEFOR0VEEAsSKQolQVVESVRfQUNUSU9OX1NUVURJT19FTlFVSVJJRVNfQ0hBTkdFRBAMEiQKIEFVRElUX0FDVElPTl9TVFVESU9fSE9MRF9DSEFOR0VEEA0SIgoeQVVESVRfQUNUSU9OX0xFQURfSE9MRF9DSEFOR0VEEA4SKQolQVVESVRfQUNUSU9OX1NUVURJT19SRVRFTlRJT05fQ0hBTkdFRBAPMnUKDEF1ZGl0U2VydmljZRJlCg9MaXN0QXVkaXRFdmVudHMSJS5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxItsCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQESFAoHY2FsbF9pZBgKIAEoCUgGiAEBQgwKCl9tZW1iZXJfaWRCDQoLX2FwaV9rZXlfaWRCCgoIX2xlYWRfaWRCBwoFX2Zyb21CBQoDX3RvQgkKB19jYWxsZXJCCgoIX2NhbGxfaWQiTQoWTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFAoHbGVhZF9pZBgCIAEoCUgAiAEBQgoKCF9sZWFkX2lkIkQKF0xpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEikKBmV2ZW50cxgBIAMoCzIZLmxlYWRpbnRha2UudjEuQXVkaXRFdmVudCrLBgoLQXVkaXRBY3Rpb24SHAoYQVVESVRfQUNUSU9OX1VOU1BFQ0lGSUVEEAASIAocQVVESVRfQUNUSU9OX0FQSV9LRVlfQ1JFQVRFRBABEiEKHUFVRElUX0FDVElPTl9BUElfS0VZX1JFUExBQ0VEEAISIAocQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVWT0tFRBADEiYKIkFVRElUX0FDVElPTl9TVFVESU9fU1RBVFVTX0NIQU5HRUQQBBIjCh9BVURJVF9BQ1RJT05fTEVBRF9TVEFHRV9DSEFOR0VEEAUSHQoZQVVESVRfQUNUSU9OX0xFQURfVVBEQVRFRBAGEhwKGEFVRElUX0FDVElPTl9MRUFEX0VSQVNFRBAHEiUKIUFVRElUX0FDVElPTl9TVFVESU9fUVVPVEFfQ0hBTkdFRBAIEiYKIkFVRElUX0FDVElPTl9BUElfS0VZX1FVT1RBX0NIQU5HRUQQCRImCiJBVURJVF9BQ1RJT05fU1RVRElPX1JFR0lPTl9DSEFOR0VEEAoSJgoiQVVESVRfQUNUSU9OX1NUVURJT19NRU1CRVJfQ0hBTkdFRBALEikKJUFVRElUX0FDVElPTl9TVFVESU9fRU5RVUlSSUVTX0NIQU5HRUQQDBIkCiBBVURJVF9BQ1RJT05fU1RVRElPX0hPTERfQ0hBTkdFRBANEiIKHkFVRElUX0FDVElPTl9MRUFEX0hPTERfQ0hBTkdFRBAOEikKJUFVRElUX0FDVElPTl9TVFVESU9fUkVURU5USU9OX0NIQU5HRUQQDxImCiJBVURJVF9BQ1RJT05fU1RVRElPX1NPVVJDRV9DSEFOR0VEEBASHwobQVVESVRfQUNUSU9OX1NUVURJT19FTVBUSUVEEBESHQoZQVVESVRfQUNUSU9OX0xFQURfQ1JFQVRFRBASEh0KGUFVRElUX0FDVElPTl9MRUFEU19SRVNFTlQQExIgChxBVURJVF9BQ1RJT05fTEVBRFNfU0VUX0FTSURFEBQSIQodQVVESVRfQUNUSU9OX0NPTlNVTUVSX0NIQU5HRUQQFRIiCh5BVURJVF9BQ1RJT05fREFUQUJBU0VfUkVTVE9SRUQQFjJ1CgxBdWRpdFNlcnZpY2USZQoPTGlzdEF1ZGl0RXZlbnRzEiUubGVhZGludGFrZS52MS5MaXN0QXVkaXRFdmVudHNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5MaXN0QXVkaXRFdmVudHNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * An entry of the audit log.
@@ -21,7 +21,7 @@ export const file_leadintake_v1_audit: GenFile = /*@__PURE__*/
  */
 export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
   /**
-   * The studio.
+   * The studio; empty: the event is of no studio, but of the deployment.
    *
    * @generated from field: string studio_id = 1;
    */
@@ -66,7 +66,8 @@ export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
    * The previous status or stage, as in the public API: `active`, `trial_booked`. The previous quota, in digits; absent if it was
    * the gateways' default. The previous region; absent if there was none. Whether enquiries were `kept` or `not kept`. The reason of the previous hold; absent if there was none.
    * The previous days of retention; absent if there were none. The member and its previous role: `member-2 staff`;
-   * absent if it came.
+   * absent if it came. The source, and whether it was `enabled` or `disabled`; absent if it is new. The consumer that was removed. The
+   * reason for which leads were set aside.
    *
    * @generated from field: optional string from = 7;
    */
@@ -74,19 +75,28 @@ export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
 
   /**
    * The new status, stage, quota, region, keeping of enquiries, or reason of a hold, absent if it was removed; the member and its new role, absent if it went. For an update, the names of the changed fields as in the public API, never their values:
-   * `displayName,contact,sourceId,note`.
+   * `displayName,contact,sourceId,note`. The source, which has another name if this is equal to `from`; absent if it was removed. The number of deleted leads. The stage of
+   * a lead that was created. The consumer that was created, or that leads were resent to or set aside for; absent if they were resent to all. The time before
+   * which a restored database has lost nothing.
    *
    * @generated from field: optional string to = 8;
    */
   to?: string | undefined;
 
   /**
-   * The program that did it: its name in the core's callers file, or `(command line, USER)` with the user
-   * at the operating system; absent if the caller has no name.
+   * The program that did it: its name in the core's callers file, or `(command line, USER on HOST)` with the user
+   * at the operating system and the name of the machine; absent if the caller has no name.
    *
    * @generated from field: optional string caller = 9;
    */
   caller?: string | undefined;
+
+  /**
+   * The id of the call: the `x-request-id` of its caller, as in log lines, or that of a run of the command line; absent if it had none.
+   *
+   * @generated from field: optional string call_id = 10;
+   */
+  callId?: string | undefined;
 };
 
 /**
@@ -252,6 +262,55 @@ export const AuditAction = {
    * @generated from enum value: AUDIT_ACTION_STUDIO_RETENTION_CHANGED = 15;
    */
   STUDIO_RETENTION_CHANGED: 15,
+
+  /**
+   * A lead source was created, changed or removed.
+   *
+   * @generated from enum value: AUDIT_ACTION_STUDIO_SOURCE_CHANGED = 16;
+   */
+  STUDIO_SOURCE_CHANGED: 16,
+
+  /**
+   * Leads of a test studio were deleted; those that were to be, if the call was interrupted.
+   *
+   * @generated from enum value: AUDIT_ACTION_STUDIO_EMPTIED = 17;
+   */
+  STUDIO_EMPTIED: 17,
+
+  /**
+   * A lead was created by CreateLead or ImportLeads, but not with an API key.
+   *
+   * @generated from enum value: AUDIT_ACTION_LEAD_CREATED = 18;
+   */
+  LEAD_CREATED: 18,
+
+  /**
+   * Leads were sent again to consumers that had acknowledged them, or set them aside.
+   *
+   * @generated from enum value: AUDIT_ACTION_LEADS_RESENT = 19;
+   */
+  LEADS_RESENT: 19,
+
+  /**
+   * Leads were set aside for a consumer by a command.
+   *
+   * @generated from enum value: AUDIT_ACTION_LEADS_SET_ASIDE = 20;
+   */
+  LEADS_SET_ASIDE: 20,
+
+  /**
+   * A consumer of the change feed was created or removed.
+   *
+   * @generated from enum value: AUDIT_ACTION_CONSUMER_CHANGED = 21;
+   */
+  CONSUMER_CHANGED: 21,
+
+  /**
+   * The database was restored from a backup.
+   *
+   * @generated from enum value: AUDIT_ACTION_DATABASE_RESTORED = 22;
+   */
+  DATABASE_RESTORED: 22,
 } as const;
 
 /**

@@ -1,0 +1,289 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { hostname, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { MethodOptions_IdempotencyLevel, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { Command } from 'commander';
+import { expect, onTestFinished, test } from 'vitest';
+import { newCoreToken } from '../../common/rules/key-secret.ts';
+import { addEveryCommand } from '../../operator/commands/every-command.ts';
+import { program } from '../../operator/commands/program.ts';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
+import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { ALL_SERVICES } from '../../src/rpc/routes.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import {
+  aConsumer,
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aStudio,
+  BY,
+  claimsOf,
+  DAY_MS,
+} from '../support/builders.ts';
+import { executed } from '../support/command-line.ts';
+import { type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { startTestCore } from '../support/grpc.ts';
+import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { aFileOf, entry } from './a-callers-file.ts';
+
+/** The methods that write, by the proto: all that do not say that they have no side effects. */
+const WRITING = ALL_SERVICES.filter(({ file }) => file.proto.package === 'leadintake.v1')
+  .flatMap(({ methods }) => methods)
+  .filter(({ idempotency }) => idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS)
+  .map(({ name }) => name);
+
+/** Methods that leave no event, and why. */
+const WITHOUT_EVENT = {
+  FindLeads: 'reads: a contact must not be in an address, so it is no GET',
+  ExportContact: 'reads, as FindLeads',
+  Exchange: 'a visitor creates a lead, which is the record of it',
+  AcknowledgeLeadChanges: 'the progress of a consumer',
+  SetAsideLeadChanges: 'the progress of a consumer',
+} as const;
+
+type Headers = { readonly headers: { readonly 'x-request-id': string } };
+type Call = (crm: CoreClients, options: Headers) => Promise<unknown>;
+
+const [studioId, trial] = ['one', 'trial'];
+const [sourceId, memberId] = [randomUUID(), 'owner'];
+const contact = { value: { case: 'email', value: 'ada@example.org' } } as const;
+const lead = { displayName: 'Ada', contact, idempotencyKey: randomUUID() };
+/** What the calls have made. */
+const made = { leadId: '', imported: '', apiKeyId: '' };
+const held = () => ({ studioId, leadId: made.leadId });
+const key = () => ({ studioId, memberId, apiKeyId: made.apiKeyId });
+
+/** A call of every method that leaves an event, in an order in which each has something to do, and the events. */
+const CALLS: Readonly<Record<string, readonly [action: string, call: Call]>> = {
+  PutStudio: [
+    'studio-status-changed',
+    async ({ directory }, options) => {
+      await directory.putStudio({ studio: { id: trial, status: StudioStatus.ACTIVE, isTest: true } });
+      await directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE } }, options);
+    },
+  ],
+  PutMember: [
+    'studio-member-changed',
+    ({ directory }, options) =>
+      directory.putMember({ member: { studioId, id: memberId, role: MemberRole.OWNER } }, options),
+  ],
+  PutLeadSource: [
+    'studio-source-changed',
+    ({ directory }, options) =>
+      directory.putLeadSource({ leadSource: { studioId, id: sourceId, name: 'Form', enabled: true } }, options),
+  ],
+  RemoveLeadSource: [
+    'studio-source-changed',
+    ({ directory }, options) => directory.removeLeadSource({ studioId, leadSourceId: sourceId }, options),
+  ],
+  CreateApiKey: [
+    'api-key-created',
+    async ({ apiKeys }, options) => {
+      const scopes = [ApiKeyScope.LEADS_READ];
+      const request = { studioId, memberId, name: 'Site', scopes, expireTime: timestampFromMs(Date.now() + DAY_MS) };
+      made.apiKeyId = (await apiKeys.createApiKey(request, options)).apiKey?.id ?? '';
+    },
+  ],
+  PutApiKeyQuota: [
+    'api-key-quota-changed',
+    ({ directory }, options) => directory.putApiKeyQuota({ ...key(), quotaLimit: 5 }, options),
+  ],
+  ReplaceApiKey: ['api-key-replaced', ({ apiKeys }, options) => apiKeys.replaceApiKey(key(), options)],
+  RevokeApiKey: ['api-key-revoked', ({ apiKeys }, options) => apiKeys.revokeApiKey(key(), options)],
+  CreateConsumer: [
+    'consumer-changed',
+    ({ consumers }, options) =>
+      consumers.createConsumer({ consumer: { name: 'relay', allStudios: true }, start: ConsumerStart.NOW }, options),
+  ],
+  CreateLead: [
+    'lead-created',
+    async ({ leads }, options) => {
+      made.leadId = (await leads.createLead({ studioId, ...lead }, options)).lead?.id ?? '';
+    },
+  ],
+  ImportLeads: [
+    'lead-created',
+    async ({ leads }, options) => {
+      const imported = { ...lead, idempotencyKey: randomUUID(), stage: LeadStage.WON };
+      const { results } = await leads.importLeads({ studioId, leads: [imported] }, options);
+      made.imported = results[0]?.outcome.case === 'imported' ? results[0].outcome.value.leadId : '';
+    },
+  ],
+  ChangeLeadStage: [
+    'lead-stage-changed',
+    ({ leads }, options) => leads.changeLeadStage({ ...held(), stage: LeadStage.CONTACTED }, options),
+  ],
+  UpdateLead: [
+    'lead-updated',
+    ({ leads }, options) => leads.updateLead({ studioId, lead: { id: made.leadId, displayName: 'Eda' } }, options),
+  ],
+  PutHold: ['lead-hold-changed', ({ directory }, options) => directory.putHold({ ...held(), reason: 'ANY' }, options)],
+  RemoveHold: ['lead-hold-changed', ({ directory }, options) => directory.removeHold(held(), options)],
+  ResendLeads: ['leads-resent', ({ leads }, options) => leads.resendLeads({ studioId }, options)],
+  TakeBackLeadChanges: [
+    'leads-resent',
+    ({ consumers }, options) => consumers.takeBackLeadChanges({ consumer: 'relay', all: true }, options),
+  ],
+  RemoveConsumer: [
+    'consumer-changed',
+    ({ consumers }, options) => consumers.removeConsumer({ consumer: 'relay' }, options),
+  ],
+  EraseLead: ['lead-erased', ({ leads }, options) => leads.eraseLead({ studioId, leadId: made.imported }, options)],
+  EraseContact: ['lead-erased', ({ leads }, options) => leads.eraseContact({ studioId, contact }, options)],
+  RemoveMember: [
+    'studio-member-changed',
+    ({ directory }, options) => directory.removeMember({ studioId, memberId }, options),
+  ],
+  EmptyStudio: [
+    'studio-emptied',
+    async ({ leads, directory }, options) => {
+      await leads.createLead({ studioId: trial, ...lead });
+      await directory.emptyStudio({ studioId: trial }, options);
+    },
+  ],
+  EraseStudio: [
+    'studio-status-changed',
+    ({ directory }, options) => directory.eraseStudio({ studioId, confirmStudioId: studioId }, options),
+  ],
+};
+
+/** Returns the actions of all events, with their callers and ids of calls, oldest first. */
+function eventsIn(path: string) {
+  using database = new DatabaseSync(path, { readOnly: true });
+  return database.prepare('SELECT action, caller, call_id AS callId FROM audit_events ORDER BY number').all();
+}
+
+// @proves audit-2
+test('every method that writes leaves an event with the name of its caller and the id of the call, or has a reason', async () => {
+  expect([...Object.keys(CALLS), ...Object.keys(WITHOUT_EVENT)].toSorted()).toEqual(WRITING.toSorted());
+  const token = newCoreToken();
+  const core = await startTestCore({
+    CORE_CALLERS_FILE: aFileOf({ platform: entry(token, ['crm', 'operator']) }).path,
+  });
+  const crm = connectToCore(core.url, token);
+  onTestFinished(async () => {
+    crm.close();
+    await core.stop();
+  });
+  for (const [method, [action, call]] of Object.entries(CALLS)) {
+    const callId = `call.of_${method}`;
+    await call(crm, { headers: { 'x-request-id': callId } });
+    const events = eventsIn(core.path).filter((event) => event.callId === callId);
+    expect({ method, events }).toMatchObject({ method, events: [{ action, caller: 'platform' }] });
+  }
+  // What is no id of a request is as none.
+  await crm.directory.putStudio(
+    { studio: { id: 'x', status: StudioStatus.ACTIVE } },
+    { headers: { 'x-request-id': 'a b' } },
+  );
+  expect(eventsIn(core.path).at(-1)).toMatchObject({ caller: 'platform', callId: null });
+});
+
+/** Commands that are not tried, and why. */
+const OTHER_COMMANDS = {
+  reads:
+    'studios get, studios list, studios try-retention, sources list, keys list, keys ending, keys find, leads list, leads count, leads events, leads get, leads export, leads export-contact, leads find, erasures export, changes watch, consumers list, consumers list-set-aside, audit, doctor',
+  'takes its time: test/e2e/cli.test.ts reads its event': 'studios erase',
+  'writes no record of the database': 'callers token, vacuum, backup, verify',
+} as const;
+
+/** Runs commands in one process, and writes how many events there are after each of them. */
+const RUNNER = `
+  import { appendFileSync } from 'node:fs';
+  import { DatabaseSync } from 'node:sqlite';
+  import { addEveryCommand } from '${ROOT}/operator/commands/every-command.ts';
+  import { program } from '${ROOT}/operator/commands/program.ts';
+  addEveryCommand();
+  for (const args of JSON.parse(process.env.COMMANDS)) {
+    await program.parseAsync(args, { from: 'user' });
+    using database = new DatabaseSync(process.env.DATABASE_URL.slice('sqlite:'.length));
+    const { count } = database.prepare('SELECT count(*) AS count FROM audit_events').get();
+    appendFileSync(process.env.COUNTS, String(count) + ' ');
+  }`;
+
+const leavesOf = (command: Command, path: readonly string[] = []): string[] =>
+  command.commands.length === 0
+    ? [path.join(' ')]
+    : command.commands.flatMap((each) => leavesOf(each, [...path, each.name()]));
+
+// @proves audit-3
+test('every command that writes leaves an event with the user, the machine and the id of the run, or has a reason', async () => {
+  const folder = temporaryFolder();
+  const [path, journal, csv] = ['leads.db', 'journal', 'leads.csv'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const [key, source] = [anApiKey({ studioId }), aLeadSource({ studioId })];
+  const leads = ['stage', 'erased', 'in a journal', 'of a contact'].map(() => aLead({ studioId }));
+  const [moved, erased, listed] = leads.map(({ id }) => id) as [string, string, string];
+  const store = await openSqliteStore(path);
+  await store.putStudio(aStudio({ id: studioId }), BY);
+  await store.putStudio(aStudio({ id: trial, isTest: true }), BY);
+  await store.putMember(aMember({ studioId, id: memberId, role: 'owner' }), BY);
+  for (const each of [...leads, aLead({ studioId: trial })]) await store.createLead(each, claimsOf(each));
+  await store.createApiKey(key, BY.now);
+  await store.putLeadSource(source, BY);
+  await store.createConsumer(aConsumer(), BY);
+  await store.close();
+  writeFileSync(journal, JSON.stringify({ studioId, leadId: listed, eraseTime: '2026-01-01T00:00:00Z' }));
+  writeFileSync(csv, 'displayName,email\nAda,new@example.org\n');
+
+  const commands: Readonly<Record<string, readonly string[]>> = {
+    'studios put': [studioId, '--quota', '7'],
+    'members put': [studioId, 'seller', '--role', 'staff'],
+    'members remove': [studioId, 'seller'],
+    'sources put': [studioId, '--name', 'Fair'],
+    'sources remove': [studioId, source.id],
+    'holds put': [studioId, moved, '--reason', 'ANY'],
+    'holds remove': [studioId, moved],
+    'keys create': [studioId, '--member', memberId, '--name', 'Site'],
+    'keys replace': [studioId, key.id, '--member', memberId, '--days', '30'],
+    'keys quota': [studioId, key.id, '9'],
+    'keys revoke': [studioId, key.id],
+    'leads import': [studioId, csv],
+    'leads stage': [studioId, moved, 'contacted'],
+    'consumers set-aside': ['relay', studioId, moved, '--reason', 'ANY'],
+    'consumers take-back': ['relay'],
+    'changes resend': [studioId],
+    'leads erase': [studioId, erased],
+    'leads erase-contact': [studioId],
+    'erasures apply': [journal],
+    'consumers create': ['copy', '--all-studios', '--start', 'now'],
+    'consumers remove': ['copy'],
+    restored: [],
+    'studios empty': [trial],
+    demo: [],
+  };
+  addEveryCommand();
+  const others = Object.values(OTHER_COMMANDS).flatMap((names) => names.split(', '));
+  expect([...Object.keys(commands), ...others].toSorted()).toEqual(leavesOf(program).toSorted());
+  const before = eventsIn(path).length;
+  const counts = join(folder, 'counts');
+  const env = {
+    DATABASE_URL: `sqlite:${path}`,
+    COUNTS: counts,
+    COMMANDS: JSON.stringify(Object.entries(commands).map(([name, args]) => [...name.split(' '), ...args])),
+  };
+  await executed(process.execPath, ['--input-type=module', '-e', RUNNER], {
+    env,
+    input: JSON.stringify(leads[3]?.contact),
+  });
+
+  const totals = readFileSync(counts, 'utf8').trim().split(' ').map(Number);
+  const silent = Object.keys(commands).filter((_, index) => totals[index] === (totals[index - 1] ?? before));
+  expect(silent).toEqual([]);
+  const events = eventsIn(path).slice(before);
+  const host = hostname().slice(0, 64);
+  expect(new Set(events.map(({ caller }) => caller))).toEqual(
+    new Set([`(command line, ${userInfo().username} on ${host})`]),
+  );
+  expect(new Set(events.map(({ callId }) => callId)).size).toBe(1);
+  expect(events[0]?.callId).toMatch(/^[0-9a-f-]{36}$/);
+});
