@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 import { Redis } from 'ioredis';
-import { aConsumer } from '../test/support/builders.ts';
+import { aConsumer, BY } from '../test/support/builders.ts';
 import {
   bytesOfMongo,
   createStudioWithKey,
@@ -71,7 +71,7 @@ async function measureSqlite(size: number): Promise<BytesOfLead[]> {
   // Of each lead one delivery, as long as nobody acknowledges it.
   const waiting = newSqliteDatabase();
   await withStore(waiting, async (store) => {
-    await store.createConsumer(aConsumer({ name: 'crm' }));
+    await store.createConsumer(aConsumer({ name: 'crm' }), BY);
     await fillStudio(store, 'busy-studio', LEADS * 10);
     while (!(await store.distributeLeadChanges()));
   });

@@ -35,6 +35,7 @@ export const SETTINGS = {
   PUBLIC_URL: {},
   TRUSTED_PROXIES: { protects: true },
   LOG_CLIENT_ADDRESSES: { fallback: 'network' },
+  GATEWAY_REQUEST_LOG: { fallback: 'no' },
   CORE_URL: {},
   CORE_CA_FILE: { protects: true },
   CORE_CLIENT_CERT_FILE: { protects: true },

@@ -18,6 +18,7 @@ import { openQuota } from './admission/quota/open-quota.ts';
 import type { Quota } from './admission/quota/quota-port.ts';
 import { type GatewayConfig, gatewaySummary } from './config.ts';
 import { createCoreClient } from './core/core-client.ts';
+import { RequestLog } from './core/request-log.ts';
 import { findPackages } from './docs/packages.ts';
 import {
   arrivalObserver,
@@ -75,6 +76,7 @@ export async function startGateway(
   const quota = observedQuota(counter, metrics, tracer !== undefined && config.REDIS_URL !== undefined);
   const token = new CoreToken(config);
   const core = createCoreClient(config, credentials, token, metrics);
+  const requestLog = config.GATEWAY_REQUEST_LOG ? new RequestLog(core, log, metrics) : undefined;
   const stopWatching = [credentials.watch(log), token.watch(log)];
   let stopping = false;
   const readiness = {
@@ -88,6 +90,7 @@ export async function startGateway(
     readiness.core.close();
     readiness.quota.close();
     for (const stop of stopWatching) stop();
+    await requestLog?.close();
     core.close();
     await quota.close();
     await metricsServer?.close();
@@ -96,7 +99,7 @@ export async function startGateway(
   try {
     const cache = new ApiKeyCache(keyCacheMs);
     const connections = new ClientConnections(log, { arrivalMs: requestArrivalMs });
-    const parts = { log, metrics, tracer, core, cache, quota, policy, readiness, connections };
+    const parts = { log, metrics, tracer, core, requestLog, cache, quota, policy, readiness, connections };
     const app = await createGateway(config, parts);
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
     // Fastify passes `reusePort` on; its types lack it.
@@ -136,12 +139,13 @@ interface Parts extends AdmissionParts {
   readonly log: Logger;
   readonly metrics: GatewayMetrics | undefined;
   readonly tracer: Tracer | undefined;
+  readonly requestLog: RequestLog | undefined;
   readonly readiness: GatewayReadiness;
   readonly connections: ClientConnections;
 }
 
 async function createGateway(config: GatewayConfig, parts: Parts): Promise<FastifyInstance> {
-  const { log, metrics, tracer, core, policy, readiness, connections } = parts;
+  const { log, metrics, tracer, core, requestLog, policy, readiness, connections } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
   const answers = new ProblemAnswers(publicUrl, observe);
@@ -166,7 +170,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   beginRequests(
     app,
     connections,
-    arrivalObserver(observe, metrics, tracer, config.LOG_CLIENT_ADDRESSES),
+    arrivalObserver({ observe, record: requestLog?.record, metrics, tracer }, config.LOG_CLIENT_ADDRESSES),
     readiness.isStopping,
   );
   answers.ofServer(app.server, connections);

@@ -31,6 +31,7 @@ export const gatewaySettings = settingsReadBy({
   PUBLIC_URL: httpUrl,
   TRUSTED_PROXIES: proxies,
   LOG_CLIENT_ADDRESSES: oneOf(...ADDRESS_LOGGING),
+  GATEWAY_REQUEST_LOG: yesOrNo,
   CORE_URL: httpUrl,
   CORE_CA_FILE: file,
   CORE_CLIENT_CERT_FILE: file,

@@ -8,8 +8,8 @@ import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
 import type { Quota, QuotaDecision } from './admission/quota/quota-port.ts';
 import { type AddressLogging, loggedAddress } from './client-address.ts';
 import { MAX_PENDING_REQUESTS } from './core/exchange-batcher.ts';
-import { PROBLEM_CODES, PROBLEMS, type Problem, type ProblemCode } from './problems.ts';
-import type { Operation } from './request.ts';
+import { type FaultyField, PROBLEM_CODES, PROBLEMS, type Problem, type ProblemCode } from './problems.ts';
+import type { Operation, PresentedKey } from './request.ts';
 
 /** The readiness of what the gateway depends on, and whether the gateway is stopping. */
 export interface GatewayReadiness {
@@ -50,6 +50,9 @@ export const unknownRequest = (requestId: string, { status, code }: Problem): Fi
 
 export type RequestObserver = (finished: FinishedRequest) => void;
 
+/** Takes an answered request of a studio for its log of requests. */
+export type RecordRequest = (finished: FinishedRequest, key: PresentedKey, faults: readonly FaultyField[]) => void;
+
 /** Returns an observer that logs and counts every request; undefined when neither is enabled. */
 export function requestObserver(log: Logger, metrics: GatewayMetrics | undefined): RequestObserver | undefined {
   const isLogged = log.isLevelEnabled('info');
@@ -66,6 +69,13 @@ const OF_KEYS: readonly ProblemCode[] = ['integration_key_invalid', 'integration
 /** Begin no traces: they come every few seconds, and say nothing of a request. */
 const PROBES: readonly Operation[] = ['healthz', 'readyz'];
 
+interface Observers {
+  readonly observe: RequestObserver | undefined;
+  readonly record: RecordRequest | undefined;
+  readonly metrics: GatewayMetrics | undefined;
+  readonly tracer: Tracer | undefined;
+}
+
 /** Observes a request, and calls `next` within its trace. */
 export type ObserveRequest = (request: FastifyRequest, reply: FastifyReply, next: () => void) => void;
 
@@ -73,12 +83,10 @@ export type ObserveRequest = (request: FastifyRequest, reply: FastifyReply, next
  * Reports how each request ended, once its response is sent or its connection closed; undefined: nothing is observed.
  */
 export function arrivalObserver(
-  observe: RequestObserver | undefined,
-  metrics: GatewayMetrics | undefined,
-  tracer: Tracer | undefined,
+  { observe, record, metrics, tracer }: Observers,
   addresses: AddressLogging,
 ): ObserveRequest | undefined {
-  if (!observe && !tracer) return undefined;
+  if (!observe && !record && !tracer) return undefined;
   return (request, reply, next) => {
     metrics?.countInFlight(1);
     const operation = request.routeOptions.config?.operation ?? 'other';
@@ -95,7 +103,7 @@ export function arrivalObserver(
   };
 
   function report(request: FastifyRequest, reply: FastifyReply, operation: Operation, span: Span | undefined): void {
-    const { key, problemCode, isAnswered, replayed, leadId, arrivedAt } = request.state;
+    const { key, problemCode, faults, isAnswered, replayed, leadId, arrivedAt } = request.state;
     const finished = {
       requestId: request.id,
       operation,
@@ -110,6 +118,7 @@ export function arrivalObserver(
     span?.end({ failed: isAnswered && reply.statusCode >= 500, attributes: finished });
     const client = !key && problemCode && OF_KEYS.includes(problemCode) ? loggedAddress(request, addresses) : undefined;
     observe?.({ ...finished, client, traceId: span?.traceId });
+    if (key) record?.(finished, key, faults);
   }
 }
 
@@ -174,6 +183,13 @@ export function createGatewayMetrics() {
     help: 'Creations that were answered with the lead of an earlier request.',
     registers: [registry],
   });
+  const unrecorded = new Counter({
+    name: 'lead_intake_gateway_requests_unrecorded_total',
+    help: 'Requests that are missing in the log of requests: too many at once (limit), or not recorded by the core (core).',
+    labelNames: ['reason'],
+    registers: [registry],
+  });
+  for (const reason of ['limit', 'core'] as const) unrecorded.inc({ reason }, 0);
   let inFlight = 0;
   gauge(registry, 'lead_intake_gateway_requests_under_way', 'Requests without a response.', () => inFlight);
   const waiting = new Map<string, () => number>();
@@ -197,6 +213,7 @@ export function createGatewayMetrics() {
       requests.observe({ operation, outcome }, durationMs / 1000);
       if (replayed) replays.inc();
     },
+    requestsUnrecorded: (reason: 'limit' | 'core', count: number) => unrecorded.inc({ reason }, count),
     quotaChecked: (outcome: 'admitted' | 'limited' | 'delayed' | 'unavailable', durationMs: number) =>
       quota.observe({ decision: outcome }, durationMs / 1000),
     batchSent: (operation: string, size: number) => batches.observe({ operation }, size),

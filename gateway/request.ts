@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isRequestId, type KeyOperation, SCOPE_OF } from '../common/rules/public-api.ts';
 import { ApiKeyScope, type AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
-import { invalidRequest, type Problem, type ProblemCode } from './problems.ts';
+import { type FaultyField, invalidRequest, type Problem, type ProblemCode } from './problems.ts';
 
 /** An operation of the contract, or another resource that the gateway serves. */
 export type Operation = KeyOperation | 'healthz' | 'readyz' | 'openapi' | 'docs' | 'other';
@@ -13,6 +13,7 @@ export class RequestState {
   /** Its API key, valid or not; set once the key has the form of one and its owner is known. */
   key: PresentedKey | undefined;
   problemCode: ProblemCode | undefined;
+  faults: readonly FaultyField[] = [];
   isAnswered = false;
   /** For a creation: whether an earlier request had created the lead. */
   replayed: boolean | undefined;
@@ -22,6 +23,7 @@ export class RequestState {
 
 export interface PresentedKey {
   readonly secretSha256: Uint8Array;
+  readonly secretHint: string;
   readonly caller: AuthenticateApiKeyResponse;
   /** Whether the core has validated the key, or does so with the pending call. */
   isChecked: boolean;

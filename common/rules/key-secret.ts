@@ -26,6 +26,13 @@ export function isKeySecret(text: string): boolean {
   return checksum(bytes.subarray(0, RANDOM_BYTES)).equals(bytes.subarray(RANDOM_BYTES));
 }
 
+const HINT_LENGTH = 4;
+
+/** Returns the part of a secret that stays visible after the key was issued. */
+export const hintOf = (secret: string): string => secret.slice(-HINT_LENGTH);
+
+export const isHint = (value: unknown): value is string => typeof value === 'string' && value.length === HINT_LENGTH;
+
 /** Finds the form of a secret in any text, also after an escape (`%20lik_…`); `isKeySecret` checks the checksum. */
 const IN_TEXT = /lik_[A-Za-z0-9_-]{48}(?![A-Za-z0-9_-])/g;
 

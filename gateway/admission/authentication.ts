@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { hashKeySecret, isKeySecret, textOfHash } from '../../common/rules/key-secret.ts';
+import { hashKeySecret, hintOf, isKeySecret, textOfHash } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { clientNetwork } from '../client-address.ts';
 import type { CoreClient } from '../core/core-client.ts';
@@ -30,13 +30,14 @@ export function authenticator(
     if (secret === undefined || !isKeySecret(secret)) return refuseMalformed(request);
     const secretSha256 = hashKeySecret(secret);
     const caller = cache.get(secretSha256);
-    if (caller) return { secretSha256, caller, isChecked: false, countedIn: undefined };
+    const presented = { secretSha256, secretHint: hintOf(secret), countedIn: undefined };
+    if (caller) return { ...presented, caller, isChecked: false };
     const found = cache.wasValid(secretSha256)
       ? ask(secretSha256, request.id)
       : askUnlessTooMany(secretSha256, request, reply);
     return found.then((caller) => {
       cache.set(secretSha256, caller);
-      return { secretSha256, caller, isChecked: true, countedIn: undefined };
+      return { ...presented, caller, isChecked: true };
     });
   };
 }

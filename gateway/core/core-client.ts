@@ -13,6 +13,7 @@ import {
   type ExchangeResult,
   ExchangeService,
 } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import { type RecordRequestsRequestSchema, RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { GatewayMetrics } from '../observation.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
@@ -40,6 +41,11 @@ const MAX_SENT_LEADS = 1000;
 /** The validated data of a creation. */
 export type LeadCreation = MessageInitShape<typeof CreateLeadItemSchema>;
 
+/** Requests that were answered. It is recorded once, however often it is sent. */
+export type RequestBatch = MessageInitShape<typeof RecordRequestsRequestSchema> & {
+  readonly requests: readonly unknown[];
+};
+
 export interface PageToRead {
   readonly limit: number;
   /** Undefined for the first page. */
@@ -56,6 +62,8 @@ export interface CoreClient {
   createLead(sender: Sender, creation: LeadCreation): Promise<Answer<'body'>>;
   getLead(sender: Sender, leadId: string): Promise<Uint8Array>;
   listLeads(sender: Sender, page: PageToRead): Promise<Uint8Array>;
+  /** Returns the number of requests that were skipped. @throws ConnectError */
+  recordRequests(batch: RequestBatch): Promise<number>;
   /** Whether too many requests of this operation are pending to begin another. */
   isBusy(operation: Operation | undefined): boolean;
   /** Rejects with the reason unless the core would serve a call now. */
@@ -77,6 +85,7 @@ export function createCoreClient(
   const getLead = batches(exchange, metrics, 'GetLead', 'body');
   const listLeads = batches(exchange, metrics, 'ListLeads', 'body', MAX_SENT_LEADS);
   const operations: Partial<Record<Operation, typeof createLead>> = { createLead, getLead, listLeads };
+  const requestLog = createClient(RequestLogService, transport);
   const health = createClient(Health, transport);
 
   return {
@@ -92,6 +101,10 @@ export function createCoreClient(
       const item = { pageSize: limit, pageToken: cursor ?? '' };
       const share = { group, weight: Math.max(1, limit) };
       return (await listLeads.send(sender, { case: 'listLeads', value: item }, share)).value;
+    },
+
+    async recordRequests(batch) {
+      return (await requestLog.recordRequests(batch, { timeoutMs: CORE_CALL_MS })).skippedCount;
     },
 
     isBusy: (operation = 'other') =>

@@ -21,6 +21,12 @@ export function problemOfError(thrown: unknown): Problem {
   return problemOf(error, error.cause === undefined && FAULTS.has(error.code));
 }
 
+/** Whether a core has refused a call, and would again. An error with a cause does not come from it. */
+export function isRefusedByCore(thrown: unknown): boolean {
+  const { code, cause } = ConnectError.from(thrown);
+  return cause === undefined && code !== Code.Unavailable && code !== Code.DeadlineExceeded;
+}
+
 /** Returns the problem for a request whose failure the core reported within a batch. */
 export function problemOfStatus({ code, message, details }: Status): Problem {
   const error = new ConnectError(message, code);

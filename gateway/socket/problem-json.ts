@@ -77,6 +77,7 @@ export class ProblemAnswers {
   #send(problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
     const { state } = request;
     state.problemCode = problem.code;
+    state.faults = problem.faults;
     state.leadId ??= problem.existingLeadId;
     reply.code(problem.status).headers(headersOf(problem, request.id));
     // As bytes, because the framework adds a charset, which JSON does not have, to the media type of a string.

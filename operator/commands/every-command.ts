@@ -6,11 +6,13 @@ import { addDirectoryCommands } from './directory-commands.ts';
 import { addErasureCommands } from './erasure-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addLeadCommands } from './lead-commands.ts';
+import { addRequestCommand } from './request-commands.ts';
 
 /** Adds every command to the program, in the order of the help. */
 export function addEveryCommand(): void {
   addDirectoryCommands();
   addKeyCommands();
+  addRequestCommand();
   addLeadCommands();
   addErasureCommands();
   addCallerCommands();

@@ -49,10 +49,5 @@ export function expiryFault(expiresAt: Date, now: Date): string | undefined {
     : undefined;
 }
 
-export const HINT_LENGTH = 4;
-
-/** Returns the part of a secret that stays visible after the key was issued. */
-export const hintOf = (secret: string): string => secret.slice(-HINT_LENGTH);
-
 /** Whether a member may list, issue, replace and revoke keys: owners and admins may. @rule 5.4 5.10 */
 export const mayManageKeys = (role: MemberRole | null): boolean => role === 'owner' || role === 'admin';

@@ -16,6 +16,7 @@ const KINDS = {
   exportByUpdate: 11,
   heldLeads: 14,
   endedStudio: 15,
+  requests: 16,
 } as const;
 type TokenKind = keyof typeof KINDS;
 
@@ -117,7 +118,8 @@ export type ListName =
   | 'leadsOfContact'
   | 'apiKeys'
   | 'heldLeads'
-  | 'endedStudio';
+  | 'endedStudio'
+  | 'requests';
 
 /** Returns the token of the page that follows an id, or updatePosition. It is valid only for this list, of this scope. */
 export const pageTokenAfter = (list: ListName, scope: string, position: string): string =>

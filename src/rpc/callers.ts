@@ -14,6 +14,7 @@ import { ConsumerService, ListConsumersRequestSchema } from '../../proto/gen/lea
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { RecordRequestsRequestSchema, RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import {
   type CallerEntries,
   type CallerEntry,
@@ -234,6 +235,7 @@ const BY_SERVICE = new Map([
     listLeadSources: ['crm', 'operator', 'read'],
   }),
   rolesOf(AuditService, { listAuditEvents: ['crm', 'operator', 'read'] }),
+  rolesOf(RequestLogService, { recordRequests: ['gateway'], listRequests: ['crm', 'operator', 'read'] }),
   rolesOf(ServerReflection, { serverReflectionInfo: CALLER_ROLES }),
 ]);
 
@@ -287,12 +289,14 @@ export function mayUse({ may }: Caller, serviceName: string): boolean {
  */
 export function refuseOtherStudios({ name, studios }: Caller, request: object): void {
   // A request with an API key is about the key's studio, which is checked when the key is authenticated; one about a
-  // consumer is about the consumer's studios, which is checked when it is found.
-  if (!studios || 'secretSha256' in request || isAboutConsumer(request)) return;
+  // consumer is about the consumer's studios, which is checked when it is found. Of what a gateway reports, the rest is skipped.
+  if (!studios || 'secretSha256' in request || isAboutConsumer(request) || isReport(request)) return;
   const studioId = studioIdIn(request);
   if (studioId !== undefined && studios.has(studioId)) return;
   throw forbidden(name, 'may access only its own studios, and must name one');
 }
+
+const isReport = ({ $typeName }: { readonly $typeName?: string }) => $typeName === RecordRequestsRequestSchema.typeName;
 
 const isAboutConsumer = (request: {
   readonly $typeName?: string;

@@ -26,6 +26,7 @@ import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import { bearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { listAuditEvents } from '../usecases/studios.ts';
@@ -36,12 +37,21 @@ import { healthService, type Serving } from './health-service.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
 import type { RunCall } from './observation.ts';
 import { reflectionService } from './reflection-service.ts';
+import { requestLogService } from './request-log-service.ts';
 import { apiKeyService, directoryService } from './studio-services.ts';
 
 /** The maximum size of a message with a list; bytes. A hundred of the largest leads have about 1 MB. */
 const MAX_BATCH_BYTES = 1024 * 1024;
 
-const SERVICES = [LeadIntakeService, ConsumerService, ExchangeService, ApiKeyService, DirectoryService, AuditService];
+const SERVICES = [
+  LeadIntakeService,
+  ConsumerService,
+  ExchangeService,
+  ApiKeyService,
+  DirectoryService,
+  AuditService,
+  RequestLogService,
+];
 
 /** The services of the contract, and the standard ones. */
 export const ALL_SERVICES: readonly DescService[] = [...SERVICES, Health, ServerReflection];
@@ -83,6 +93,7 @@ export function routes(
     serve(router, ApiKeyService, apiKeyService(deps, items), boundsOf);
     serve(router, DirectoryService, directoryService(deps), boundsOf);
     serve(router, AuditService, auditService(deps), boundsOf);
+    serve(router, RequestLogService, requestLogService(deps), boundsOf);
     serve(router, Health, healthService(names, serving));
     if (reflects) {
       serve(router, ServerReflection, reflectionService(ALL_SERVICES, serving.ending));
@@ -104,6 +115,7 @@ export const maxTimeoutMsOf = ({ methodKind }: DescMethod): number =>
 const LIST_METHODS: ReadonlySet<DescMethod> = new Set([
   LeadIntakeService.method.importLeads,
   LeadIntakeService.method.acknowledgeLeadChanges,
+  RequestLogService.method.recordRequests,
 ]);
 
 /** Returns the bounds of a method that differ from the defaults: messages with lists may be larger. */

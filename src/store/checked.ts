@@ -1,6 +1,7 @@
 import { BOUNDS, crmIdFault, isCanonicalUuid, isContactType, reasonFault } from '../../common/rules/field-rules.ts';
+import { isHint } from '../../common/rules/key-secret.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
-import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
+import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type Backfill, CONSUMER_STARTS, type Consumer, consumerNameFault } from '../domain/consumer.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
@@ -21,6 +22,7 @@ import {
 } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
+import { faultOfRequest, type LoggedRequest } from '../domain/logged-request.ts';
 import {
   isQuotaLimit,
   isRetentionDays,
@@ -431,6 +433,11 @@ function faultOfEvent(read: Unchecked<AuditEvent>): keyof AuditEvent | undefined
   return read.to === null || isText(read.to, MAX_TEXT) ? undefined : 'to';
 }
 
+export function checkedRequest(read: Unchecked<LoggedRequest>): Checked<LoggedRequest> {
+  const field = faultOfRequest(read);
+  return field === undefined ? (read as LoggedRequest) : unreadable('request', read, field);
+}
+
 /** An invalid id may contain anything, so it is replaced. */
 function unreadable(
   kind: UnreadableRecord['kind'],
@@ -477,8 +484,6 @@ function isTime(value: unknown): value is Date {
 }
 
 const isHash = (value: unknown): value is Uint8Array => value instanceof Uint8Array && value.length === SHA256_BYTES;
-
-const isHint = (value: unknown): value is string => typeof value === 'string' && value.length === HINT_LENGTH;
 
 const knownScopes = (scopes: unknown): ApiKeyScope[] =>
   Array.isArray(scopes) ? [...new Set(scopes.filter((scope) => isOneOf(API_KEY_SCOPES, scope)))] : [];

@@ -15,6 +15,7 @@ import type {
 } from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange, LeadSetAside, SetAside, Settled } from '../domain/lead-change.ts';
 import type { LeadFilter, TimeRange } from '../domain/lead-filter.ts';
+import type { LoggedRequest } from '../domain/logged-request.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
 /**
@@ -47,7 +48,8 @@ export interface Store
     RetentionStore,
     ApiKeyStore,
     DirectoryStore,
-    AuditStore {
+    AuditStore,
+    RequestLogStore {
   /**
    * Must resolve only if the store can read and write and every unique index was valid a second ago. Otherwise rejects with
    * StoreUnavailable, whose message and causes give the reason; of leads and keys they contain nothing but ids.
@@ -65,7 +67,7 @@ export class StoreUnavailable extends Error {
   }
 }
 
-type RecordKind = 'lead' | 'API key' | 'studio' | 'member' | 'lead source' | 'event' | 'consumer';
+type RecordKind = 'lead' | 'API key' | 'studio' | 'member' | 'lead source' | 'event' | 'consumer' | 'request';
 
 /**
  * A stored record that this release cannot read, because another program, another release or a person wrote it. The
@@ -763,4 +765,23 @@ export interface AuditStore {
    * @param leadId null: the studio and its keys
    */
   listAuditEvents(studioId: string, leadId: string | null): Promise<AuditEvent[]>;
+}
+
+export interface KeptRequests {
+  readonly since: string;
+  readonly newest: number;
+}
+
+export interface RequestLogStore {
+  /** Stores requests by their ids. One whose id is stored already stays as it is, and does not affect the others. */
+  recordRequests(requests: readonly LoggedRequest[]): Promise<void>;
+
+  /** Lists the requests of a studio, highest id first. Skips unreadable ones. */
+  listRequests(studioId: string, before: string | null, limit: number): Promise<Page<LoggedRequest>>;
+
+  /**
+   * Removes requests of a studio, readable or not: all but the newest ones of those whose ids are `since` or above; without
+   * `kept` all.
+   */
+  removeRequests(studioId: string, kept?: KeptRequests): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { assert } from '../../common/invariants.ts';
-import { hashKeySecret, secretsIn } from '../../common/rules/key-secret.ts';
-import { type ApiKey, hintOf, isLive, mayManageKeys } from '../domain/api-key.ts';
+import { hashKeySecret, hintOf, secretsIn } from '../../common/rules/key-secret.ts';
+import { type ApiKey, isLive, mayManageKeys } from '../domain/api-key.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
 import type { ApiKeyStore, Credential } from '../store/store.ts';

@@ -134,6 +134,7 @@ async function eraseLeads(
   const count = (kind: (typeof outcomes)[number]) => outcomes.filter((each) => each === kind).length;
   const report = { ...NOTHING, erasedLeadCount: count('erased'), skippedLeadCount: count('skipped') };
   if (next !== null) return { ...report, nextPageToken: pageTokenAfter('endedStudio', studioId, next) };
+  await deps.store.removeRequests(studioId);
   // Keys, members and sources, too, may have come by calls that had begun before.
   return { ...report, ...(await end(deps, erasing)), nextPageToken: '' };
 }

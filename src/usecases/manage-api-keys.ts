@@ -1,8 +1,8 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
+import { hashKeySecret, hintOf, newKeySecret } from '../../common/rules/key-secret.ts';
 import { DAY_MS } from '../../common/units.ts';
-import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, MAX_LIVE_KEYS, mayManageKeys } from '../domain/api-key.ts';
+import { type ApiKey, type ApiKeyScope, expiryFault, MAX_LIVE_KEYS, mayManageKeys } from '../domain/api-key.ts';
 import { type Requester, requestIdentity } from '../domain/audit.ts';
 import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';

@@ -7,6 +7,7 @@ import { retentionDaysFault } from '../domain/studio.ts';
 import { type EraseLeadOutcome, StoreUnavailable } from '../store/store.ts';
 import { MAX_COUNTED } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
+import { forgetOldRequests } from './request-log.ts';
 import { RetentionTurns } from './retention-turns.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
@@ -60,7 +61,7 @@ export interface RetentionObserver {
 }
 
 /**
- * Erases the closed leads that no studio's retention keeps, until the signal aborts. Of any number of processes one does so
+ * Erases the closed leads that no studio's retention keeps, and old entries of the log of requests, until the signal aborts. Of any number of processes one does so
  * at a time, at PACE; another follows it once it ends.
  */
 export async function retainLeads(
@@ -91,6 +92,7 @@ export async function retainLeads(
   async function list(): Promise<void> {
     const now = deps.clock();
     for await (const { id, retention } of everyStudio(deps)) {
+      await forgetOldRequests(deps, id).catch(observer.failed);
       if (!retention) continue;
       if (!waiting.has(id)) waiting.set(id, START);
       // When it was set, it was that late at least. A time in the future was set by a clock that was ahead.

@@ -84,7 +84,9 @@ export async function emptyStudio(
   if (!isTest) throw new Refusal('NOT_A_TEST_STUDIO');
   const deletedLeadCount = await store.deleteLeads(studioId, MAX_DELETED, requestedBy(by, clock));
   if (deletedLeadCount === 'held') throw new Refusal('LEAD_HELD');
-  return { deletedLeadCount, isEmpty: deletedLeadCount < MAX_DELETED };
+  const isEmpty = deletedLeadCount < MAX_DELETED;
+  if (isEmpty) await store.removeRequests(studioId);
+  return { deletedLeadCount, isEmpty };
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */

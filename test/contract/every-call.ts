@@ -4,6 +4,7 @@ import {
   aConsumer,
   aLead,
   aLeadSource,
+  aLoggedRequest,
   aMember,
   anApiKey,
   aStudio,
@@ -104,6 +105,9 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   listLeadSources: ['reads', (store) => store.listLeadSources(STUDIO_ID, null, 10)],
   recordAct: ['writes', (store) => store.recordAct(STUDIO_ID, { action: 'leads-resent' }, BY)],
   listAuditEvents: ['reads', (store) => store.listAuditEvents(STUDIO_ID, null)],
+  recordRequests: ['writes', (store) => store.recordRequests([aLoggedRequest()])],
+  listRequests: ['reads', (store) => store.listRequests(STUDIO_ID, null, 10)],
+  removeRequests: ['writes', (store) => store.removeRequests(STUDIO_ID)],
 };
 
 const named = Object.entries(CALLS).map(([name, [kind, call]]) => ({ name, kind, call }));

@@ -43,6 +43,7 @@ const COLLECTIONS = {
   consumer: 'feed',
   delivery: 'deliveries',
   epoch: 'feed',
+  request: 'requests',
   'lead with events': 'leads',
   'key with events': 'apiKeys',
 };
@@ -154,13 +155,27 @@ const DAMAGES: readonly Damage[] = [
   ...[null, 'x', [], { updated: 'x', sold: 5 }].map((value) => ({ kind: 'delivery', field: 'kinds', value }) as const),
   ...[undefined, 'x', -1, 1.5, 2 ** 60].map((value) => ({ kind: 'epoch', field: 'epoch', value }) as const),
   ...[undefined, 'x', new Date(8.64e15)].map((value) => ({ kind: 'epoch', field: 'restoredTo', value }) as const),
+  ...[
+    ['operation', 'sell'],
+    ['apiKeyId', 5],
+    ['secretHint', undefined],
+    ['status', '200'],
+    ['code', 'x'.repeat(1_000_000)],
+    ['faultyFields', ['ada@example.org']],
+    ['faultyFields', null],
+    ['requestId', 'a b'],
+    ['leadId', 'x'],
+    ['replayed', null],
+    ['durationMs', -1],
+    ['omitted', new Date()],
+  ].map(([field, value]) => ({ kind: 'request', field: field as string, value }) as const),
   ...(['lead with events', 'key with events'] as const).flatMap((kind) =>
     ['history', 'appliedRequests'].flatMap((field) => ['none', {}, null, 1].map((value) => ({ kind, field, value }))),
   ),
 ];
 
 function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: string; readonly id: string }) {
-  if (COLLECTIONS[kind] === 'leads') return leadKey(studioId, id);
+  if (['leads', 'requests'].includes(COLLECTIONS[kind])) return leadKey(studioId, id);
   return COLLECTIONS[kind] === 'apiKeys' ? new UUID(id) : studioId;
 }
 

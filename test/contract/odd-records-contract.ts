@@ -8,6 +8,7 @@ import {
   aConsumer,
   aLead,
   aLeadSource,
+  aLoggedRequest,
   anApiKey,
   aStudio,
   BY,
@@ -203,6 +204,18 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
     },
     finds: () => ['good'],
   },
+  listRequests: {
+    arrange: ({ store }) =>
+      store.recordRequests([
+        aLoggedRequest({ requestId: 'good' }),
+        ...times(ODD, () => aLoggedRequest({ operation: 'sell' as never })),
+      ]),
+    async call({ store }, before) {
+      const { records, next } = await store.listRequests(STUDIO_ID, before, LIMIT);
+      return [records.map(({ requestId }) => requestId), next];
+    },
+    finds: () => ['good'],
+  },
 };
 
 const membersOf = (records: readonly { readonly memberId: string | null }[]) =>
@@ -315,6 +328,11 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
     bound: MAX_AUDIT_EVENTS,
     exceed: ({ fill }) => fill(manyEvents()),
     list: (store) => store.listAuditEvents(STUDIO_ID, null),
+  },
+  listRequests: {
+    bound: 10,
+    exceed: ({ store }) => store.recordRequests(times(15, () => aLoggedRequest())),
+    list: async (store) => (await store.listRequests(STUDIO_ID, null, 10)).records,
   },
 };
 

@@ -57,6 +57,7 @@ export interface Damage {
     | 'consumer'
     | 'delivery'
     | 'epoch'
+    | 'request'
     | 'lead with events'
     | 'key with events';
   /** Its name in the database. */

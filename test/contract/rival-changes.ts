@@ -213,6 +213,8 @@ export const HARMLESS_WHEN_REPEATED = {
   deleteLeads: 'no one needs the leads of a test studio',
   revokeApiKey: 'no one can restore a key',
   recordApiKeyUse: 'the later time stays',
+  recordRequests: 'each is recorded once',
+  removeRequests: 'it names what is kept',
 } as const satisfies Record<Exclude<keyof Store, Reads | keyof typeof RIVAL_CHANGES>, string>;
 
 /** The methods that write nothing. */

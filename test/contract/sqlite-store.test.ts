@@ -50,6 +50,7 @@ const TABLES = {
   consumer: ['consumers', 'name <> ? AND name = ?'],
   delivery: ['deliveries', `lead = (SELECT number FROM leads WHERE ${OF_LEAD})`],
   epoch: ['database_epoch', '? <> ?'],
+  request: ['logged_requests', 'studio_id = ? AND id = ?'],
   'lead with events': ['audit_events', 'studio_id = ? AND lead_id = ?'],
   'key with events': ['audit_events', 'studio_id = ? AND api_key_id = ?'],
 } as const;
@@ -137,6 +138,9 @@ const DAMAGES: readonly Damage[] = (
     ['consumer', 'created_at', FAR],
     ...['zzz', '{}', '[5]', '[{"studioId":5}]'].map((value) => ['consumer', 'backfills', value] as const),
     ...['zzz', '5', '[]', '{"updated":"x","sold":5}'].map((value) => ['delivery', 'kinds', value] as const),
+    ...['{', 'null', '[]', '{"operation":"sell"}', `{"code":"${'x'.repeat(1_000_000)}"}`].map(
+      (value) => ['request', 'request', value] as const,
+    ),
     ...[FAR, -FAR, -1].map((value) => ['epoch', 'epoch', value] as const),
     ...[FAR, -FAR, null].map((value) => ['epoch', 'restored_to', value] as const),
   ] as const

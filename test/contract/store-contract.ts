@@ -17,6 +17,7 @@ import { listLeadsContract } from './list-leads-contract.ts';
 import { oddRecordsContract } from './odd-records-contract.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { repeatedChangesContract } from './repeated-changes-contract.ts';
+import { requestLogContract } from './request-log-contract.ts';
 import { restoreContract } from './restore-contract.ts';
 import { retentionContract } from './retention-contract.ts';
 import { testStudioContract } from './test-studio-contract.ts';
@@ -57,6 +58,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     directoryContract(opened);
     repeatedChangesContract(opened);
     auditContract(opened);
+    requestLogContract(damages, opened);
     unreadableRecordsContract(damages, opened);
     oddRecordsContract(damages, opened);
     durabilityContract(opened);

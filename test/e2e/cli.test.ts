@@ -9,7 +9,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { moveLead } from '../contract/store-actions.ts';
-import { aConsumer, aLead, BY, claimsOf, DAY_MS, plus, times } from '../support/builders.ts';
+import { aConsumer, aLead, aLoggedRequest, BY, claimsOf, DAY_MS, plus, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { leadsIn } from '../support/exported.ts';
 import { bash, run, temporaryFolder } from '../support/processes.ts';
@@ -108,6 +108,32 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     removed: { studioId: 's1', id: 'owner', role: 'owner' },
   });
   expect(await json('members', 'remove', 's1', 'owner')).toEqual({ removed: null });
+});
+
+// @proves requests-1
+test('an operator sees what the websites of a studio sent, in a table that fits into a terminal, and one request in full', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 's1');
+  const store = openSqliteStore(path);
+  const own = { studioId: 's1', apiKeyId: newId() };
+  const [refused, replayed, cut] = [
+    aLoggedRequest({ ...own, requestId: 'r.1', omitted: 7 }),
+    aLoggedRequest({ ...own, status: 201, code: null, faultyFields: [], replayed: true }),
+    aLoggedRequest({ ...own, status: null, code: null, faultyFields: [] }),
+  ] as const;
+  const others = times(120, () => aLoggedRequest({ studioId: 's1', code: 'integration_idempotency_conflict' }));
+  await store.recordRequests([refused, replayed, cut, ...others]);
+  await store.close();
+  const ids = (found: readonly { requestId: string }[]) => found.map(({ requestId }) => requestId);
+  expect(ids(await json('requests', 's1'))).toEqual(ids([refused, replayed, cut, ...others].toReversed()));
+  expect(ids(await json('requests', 's1', '--failed', '--key', own.apiKeyId))).toEqual(ids([cut, refused]));
+  const table = await cli('requests', 's1');
+  for (const line of table.split('\n')) expect(line.length).toBeLessThanOrEqual(120);
+  for (const text of ['201 replayed', '400 invalid_request', 'not answered', 'note, Idempotency-Key', '+7', 'a1B_'])
+    expect(table).toContain(text);
+  const one = await cli('requests', 's1', '--request-id', 'r.1');
+  for (const text of [own.apiKeyId, 'integration_invalid_request', 'r.1']) expect(one).toContain(text);
+  expect(await cli('requests', 's1', '--request-id', 'none')).toBe('none\n');
 });
 
 // @proves bounds-116

@@ -104,6 +104,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'consumers list-set-aside': { args: ['kept'] },
   'consumers take-back': { args: ['kept'] },
   audit: { args: ['s1'] },
+  requests: { args: ['s1'] },
   vacuum: { args: [] },
   backup: { args: ['copy.db'], onlyReads: true, statusWithoutReader: 0 },
   demo: { args: [], statusWithoutReader: 1 },

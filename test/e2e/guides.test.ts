@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseCallers } from '../../src/callers-file.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { aLoggedRequest } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { commandsIn, missingTools, type Outcome, runCommands } from '../support/examples.ts';
 import { leadsIn } from '../support/exported.ts';
@@ -291,6 +293,16 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const output = await printed(commandsWith(OBSERVABILITY, 'audit', { '--lead LEAD': `--lead ${lead.id}` }), env);
     expect(output).toContain('api-key-created');
     expect(output).toContain('lost');
+  });
+
+  test('observability.md: what the websites of a studio sent', async () => {
+    const { env } = await aDatabase();
+    const store = await openStore(env.DATABASE_URL as string);
+    await store.recordRequests([aLoggedRequest({ studioId: 'STUDIO', requestId: '8d6f' })]);
+    await store.close();
+    const output = await printed(commandsWith(OBSERVABILITY, 'requests', { '8d6f…': '8d6f' }), env);
+    expect(output).toContain('400 invalid_request');
+    expect(output).toContain('8d6f');
   });
 
   test('erase.md: a lead, the leads of a contact, and those closed long ago', async () => {

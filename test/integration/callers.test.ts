@@ -24,7 +24,7 @@ const UNAUTHENTICATED = { code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICAT
 const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
   (
     [
-      ['Exchange', ['gateway']],
+      ['Exchange RecordRequests', ['gateway']],
       ['AuthenticateApiKey', ['gateway', 'crm']],
       ['GetLead ListLeads CountLeads ListLeadEvents ExportLeads FindLeads', ['read', 'crm']],
       ['CreateLead ChangeLeadStage UpdateLead ImportLeads EraseLead EraseContact ExportContact', ['crm']],
@@ -35,7 +35,7 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
       ['FindMissingLeads', ['read', 'feed', 'crm']],
       ['SetAsideLeadChanges', ['feed', 'crm']],
       ['TakeBackLeadChanges', ['feed', 'crm', 'operator']],
-      ['GetStudio ListStudios ListLeadSources ListApiKeys ListAuditEvents', ['read', 'crm', 'operator']],
+      ['GetStudio ListStudios ListLeadSources ListApiKeys ListAuditEvents ListRequests', ['read', 'crm', 'operator']],
       ['PutStudio PutApiKeyQuota PutMember RemoveMember PutLeadSource RemoveLeadSource', ['crm', 'operator']],
       ['RevokeApiKey PutHold RemoveHold', ['crm', 'operator']],
       ['CreateApiKey ReplaceApiKey EmptyStudio', ['crm']],

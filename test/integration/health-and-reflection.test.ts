@@ -129,6 +129,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
       'leadintake.v1.DirectoryService',
       'leadintake.v1.ExchangeService',
       'leadintake.v1.LeadIntakeService',
+      'leadintake.v1.RequestLogService',
     ]);
   });
 

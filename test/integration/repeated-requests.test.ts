@@ -9,6 +9,7 @@ import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import {
   aCreateLeadRequest,
   type GrpcCaller,
@@ -68,6 +69,8 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   RemoveLeadSource: 'by request_id',
   ListLeadSources: 'nothing',
   ListAuditEvents: 'nothing',
+  RecordRequests: 'nothing',
+  ListRequests: 'nothing',
 };
 
 const METHODS: readonly DescMethod[] = [
@@ -77,6 +80,7 @@ const METHODS: readonly DescMethod[] = [
   ...ApiKeyService.methods,
   ...DirectoryService.methods,
   ...AuditService.methods,
+  ...RequestLogService.methods,
 ];
 
 const named = (kind: (typeof REPETITIONS)[string]) =>

@@ -110,10 +110,18 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'ConsumerService/ListSetAsideLeadChanges': () => ({ consumer: 'relay', pageSize: 1, pageToken: '' }),
   'ConsumerService/FindMissingLeads': () => ({ ...STUDIO, leadIds: [id()] }),
   'AuditService/ListAuditEvents': () => ({ ...STUDIO, leadId: id() }),
+  'RequestLogService/ListRequests': () => ({
+    ...STUDIO,
+    failed: true,
+    xRequestId: 'r.1_-',
+    apiKeyId: id(),
+    pageSize: 1,
+    pageToken: '',
+  }),
 };
 
-/** Methods of gateways only: their items are refused separately, and name no studio with a key. */
-const GATEWAY_METHODS = /^ExchangeService|\/Batch/;
+/** Methods of gateways only: their items are refused or skipped separately. */
+const GATEWAY_METHODS = /^ExchangeService|\/Record/;
 
 const UUID = '0190163d-8694-739b-aea5-966c26f8ad90';
 const STRINGS = [

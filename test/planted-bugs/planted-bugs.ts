@@ -15,6 +15,7 @@ import { OUTBOX_BUGS } from './outbox-bugs.ts';
 import { PACKAGE_BUGS } from './package-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
 import { QUOTA_BUGS } from './quota-bugs.ts';
+import { REQUEST_LOG_BUGS } from './request-log-bugs.ts';
 import { SECURITY_BUGS } from './security-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
 import { STUDIO_BUGS } from './studio-bugs.ts';
@@ -44,6 +45,7 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   OUTBOX_BUGS,
   PACKAGE_BUGS,
   QUOTA_BUGS,
+  REQUEST_LOG_BUGS,
   SECURITY_BUGS,
   STUDIO_BUGS,
   WEBHOOK_BUGS,

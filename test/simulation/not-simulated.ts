@@ -57,6 +57,11 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'an address may make the core look up any number of keys',
     'lists wait in the order of their arrival',
   ],
+  'the log of requests, which no gateway of a life records': [
+    'what a caller takes for the id of a lead is recorded',
+    'a request names its lead also once that is erased',
+    'a batch that is sent again is another one',
+  ],
   'calls that go on for longer than connections, which last for a second and a half': [
     'open streams continue after their caller is removed from the file',
   ],

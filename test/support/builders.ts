@@ -5,6 +5,7 @@ import type { AuditContext } from '../../src/domain/audit.ts';
 import type { NewConsumer } from '../../src/domain/consumer.ts';
 import { type ClaimsOfContact, openClaims } from '../../src/domain/contact.ts';
 import { fingerprintOf, type Lead, type LeadClaims } from '../../src/domain/lead.ts';
+import type { LoggedRequest } from '../../src/domain/logged-request.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
 import type { LeadSource, Member, Studio } from '../../src/domain/studio.ts';
 
@@ -101,6 +102,26 @@ export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {
     secretHint: 'a1B_',
     lastUsedAt: null,
     quotaLimit: null,
+    ...overrides,
+  };
+}
+
+/** A request that was refused, with an id that is higher than all before. */
+export function aLoggedRequest(overrides: Partial<LoggedRequest> = {}): LoggedRequest {
+  return {
+    studioId: STUDIO_ID,
+    id: newId(),
+    operation: 'createLead',
+    apiKeyId: newId(),
+    secretHint: 'a1B_',
+    status: 400,
+    code: 'integration_invalid_request',
+    faultyFields: ['note', 'Idempotency-Key'],
+    requestId: newId(),
+    leadId: null,
+    replayed: false,
+    durationMs: 12,
+    omitted: 0,
     ...overrides,
   };
 }

@@ -11,6 +11,7 @@ import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { type Lead, LeadIntakeService, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import { DAY_MS } from './builders.ts';
 
 /** Clients of a core's services, as the CRM uses them. */
@@ -20,6 +21,7 @@ export interface CoreClients {
   readonly directory: Client<typeof DirectoryService>;
   readonly consumers: Client<typeof ConsumerService>;
   readonly audit: Client<typeof AuditService>;
+  readonly requestLog: Client<typeof RequestLogService>;
   readonly exchange: Client<typeof ExchangeService>;
   readonly health: Client<typeof Health>;
   /** Closes the connection and aborts calls in flight. */
@@ -49,6 +51,7 @@ export function connectToCore(coreUrl: string, token?: string, tls: SecureContex
     directory: createClient(DirectoryService, transport),
     consumers: createClient(ConsumerService, transport),
     audit: createClient(AuditService, transport),
+    requestLog: createClient(RequestLogService, transport),
     exchange: createClient(ExchangeService, transport),
     health: createClient(Health, transport),
     close: () => sessionManager.abort(),

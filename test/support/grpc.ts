@@ -67,6 +67,7 @@ const definitions = loadSync(
     'leadintake/v1/directory.proto',
     'leadintake/v1/audit.proto',
     'leadintake/v1/consumer.proto',
+    'leadintake/v1/request_log.proto',
     'health/v1/health.proto',
     'google/rpc/status.proto',
     'google/rpc/error_details.proto',

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { hashKeySecret, isKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
-import { hintOf } from '../../src/domain/api-key.ts';
+import { hashKeySecret, hintOf, isKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 
 const ALPHABET = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'];

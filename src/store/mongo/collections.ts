@@ -19,6 +19,7 @@ import {
   type DeliveryDocument,
   type LeadDocument,
   READ,
+  type RequestDocument,
   type RetentionTimeDocument,
   STUDIO_FIELDS,
   type StudioDocument,
@@ -34,6 +35,7 @@ export interface Collections {
   /** In the collection of the feed. */
   readonly retention: Collection<RetentionTimeDocument>;
   readonly deliveries: Collection<DeliveryDocument>;
+  readonly requests: Collection<RequestDocument>;
 }
 
 export function collectionsOf(
@@ -51,6 +53,7 @@ export function collectionsOf(
     feed: bounded('feed'),
     retention: bounded('feed'),
     deliveries: bounded('deliveries'),
+    requests: bounded('requests'),
   };
 }
 

@@ -14,6 +14,7 @@ import {
   type OriginalFields,
 } from '../../domain/lead.ts';
 import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
+import type { LoggedRequest } from '../../domain/logged-request.ts';
 import type { LeadSource, Member, MemberRole, Retention, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
@@ -175,6 +176,11 @@ interface DeliveryKey extends LeadKey {
 }
 
 export const deliveryKey = (consumer: number, { studioId, id }: LeadKey): DeliveryKey => ({ consumer, studioId, id });
+
+/** A request that a website made. With the studio, so that the collection can be sharded by it. */
+export interface RequestDocument extends Omit<LoggedRequest, 'id'> {
+  readonly _id: LeadKey;
+}
 
 interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
   readonly sourceId: UUID | null;

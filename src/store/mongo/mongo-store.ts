@@ -14,6 +14,7 @@ import { mongoHolds } from './holds.ts';
 import { duplicatesUnder, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
+import { mongoRequestLog } from './request-log.ts';
 import { mongoRestores } from './restores.ts';
 import { mongoRetention } from './retention.ts';
 
@@ -54,6 +55,7 @@ export function storeOn(connection: Connection, report: ReportUnreadable = () =>
     ...mongoApiKeys(connection, reads, report),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),
+    ...mongoRequestLog(connection, report),
   };
 }
 

@@ -316,7 +316,7 @@ function retentionIn(json: string): Unchecked<Retention> {
   return { days, since: new Date(since) };
 }
 
-function objectIn(json: string): unknown {
+export function objectIn(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {

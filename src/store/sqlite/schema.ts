@@ -224,6 +224,16 @@ const ADDITIONS: Readonly<Record<string, string>> = {
       ) STRICT`,
   // The id of the call; NULL: it had none.
   'audit_events.call_id': 'ALTER TABLE audit_events ADD COLUMN call_id TEXT',
+  // The requests that websites made, and how they were answered.
+  logged_requests: `
+      CREATE TABLE logged_requests (
+        studio_id TEXT NOT NULL,
+        -- Contains the time.
+        id        TEXT NOT NULL,
+        -- As JSON.
+        request   TEXT NOT NULL,
+        PRIMARY KEY (studio_id, id)
+      ) STRICT, WITHOUT ROWID`,
   // The leads of a stage, in the order of their changes.
   leads_by_stage: `
       CREATE INDEX leads_by_stage ON leads (studio_number, stage, updated_at, id) WHERE erased_at IS NULL`,

@@ -22,6 +22,7 @@ import { keyIndexCheck } from './key-index.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
 import { sqliteLeadWrites } from './leads.ts';
 import { openDatabase } from './open-database.ts';
+import { sqliteRequestLog } from './request-log.ts';
 import { sqliteRestores } from './restores.ts';
 import { sqliteRetention } from './retention.ts';
 import { reportSlowStatements } from './slow-statements.ts';
@@ -62,6 +63,7 @@ export function openSqliteStore(
     ...sqliteApiKeys(connection),
     ...sqliteDirectory(connection),
     ...sqliteAudit(connection),
+    ...sqliteRequestLog(connection),
     async check() {
       await checkKeyIndex();
       if (commits.lastError === undefined) return;

@@ -1,0 +1,36 @@
+import type { LoggedRequest } from '../../domain/logged-request.ts';
+import { checkedRequest, type Unchecked } from '../checked.ts';
+import { readPage } from '../pages.ts';
+import type { RequestLogStore } from '../store.ts';
+import type { Connection } from './connection.ts';
+import { objectIn, type Row } from './rows.ts';
+
+const AFTER_ALL_IDS = 'g';
+
+/** The log of requests, in SQLite: in a table beside those of release 1.1. */
+export function sqliteRequestLog({ database, commits, report }: Connection): RequestLogStore {
+  const insert = database.prepare('INSERT OR IGNORE INTO logged_requests (studio_id, id, request) VALUES (?, ?, ?)');
+  const select = database.prepare(`
+    SELECT studio_id, id, request FROM logged_requests WHERE studio_id = ? AND id < ? ORDER BY id DESC LIMIT ?`);
+  const remove = database.prepare(`
+    DELETE FROM logged_requests WHERE studio_id = :studioId AND id < max(:since, coalesce((
+      SELECT id FROM logged_requests WHERE studio_id = :studioId ORDER BY id DESC LIMIT 1 OFFSET :newest - 1), ''))`);
+  return {
+    recordRequests: (requests) =>
+      commits.write(() => {
+        for (const { studioId, id, ...request } of requests) insert.run(studioId, id, JSON.stringify(request));
+      }),
+
+    async listRequests(studioId, before, limit) {
+      const read = (after: string | null, count: number) => select.all(studioId, after ?? AFTER_ALL_IDS, count);
+      const check = (row: Row) => checkedRequest(requestIn(row));
+      return readPage({ read, idOf: ({ id }) => id as string, check }, { after: before, limit }, report);
+    },
+
+    removeRequests: (studioId, { since, newest } = { since: AFTER_ALL_IDS, newest: 1 }) =>
+      commits.write(() => void remove.run({ studioId, since, newest })),
+  };
+}
+
+const requestIn = ({ studio_id: studioId, id, request }: Row) =>
+  ({ ...Object(objectIn(request as string)), studioId, id }) as Unchecked<LoggedRequest>;
