@@ -43,6 +43,7 @@ const WITHOUT_EVENT = {
   FindLeads: 'reads: a contact must not be in an address, so it is no GET',
   ExportContact: 'reads, as FindLeads',
   Exchange: 'a visitor creates a lead, which is the record of it',
+  RecordRequests: 'what visitors sent, which is a record itself',
   AcknowledgeLeadChanges: 'the progress of a consumer',
   SetAsideLeadChanges: 'the progress of a consumer',
 } as const;
@@ -188,7 +189,7 @@ test('every method that writes leaves an event with the name of its caller and t
 /** Commands that are not tried, and why. */
 const OTHER_COMMANDS = {
   reads:
-    'studios get, studios list, studios try-retention, sources list, keys list, keys ending, keys find, leads list, leads count, leads events, leads get, leads export, leads export-contact, leads find, erasures export, changes watch, consumers list, consumers list-set-aside, audit, doctor',
+    'studios get, studios list, studios try-retention, sources list, keys list, keys ending, keys find, leads list, leads count, leads events, leads get, leads export, leads export-contact, leads find, erasures export, changes watch, consumers list, consumers list-set-aside, audit, requests, doctor',
   'takes its time: test/e2e/cli.test.ts reads its event': 'studios erase',
   'writes no record of the database': 'callers token, vacuum, backup, verify',
 } as const;
