@@ -168,9 +168,10 @@ ${next.trim()}
 `);
 }
 
-/** Makes links absolute, because readers of Markdown have it without its address. */
-const withAbsoluteLinks = (markdown: string): string =>
+/** Makes the links of a page absolute, because readers of Markdown have it without its address. */
+const withAbsoluteLinks = (markdown: string, path = ''): string =>
   markdown
+    .replaceAll('](#', `](${path}#`)
     .replaceAll(/\]\((\/docs\/[\w/-]+)(#[\w-]+)?\)/g, (_, page, anchor = '') => `]({{publicUrl}}${page}.md${anchor})`)
     .replaceAll(/\]\((\/[\w./-]*)\)/g, ']({{publicUrl}}$1)');
 
@@ -189,7 +190,7 @@ function formsOf({ path, markdown }: WrittenPage): { forms: DocsPage[]; index: I
   const address = `${path}.md`;
   const body = `<main class="page" id="content">\n${html}</main>`;
   return {
-    forms: [htmlPage(path, title, body, address), page(address, 'markdown', withAbsoluteLinks(markdown))],
+    forms: [htmlPage(path, title, body, address), page(address, 'markdown', withAbsoluteLinks(markdown, path))],
     index: sections.map((section) => ({ path, page: title, ...section })),
   };
 }
@@ -218,7 +219,7 @@ function allPages(packages: Packages): DocsPage[] {
     ...PROBLEM_CODES.map((code) => ({ path: `/docs/problems/${code}`, markdown: problemPage(code) })),
   ];
   const rendered = written.map(formsOf);
-  const whole = written.map(({ markdown }) => withAbsoluteLinks(markdown)).join('\n');
+  const whole = written.map(({ markdown, path }) => withAbsoluteLinks(markdown, path)).join('\n');
   return [
     htmlPage('/docs', 'Try it out', TRY_IT_OUT),
     page('/llms.txt', 'plain', indexForPrograms()),

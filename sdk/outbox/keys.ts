@@ -21,20 +21,25 @@ const HOUR_MS = 60 * 60 * 1000;
  * Derives the idempotency key of a form submission: equal for the same form and data within an hour, different when any
  * differs. Without the hour, the key of a cached page would be that of all visits.
  *
- * @param formKey a random string rendered into the form, such as a UUID; it is not stored
+ * @param formKey a random string rendered into the form, such as a UUID; it is not stored. A form that was sent without one
+ *   must not lose its lead: it counts as '', as if it came from one cached page of all visitors
  * @param submittedAt when the form was submitted. Default: now
  * @returns a UUID of version 8
- * @throws TypeError when the form key is missing or the data cannot be stored
+ * @throws TypeError when the form key is no well-formed text, or the data cannot be stored
  */
-export function keyFor(formKey: string, capture: LeadCapture, submittedAt: Date = new Date()): string {
-  if (typeof formKey !== 'string' || formKey === '')
-    throw new TypeError('The key of the form must be a string that is not empty.');
+export function keyFor(
+  formKey: string | null | undefined,
+  capture: LeadCapture,
+  submittedAt: Date = new Date(),
+): string {
+  const page = formKey ?? '';
+  if (typeof page !== 'string') throw new TypeError('The key of the form must be a string.');
   // Of different halves of characters UTF-8 would make the same.
-  if (/\p{Surrogate}/u.test(formKey)) throw new TypeError('The key of the form must be well-formed Unicode.');
+  if (/\p{Surrogate}/u.test(page)) throw new TypeError('The key of the form must be well-formed Unicode.');
   const hour = Math.floor(submittedAt.getTime() / HOUR_MS);
   if (Number.isNaN(hour)) throw new TypeError('The time of the submission must be a valid date.');
   const bytes = createHash('sha256')
-    .update([formKey, hour, canonical(JSON.parse(textOf(capture)))].join('\0'))
+    .update([page, hour, canonical(JSON.parse(textOf(capture)))].join('\0'))
     .digest()
     .subarray(0, 16);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);

@@ -134,25 +134,22 @@ describe.each(SHOWN)('the programs of "$section" print what they should', ({ sec
   }
 
   test('in TypeScript', async () => {
-    const imports = "import { check, createLeadIntakeClient } from './sdk/index.ts';";
-    const source = `${imports}\n${whole('js', 'await leads.listLeads();')}`;
+    const source = whole('js', 'await leads.listLeads();').replaceAll('{{npmName}}', './sdk/index.ts');
     await expectOutput(process.execPath, ['--input-type=module', '-e', source], 'undefined');
   });
 
   describeWithTools([`php -r 'curl_init();'`], 'and', () => {
     test('in PHP', async () => {
-      const load = `spl_autoload_register(fn ($class) => require 'sdk/php/src/' . strtr(substr($class, 11), '\\\\', '/') . '.php');
-        use LeadIntake\\LeadIntakeClient;`;
-      await expectOutput('php', ['-r', `${load}\n${whole('php', '$leads->listLeads();')}`], '');
+      const load = `spl_autoload_register(fn ($class) => require 'sdk/php/src/' . strtr(substr($class, 11), '\\\\', '/') . '.php');`;
+      const source = whole('php', '$leads->listLeads();').replaceAll("require 'vendor/autoload.php';", '');
+      await expectOutput('php', ['-r', `${load}\n${source}`], '');
     });
   });
 
   describeWithTools([PYTHON_TOOL], 'and', () => {
     test('in Python', async () => {
       const python = join(await pythonForTests(), 'python');
-      const imports = 'import os, threading\nfrom lead_intake import Cancellation, LeadIntakeClient';
-      const source = `${imports}\n${whole('python', 'leads.list_leads()')}`;
-      await expectOutput(python, ['-c', source], 'None');
+      await expectOutput(python, ['-c', whole('python', 'leads.list_leads()')], 'None');
     });
   });
 });

@@ -104,13 +104,14 @@ test('the package runs the sample of each operation in the reference, in JavaScr
   await run(tsc, [...CHECK, 'create.ts', 'read.ts', 'list.ts'], { cwd: website });
 });
 
-// @proves leads-25
+// @proves leads-25 clients-14 clients-15
 test('the outbox does what the README and the page show: a form, a worker, entries that need attention', async ({
   onTestFinished,
 }) => {
   const { studioId, secret } = await service.aStudioWithKey();
-  const env = { PATH: ownPath, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret };
-  for (const name of ['website', 'form', 'worker', 'attention']) {
+  const database = join(website, 'website.db');
+  const env = { PATH: ownPath, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret, WEBSITE_DATABASE: database };
+  for (const name of ['website', 'form', 'worker', 'attention', 'now']) {
     write(`${name === 'worker' ? 'send-leads' : name}.js`, exampleOf('sdk/README.md', `outbox-${name}`));
   }
   // A TypeScript website, whose other files are TypeScript, too.
@@ -118,13 +119,14 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   const typed = exampleOf('sdk/README.md', 'outbox-form-types').trimEnd().split('\n');
   const beginning = (line: string) => line.slice(0, '  const capture'.length);
   write('form.ts', plain.map((line) => typed.find((each) => beginning(each) === beginning(line)) ?? line).join('\n'));
-  for (const name of ['website', 'send-leads', 'attention']) {
+  for (const name of ['website', 'send-leads', 'attention', 'now']) {
     write(`${name}.ts`, readFileSync(join(website, `${name}.js`), 'utf8'));
   }
-  await run(tsc, [...CHECK, 'form.ts', 'website.ts', 'send-leads.ts', 'attention.ts'], { cwd: website });
+  await run(tsc, [...CHECK, 'form.ts', 'website.ts', 'send-leads.ts', 'attention.ts', 'now.ts'], { cwd: website });
   write(
     'visits.js',
     `import { onContactForm } from './form.js';
+    import { sendNow } from './now.js';
     import { database, outbox } from './website.js';
     const grace = { name: 'Grace', email: 'grace@example.com', note: 'Asks for a trial.' };
     const formKey = crypto.randomUUID();
@@ -135,13 +137,23 @@ test('the outbox does what the README and the page show: a form, a worker, entri
       onContactForm({ formKey, ...grace, email: 'nowhere' }),
       // Without a message.
       onContactForm({ formKey, name: 'Eve', email: 'eve@example.com', note: '' }),
+      // A double click on a page without a hidden field.
+      onContactForm({ name: 'Joan', email: 'joan@example.com', note: '' }),
+      onContactForm({ formKey: '', name: 'Joan', email: 'joan@example.com', note: '' }),
     ];
+    // No client can be made, and nothing is thrown; then the first lead is sent.
+    const { LEAD_INTAKE_KEY } = process.env;
+    for (const key of ['', LEAD_INTAKE_KEY]) {
+      process.env.LEAD_INTAKE_KEY = key;
+      await sendNow();
+    }
     console.log(JSON.stringify(faults.map((each) => Object.keys(each))));
     outbox.add(database, { displayName: 'Ada', contact: { type: 'email', value: 'nowhere' } });`,
   );
   // The outbox needs SQLite, so a newer Node than the rest of the package.
   const { stdout: faults } = await run(process.execPath, [join(website, 'visits.js')], { cwd: tmpdir(), env });
-  expect(JSON.parse(faults)).toEqual([[], [], ['contact.value'], []]);
+  expect(JSON.parse(faults)).toEqual([[], [], ['contact.value'], [], [], []]);
+  expect(await service.countLeads(studioId)).toBe(1);
   const worker = watch(
     spawn(process.execPath, ['send-leads.js'], { cwd: website, env, stdio: ['ignore', 'pipe', 'pipe'] }),
   );
@@ -149,7 +161,7 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   const attention = async () => (await run(process.execPath, ['attention.js'], { cwd: website, env })).stdout;
   while (!(await attention()).startsWith('1 ')) expect(worker.child.exitCode, worker.output()).toBeNull();
   expect(await attention()).toMatch(/^[\da-f-]{36} refused since .+Z: 400 integration_invalid_request: /m);
-  while ((await service.countLeads(studioId)) < 2) expect(worker.child.exitCode, worker.output()).toBeNull();
+  while ((await service.countLeads(studioId)) < 3) expect(worker.child.exitCode, worker.output()).toBeNull();
   worker.child.kill('SIGTERM');
   expect(await worker.ended(), worker.output()).toBe(0);
 
@@ -169,7 +181,7 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   );
   const { stdout: shown } = await run(process.execPath, ['visit-page.js'], { cwd: website, env });
   expect(JSON.parse(shown)).toEqual([[], ['contact.value']]);
-  expect(await service.countLeads(studioId)).toBe(3);
+  expect(await service.countLeads(studioId)).toBe(4);
 
   const sql = `import { createOutbox } from 'lead-intake-sdk/outbox'; console.log(createOutbox({ table: 'leads' }).setUpSql());`;
   write('sql.js', sql);

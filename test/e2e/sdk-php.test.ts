@@ -198,7 +198,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(JSON.parse(printed)).toEqual(DOCUMENTED_TYPES);
   });
 
-  // @proves leads-24
+  // @proves leads-24 clients-14 clients-15
   test('the outbox does what its README shows: stores, sends, and lists what needs attention', async () => {
     const website = aCopy();
     const { secret, studioId } = await service.aStudioWithKey();
@@ -210,6 +210,12 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     website.write('form.php', exampleOf(README, 'outbox-form'));
     website.write('send-leads.php', exampleOf(README, 'outbox-send'));
     website.write('leads-in-need.php', exampleOf(README, 'outbox-attention'));
+    website.write('send-now.php', exampleOf(README, 'outbox-now'));
+    const sendNow = (env: Record<string, string>) =>
+      website.runStatements(`require 'send-now.php'; sendNow(new PDO('sqlite:website.db'));`, env, [
+        '-d',
+        'error_log=/dev/null',
+      ]);
     // The form creates the table: a visitor may come before the cron job has run.
     await website.runStatements(
       `require 'form.php';
@@ -218,6 +224,8 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       storeEnquiry($website, $form);
       storeEnquiry($website, $form);`,
     );
+    // No client can be made, and nothing is thrown.
+    expect(await sendNow({})).toBe('');
     // Nothing listens there.
     expect(await send('http://127.0.0.1:1')).toBe('0 delivered, 1 wait');
     const faults = await website.runStatements(
@@ -239,19 +247,29 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       $form = ['name' => 'Grace H.', 'email' => 'grace.h@example.org', 'message' => '', 'key' => 'one page'];
       storeEnquiry(new PDO('sqlite:website.db'), $form);`,
     );
+    expect(await sendNow(envFor(secret, service.url))).toBe('');
+    expect(await send(service.url)).toBe('0 delivered, 0 wait');
+    // A double click on a page without a hidden field.
+    await website.runStatements(
+      `require 'form.php';
+      $form = ['name' => 'Eve', 'email' => 'eve@example.org', 'message' => ''];
+      for ($click = 0; $click < 2; $click++) storeEnquiry(new PDO('sqlite:website.db'), $form);`,
+    );
     expect(await send(service.url)).toBe('1 delivered, 0 wait');
 
     const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
     expect(leads).toMatchObject([
+      { displayName: 'Eve' },
       { displayName: 'Grace H.', note: null },
       { displayName: 'Grace', note: 'Zoë 😀' },
     ]);
-    expect(await service.countLeads(studioId)).toBe(2);
+    expect(await service.countLeads(studioId)).toBe(3);
     expect(await website.run('leads-in-need.php')).toMatch(
       /^\S{36} refused since \S+: 400 integration_invalid_request: .*contact\.value.*\(request .+\)$/,
     );
     const rows = await onTable('SELECT state, capture FROM example_com_leads ORDER BY state');
     expect(JSON.parse(rows)).toEqual([
+      ['delivered', null],
       ['delivered', null],
       ['delivered', null],
       ['refused', expect.stringContaining('nowhere')],

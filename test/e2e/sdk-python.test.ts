@@ -31,6 +31,7 @@ const PROGRAMS = {
   'contact_form.py': 'outbox-form',
   'send_leads.py': 'outbox-worker',
   'leads_in_need.py': 'outbox-attention',
+  'send_now.py': 'outbox-now',
   'with_sqlalchemy.py': 'outbox-sqlalchemy',
 };
 
@@ -392,12 +393,12 @@ print(json.dumps({
     expect(JSON.parse(printed)).toEqual(DOCUMENTED_TYPES);
   });
 
-  // @proves leads-26
+  // @proves leads-26 clients-14 clients-15
   test('the outbox does what its README shows: stores, sends, and lists what needs attention', async () => {
     const website = aWebsite();
     const { secret, studioId } = await service.aStudioWithKey();
     const faults = await website.run(`
-import sqlite3, contact_form, website, with_sqlalchemy
+import os, contact_form, website, with_sqlalchemy
 from lead_intake import EmailContact, LeadCapture
 connection = website.connect()
 send = contact_form.on_contact_form
@@ -412,13 +413,18 @@ for each in (
 with_sqlalchemy.engine.dispose()
 with connection:
     website.outbox.add(connection, ada)
-try:
-    with connection:
-        send(connection, "", "Eve", "eve@example.org", "")
-except ValueError:
-    connection.close()`);
+# A double click on a page without a hidden field.
+for key in (None, ""):
+    send(connection, key, "Eve", "eve@example.org", "")
+connection.close()
+# No client can be made, and nothing is raised.
+import send_now
+del os.environ["LEAD_INTAKE_KEY"]
+send_now.send_now()`);
     expect(faults.split('\n')).toEqual(['contact.value', 'contact.value']);
-    expect(website.rows()).toMatchObject([{ state: 'waiting' }, { state: 'waiting' }]);
+    expect(website.rows()).toMatchObject([{ state: 'waiting' }, { state: 'waiting' }, { state: 'waiting' }]);
+    await website.run('import send_now; send_now.send_now()', secret);
+    expect(website.rows()).toMatchObject([{ state: 'delivered' }, { state: 'waiting' }, { state: 'waiting' }]);
 
     const worker = website.work(secret);
     try {
@@ -432,10 +438,11 @@ except ValueError:
     expect(website.rows()).toEqual([
       { state: 'delivered', capture: null },
       { state: 'refused', capture: expect.stringContaining('nowhere') },
+      { state: 'delivered', capture: null },
     ]);
     const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
-    expect(leads).toMatchObject([{ displayName: 'Grace', note: 'Zoë 😀' }]);
-    expect(await service.countLeads(studioId)).toBe(1);
+    expect(leads).toMatchObject([{ displayName: 'Eve' }, { displayName: 'Grace', note: 'Zoë 😀' }]);
+    expect(await service.countLeads(studioId)).toBe(2);
     const [first, ...others] = (await website.run('leads_in_need.py')).split('\n');
     expect(first).toBe('1 leads need a person');
     const why = `^[\\da-f]{8}-[\\da-f]{4}-[\\da-f]{4}-[89ab][\\da-f]{3}-[\\da-f]{12} refused since \\S+ \\S+: 400 integration_invalid_request: .*contact\\.value: .+\\(request .+\\)$`;
@@ -446,7 +453,7 @@ except ValueError:
 import contact_form, website
 contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.org", "Zoë 😀")
 contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.com", "Zoë 😀")`);
-    expect(website.rows().map(({ state }) => state)).toEqual(['delivered', 'refused', 'waiting']);
+    expect(website.rows().map(({ state }) => state)).toEqual(['delivered', 'refused', 'delivered', 'waiting']);
   });
 
   const expectAnyConnection = async (website: Website) => {

@@ -50,7 +50,7 @@ test('a check of the service itself finds an unknown key, and a wrong path', asy
 
 // @proves clients-11
 test.for([
-  ['', new Date(), 'a string that is not empty'],
+  [7 as unknown as string, new Date(), 'must be a string'],
   ['\ud800', new Date(), 'well-formed Unicode'],
   ['page', new Date('tomorrow'), 'a valid date'],
 ] as const)('the key of a form is not derived from %j at %s', ([formKey, at, reason]) => {

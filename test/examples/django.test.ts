@@ -8,7 +8,7 @@ import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { describeWithChromium } from '../support/browser.ts';
-import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
+import { commandsIn, describeWithTools, exampleOf, runCommands, startCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL } from '../support/python.ts';
@@ -86,6 +86,18 @@ END`;
     const send = async (name: string, message = '') =>
       (await openForm(`${site}/contact/`)).send({ name, email: `${name}@example.org`, message });
     const silent = { status: 0, stdout: '', stderr: '' };
+
+    // @proves clients-13
+    test('its own tests pass, and the manual shows its outbox', { concurrent: false }, async () => {
+      const { stderr } = await runCommands('cd "$SITE"\nenv/bin/python manage.py test', env);
+      expect(stderr).toMatch(/Ran 2 tests in [\s\S]*\nOK\n/);
+      const app = (file: string) => readFileSync(join(ROOT, 'examples/recipes/django/leads', file), 'utf8');
+      expect(app('outbox.py')).toContain(exampleOf('sdk/python/README.md', 'outbox-django'));
+      const [, migration = ''] =
+        /operation is `migrations\.RunSQL\((.+)\)`/.exec(readFileSync(join(ROOT, 'sdk/python/README.md'), 'utf8')) ??
+        [];
+      expect(app('migrations/0001_outbox.py')).toContain(migration);
+    });
 
     // @proves arrival-1
     test('each lead arrives once, no text is lost, and the staff learns until it is gone what needs somebody', {

@@ -29,7 +29,11 @@ interface Arguments {
   readonly onDifference?: 'print';
   readonly mayCreate?: boolean;
   readonly before?: string;
-  readonly submissions: readonly { readonly formKey: string; readonly capture: LeadCapture; readonly at: string }[];
+  readonly submissions: readonly {
+    readonly formKey: string | null;
+    readonly capture: LeadCapture;
+    readonly at: string;
+  }[];
 }
 
 /** A form handler's connection to either database. */

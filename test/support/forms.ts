@@ -20,8 +20,12 @@ export interface Form {
   readonly entered: Required<Typed>;
   /** What its page says, without its tags. */
   readonly text: string;
-  /** Sends it, as a browser does without JavaScript, any number of times. */
-  send(typed: Typed): Promise<Answer>;
+  /**
+   * Sends it, as a browser does without JavaScript, any number of times.
+   *
+   * @param isKeyless as from an old template, which lacks the hidden field of the form's key
+   */
+  send(typed: Typed, isKeyless?: boolean): Promise<Answer>;
 }
 
 /** Opens the page of a form. */
@@ -52,8 +56,10 @@ function formIn(html: string, url: string, cookie: string): Form | undefined {
   return {
     entered: { name: name?.value ?? '', email: email?.value ?? '', message: message?.value ?? '' },
     text: textOf(html),
-    async send(typed) {
-      const hidden = fields.filter(({ type }) => type === 'hidden').map((field) => [field.name, field.value]);
+    async send(typed, isKeyless = false) {
+      const isSent = ({ type, name }: { type: string; name: string }) =>
+        type === 'hidden' && !(isKeyless && /(?:^|[[_])(?:key|formKey|page)\]?$/.test(name));
+      const hidden = fields.filter(isSent).map((field) => [field.name, field.value]);
       const body = new URLSearchParams(hidden);
       body.set(name?.name ?? '', typed.name);
       body.set(email?.name ?? '', typed.email);

@@ -65,6 +65,7 @@ export function testRecipe(service: Service, website: () => RecipeWebsite): void
   test('what the service refuses is said before any thanks; what was entered stays in the form', alone, () =>
     expectFaultsBeforeThanks(website(), service),
   );
+  // @proves clients-14
   test(
     'each visit becomes one lead, through all troubles, and a person learns of those that do not end by themselves',
     alone,
@@ -84,8 +85,9 @@ async function aWorld(website: RecipeWebsite, service: Service): Promise<World> 
 async function expectEachVisitArrives(website: RecipeWebsite, service: Service): Promise<void> {
   const world = await aWorld(website, service);
   const { own, studioId } = world;
-  const sendAs = async (form: Form, name: string, more: Partial<Typed> = {}) => {
-    const { text } = await form.send({ name, email: `${name}@example.org`, message: 'A trial, please.', ...more });
+  const sendAs = async (form: Form, name: string, more: Partial<Typed> = {}, isKeyless = false) => {
+    const typed = { name, email: `${name}@example.org`, message: 'A trial, please.', ...more };
+    const { text } = await form.send(typed, isKeyless);
     expect(text).toContain(THANKS);
     return text;
   };
@@ -102,24 +104,25 @@ async function expectEachVisitArrives(website: RecipeWebsite, service: Service):
   await sendAs(corrected, 'mary');
   await sendAs(corrected, 'mary', { email: 'mary.s@example.org' });
   for (const name of ['grace', 'joan']) await sendAs(cached, name);
-  await expectAfterSending(own, 5, false, 'a double click, a corrected address and two visitors of a cached page');
+  for (let click = 0; click < 2; click += 1) await sendAs(cached, 'eve', {}, true);
+  await expectAfterSending(own, 6, false, 'double clicks, a corrected address, a cached page, and one without its key');
 
   const visitDuring = async (name: string, trouble: Trouble, isReported: boolean) => {
     const settings = { ...own, ...(await trouble(world)) };
     await website.use?.(settings);
     await sendAs(await website.open(), name.replaceAll(/\W/g, '-'));
-    await expectAfterSending(settings, isReported ? 7 : 5, isReported, name);
+    await expectAfterSending(settings, isReported ? 8 : 6, isReported, name);
   };
   for (const [name, trouble] of Object.entries(UNREPORTED)) await visitDuring(name, trouble, false);
   await website.use?.(own);
-  await expectAfterSending(own, 7, false, 'after an outage');
+  await expectAfterSending(own, 8, false, 'after an outage');
   for (const [name, trouble] of Object.entries(REPORTED)) {
     // The report must be of this one.
     await website.empty();
     await visitDuring(name, trouble, true);
   }
   await website.use?.(own);
-  await expectAfterSending(own, 8, false, 'with a new key');
+  await expectAfterSending(own, 9, false, 'with a new key');
 
   // A visitor without an open lead comes again to the cached page, and one with an open lead writes another message.
   const isGraces = ({ displayName }: { displayName: string }) => displayName === 'grace';
@@ -132,7 +135,7 @@ async function expectEachVisitArrives(website: RecipeWebsite, service: Service):
     website.clock.set(0);
   }
   await sendAs(await website.open(), 'joan', { message: 'On Monday, please.' });
-  await expectAfterSending(own, isLater ? 9 : 8, true, 'a cached page an hour later, and another message');
+  await expectAfterSending(own, isLater ? 10 : 9, true, 'a cached page an hour later, and another message');
 }
 
 /**

@@ -15,8 +15,8 @@ class TextField(forms.CharField):
 class ContactForm(forms.Form):
     """A visitor reads at once what the service would refuse later."""
 
-    #: Identifies the page: submitting it several times with the same data creates one lead.
-    key = forms.UUIDField(initial=uuid4, widget=forms.HiddenInput)
+    #: Identifies the page: submitting it several times with the same data creates one lead. Whatever it is, no lead is refused for it.
+    key = forms.CharField(required=False, initial=uuid4, widget=forms.HiddenInput)
     name = TextField(widget=forms.TextInput({"maxlength": 160}))
     # Browsers refuse addresses such as jörg@müller.de in fields for e-mail.
     email = TextField(widget=forms.TextInput({"maxlength": 254, "inputmode": "email"}))

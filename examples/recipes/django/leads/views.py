@@ -20,7 +20,7 @@ def contact(request: HttpRequest) -> HttpResponse:
         # What else the website stores of the visit belongs here.
         capture = form.to_capture()
         # The same page with the same data is one lead; with other data, it is another.
-        outbox.add(connection, capture, idempotency_key=key_for(str(form.cleaned_data["key"]), capture))
+        outbox.add(connection, capture, idempotency_key=key_for(form.cleaned_data["key"], capture))
     return redirect("leads:thanks")
 
 

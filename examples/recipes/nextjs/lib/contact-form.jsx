@@ -1,13 +1,11 @@
-import { randomUUID } from 'node:crypto';
-
 const LABELS = { displayName: 'Name', 'contact.value': 'E-mail', note: 'Message' };
 
 /**
- * The form. It needs no JavaScript. The key makes one lead of a form that is sent twice.
+ * The form. It needs no JavaScript.
  *
  * @param typed what the visitor has typed before; with its faults, as `faultsOf` returns them
  */
-export function ContactForm({ typed = { formKey: randomUUID() }, faults = {} }) {
+export function ContactForm({ typed = {}, faults = {} }) {
   return (
     <main>
       <h1>Contact us</h1>
@@ -17,7 +15,6 @@ export function ContactForm({ typed = { formKey: randomUUID() }, faults = {} }) 
         </p>
       ))}
       <form action="/contact/send" method="post">
-        <input type="hidden" name="formKey" value={typed.formKey} />
         <p>
           <label>
             Name <input name="name" required maxLength={160} autoComplete="name" defaultValue={typed.name} />

@@ -69,21 +69,19 @@ final class Outbox
      * click; different when any differs, such as after the visitor corrects the address. Without the hour, the key of a
      * cached page would be that of all visits.
      *
-     * @param string $formKey a random string rendered into the form; it is not stored
+     * @param ?string $formKey a random string rendered into the form; it is not stored. A form that was sent without one must not
+     *     lose its lead: it counts as '', as if it came from one cached page of all visitors
      * @param LeadCapture|array<string, mixed> $capture the same data as given to add()
      * @param ?\DateTimeInterface $submittedAt when the form was submitted; default: now
      * @return string a UUID of version 8
      *
-     * @throws \InvalidArgumentException when the form key is empty, or the lead cannot be stored
+     * @throws \InvalidArgumentException when the lead cannot be stored
      */
     public static function keyFor(
-        string $formKey,
+        ?string $formKey,
         #[\SensitiveParameter] LeadCapture|array $capture,
         ?\DateTimeInterface $submittedAt = null,
     ): string {
-        if ($formKey === '') {
-            throw new \InvalidArgumentException('the form key must not be empty: it distinguishes one page from another');
-        }
         $hour = (int) floor(($submittedAt?->getTimestamp() ?? time()) / 3600);
         return Uuid::fromHash(hash('sha256', "$formKey\0$hour\0" . CaptureJson::canonical($capture), binary: true));
     }

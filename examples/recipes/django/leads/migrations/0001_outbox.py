@@ -1,26 +1,16 @@
-from django.db import migrations, models
+from django.db import connection, migrations, models
 from lead_intake.outbox import set_up_sql
 
 from leads.outbox import TABLE
-
-
-def set_up(apps, schema_editor) -> None:
-    for statement in set_up_sql(schema_editor.connection.vendor, TABLE).split(";\n"):
-        if statement:
-            schema_editor.execute(statement)
-
-
-def take_down(apps, schema_editor) -> None:
-    schema_editor.execute(f"DROP TABLE {TABLE}")
-    schema_editor.execute(f"DROP TABLE IF EXISTS {TABLE}_memo")
 
 
 class Migration(migrations.Migration):
     initial = True
 
     operations = [
-        # MySQL cannot roll back CREATE TABLE; elsewhere the whole migration is one transaction.
-        migrations.RunPython(set_up, take_down, atomic=False),
+        migrations.RunSQL(
+            set_up_sql(connection.vendor, TABLE), f"DROP TABLE {TABLE}; DROP TABLE IF EXISTS {TABLE}_memo"
+        ),
         # For the admin's pages; it creates no table.
         migrations.CreateModel(
             name="StoredLead",

@@ -1,8 +1,6 @@
-import { connection } from 'next/server';
 import { ContactForm } from '../../lib/contact-form.jsx';
 
-export default async function ContactPage() {
-  // Rendered per request, not in the build: each form has a key of its own.
-  await connection();
+/** Built once, for all visitors: so it has no key of its own. */
+export default function ContactPage() {
   return <ContactForm />;
 }

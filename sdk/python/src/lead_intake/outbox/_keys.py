@@ -20,22 +20,21 @@ _VARIANT_BITS, _STANDARD_VARIANT = 0xC000 << 48, 0x8000 << 48
 
 
 def key_for(
-    form_key: str, capture: LeadCapture | Mapping[str, Any], *, submitted_at: datetime | None = None
+    form_key: str | None, capture: LeadCapture | Mapping[str, Any], *, submitted_at: datetime | None = None
 ) -> str:
     """
     Derive the idempotency key of a form submission: equal for the same form and data within an hour, such as a double
     click; different when any differs, such as after the visitor corrects the address. Without the hour, the key of a
     cached page would be that of all visits.
 
-    :param form_key: a random string rendered into the form; it is not stored
+    :param form_key: a random string rendered into the form; it is not stored. A form that was sent without one must not
+        lose its lead: it counts as "", as if it came from one cached page of all visitors
     :param capture: the lead, or its JSON in the form of the API
     :param submitted_at: when the form was submitted; default: now
-    :raises ValueError, TypeError: when the form's key is empty, or the data cannot be stored
+    :raises ValueError, TypeError: when the data cannot be stored
     """
-    if not form_key:
-        raise ValueError("The key of a form must not be empty: all forms without one would be the same.")
     hour = int((time() if submitted_at is None else submitted_at.timestamp()) // 3600)
-    digest = sha256(f"{form_key}\0{hour}\0{canonical_text_of(capture)}".encode()).digest()
+    digest = sha256(f"{form_key or ''}\0{hour}\0{canonical_text_of(capture)}".encode()).digest()
     number = int.from_bytes(digest[:16], "big") & ~(_VERSION_BITS | _VARIANT_BITS)
     return str(UUID(int=number | _VERSION_8 | _STANDARD_VARIANT))
 
