@@ -235,7 +235,7 @@ describe('the log of requests', () => {
     stopped.child.kill('SIGTERM');
     expect(await stopped.ended()).toBe(0);
     expect((await listed(studio.studioId))[0]?.requestId).toBe('last');
-  }, 30_000);
+  }, 120_000);
 
   // @proves requests-7 requests-8
   test('that cannot be written delays and changes no response, and has each request once later', async () => {
