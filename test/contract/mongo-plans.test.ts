@@ -14,6 +14,7 @@ import type { Store } from '../../src/store/store.ts';
 import {
   aConsumer,
   aLead,
+  aLoggedRequest,
   aMember,
   anApiKey,
   aSecretHash,
@@ -34,6 +35,7 @@ const STUDIOS = sizeOf('PLANNED_STUDIOS', { usual: 100, soak: 5000 });
 const BUSY_STUDIOS = 4;
 const LEADS_PER_BUSY_STUDIO = sizeOf('PLANNED_LEADS', { usual: 1000, soak: 250_000 });
 const DELIVERED_LEADS = 1000;
+const RECORDED = 200;
 const STUDIOS_WITH_KEYS = 100;
 const LIVE_KEYS = 10;
 const REVOKED_KEYS = 10;
@@ -144,6 +146,9 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       ),
     );
     await deliveries.insertMany(delivered, { ordered: false });
+    await store.recordRequests(
+      times(BUSY_STUDIOS * RECORDED, (index) => aLoggedRequest({ studioId: studioOf(index % BUSY_STUDIOS) })),
+    );
     // Of a million marks, the first poll may try to sort all.
     await store.listLeadChanges(PAGE).catch(() => {});
     // A million leads take ten minutes on FerretDB.
@@ -180,6 +185,13 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       () => store.findLeadByIdempotencyKey(studioId, claims.idempotencyKey),
     ],
     'a lead by its id': [['_id_'], 1, () => store.findLead(studioId, leadId)],
+    'the recorded requests of a studio': [['_id_'], PAGE + 2, () => store.listRequests(studioId, null, PAGE)],
+    'the recorded requests that are kept': [
+      // It finds the oldest that is kept, and deletes those before.
+      ['_id_', '_id_'],
+      RECORDED / 2 + 2,
+      () => store.removeRequests(studioId, { since: newId(), newest: RECORDED / 2 }),
+    ],
     'the first page': [['_id_'], PAGE + 2, () => store.listLeads(studioId, null, PAGE)],
     'the leads of a contact, open and closed': [
       ['openContact'],

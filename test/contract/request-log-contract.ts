@@ -5,12 +5,12 @@ import { type LoggedRequest, MAX_LOGGED_REQUESTS } from '../../src/domain/logged
 import { newId, newIdAt, timeOfId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
-  forgetOldRequests,
   listRequests,
   type ReportedRequest,
   type RequestQuery,
   requestRecorder,
 } from '../../src/usecases/request-log.ts';
+import { retainLeads } from '../../src/usecases/retain-leads.ts';
 import { emptyStudio } from '../../src/usecases/studios.ts';
 import {
   aLead,
@@ -167,8 +167,13 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
       // A day later.
       const later = () => plus(NOW, DAY_MS);
       expect((await listRequests({ store, clock: later }, queryOf('studio-2'))).requests).toEqual([]);
-      await forgetOldRequests({ store, clock: later }, 'studio-2');
-      expect(await all('studio-2')).toEqual([]);
+      const ending = new AbortController();
+      const observer = { time() {}, passed() {}, erased() {}, failed: (error: unknown) => expect.fail(`${error}`) };
+      const often = { lookMs: 0, idleMs: 0, turnMs: 0, leadsPerTurn: 0, restMs: 0, listMs: 0 };
+      const retaining = retainLeads({ store, clock: later }, observer, ending.signal, often);
+      await expect.poll(() => all('studio-2')).toEqual([]);
+      ending.abort();
+      await retaining;
     });
 
     // @proves requests-1 bounds-158

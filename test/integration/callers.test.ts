@@ -143,7 +143,7 @@ test('CORE_TOKEN that a file has listed never regains full access', async () => 
   await expect.poll(list).toMatchObject(UNAUTHENTICATED);
 });
 
-// @proves secrets-1
+// @proves secrets-1 requests-3
 describe('a caller of some studios', () => {
   test('has access to these only, and not to methods across all studios', async () => {
     const token = newCoreToken();
@@ -181,6 +181,7 @@ describe('a caller of some studios', () => {
       ['DirectoryService/PutLeadSource', { leadSource: { studioId: 'other', id: randomUUID(), name: 'x' } }],
       ['ApiKeyService/ListApiKeys', { studioId: 'other', memberId: 'm' }],
       ['AuditService/ListAuditEvents', { studioId: 'other' }],
+      ['RequestLogService/ListRequests', { studioId: 'other' }],
     ];
     for (const [rpc, request] of others) {
       expect([rpc, await outcomeOf(call(rpc, request))]).toMatchObject([rpc, FORBIDDEN]);
@@ -211,6 +212,20 @@ describe('a caller of some studios', () => {
     const exchange = openExchange(caller, { authorization: `Bearer ${token}` });
     exchange.send([own, suspended].map((secretSha256) => ({ secretSha256, listLeads: {} })));
     expect(await allOutcomes(exchange, 2)).toMatchObject([{ answer: {} }, { refusal: { reason: 'KEY_INVALID' } }]);
+
+    const request = { time: { seconds: Math.floor(Date.now() / 1000) }, operation: 'getLead', apiKeyId: randomUUID() };
+    const requests = ['own', 'other', 'own'].map((studioId) => ({
+      ...request,
+      studioId,
+      secretHint: 'abcd',
+      status: 200,
+      requestId: studioId,
+    }));
+    const recorded = await call('RequestLogService/RecordRequests', { batchId: randomUUID(), requests });
+    expect(recorded).toEqual({ skippedCount: 1 });
+    const listed = (studioId: string) => caller.call('RequestLogService/ListRequests', { studioId });
+    expect(await listed('own')).toMatchObject({ requests: [{ studioId: 'own' }, { studioId: 'own' }] });
+    expect(await listed('other')).toMatchObject({ requests: [] });
   });
 });
 

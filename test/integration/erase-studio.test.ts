@@ -14,6 +14,7 @@ import { EndedStudios, examineStudio } from '../../src/usecases/erase-studio.ts'
 import {
   aLead,
   aLeadSource,
+  aLoggedRequest,
   aMember,
   anApiKey,
   aStudio,
@@ -87,7 +88,7 @@ async function created(count: number, of: string = studioId) {
 
 const statusOf = async () => (await crm.directory.getStudio({ studioId })).studio?.status;
 
-// @proves erasure-6
+// @proves erasure-6 requests-5
 describe('EraseStudio', () => {
   // @proves bounds-111
   test('ends a studio and its keys at once, and erases all that it has, and nothing of another', async () => {
@@ -98,6 +99,8 @@ describe('EraseStudio', () => {
     const secret = 'x';
     const key = anApiKey({ secretSha256: hashKeySecret(secret), memberId: 'owner', expiresAt: plus(now, 1e9) });
     await store.createApiKey(key, now);
+
+    await store.recordRequests([aLoggedRequest(), aLoggedRequest({ studioId: 'two' })]);
 
     const first = await erase();
     expect(first).toMatchObject({ ...NOTHING, revokedKeyCount: 1, removedMemberCount: 2, removedSourceCount: 1 });
@@ -116,6 +119,8 @@ describe('EraseStudio', () => {
     expect(changes.filter(({ lead }) => lead?.studioId === studioId).every(({ lead }) => lead?.eraseTime)).toBe(true);
     const { events } = await crm.audit.listAuditEvents({ studioId, leadId: leads[0]?.id ?? '' });
     expect(events).toMatchObject([{ memberId: 'boss' }]);
+    expect((await crm.requestLog.listRequests({ studioId })).requests).toEqual([]);
+    expect((await store.listRequests('two', null, 10)).records).toHaveLength(1);
     // Again from the beginning: there is nothing left.
     expect(await eraseAll()).toEqual({ leads: 0, skipped: 0, keys: 0, members: 0, sources: 0 });
     expect(await store.findLead('two', theirs?.id ?? '')).toEqual(theirs);

@@ -7,6 +7,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { MAX_RECORDED_REQUESTS, RECORDED_FIELDS } from '../../common/rules/request-log.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ListRequestsRequestSchema, LoggedRequest } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
@@ -205,6 +206,31 @@ describe('the log of requests', () => {
         ]);
       }
     }
+  });
+
+  // @proves requests-3 bounds-156
+  test('takes as many requests as a gateway sends, the longest ones, in one message', async () => {
+    const { studioId } = await arrangeStudio(crm);
+    const longest = {
+      studioId: 'x'.repeat(64),
+      time: timestampFromMs(Date.now()),
+      operation: 'createLead',
+      apiKeyId: randomUUID(),
+      secretHint: 'abcd',
+      status: 400,
+      code: 'x'.repeat(64),
+      faultyFields: [...RECORDED_FIELDS],
+      requestId: 'x'.repeat(128),
+      leadId: randomUUID(),
+      durationMs: 4_294_967_295,
+      omittedCount: 4_294_967_295,
+    };
+    const requests = times(MAX_RECORDED_REQUESTS, (index) => (index === 7 ? { ...longest, studioId } : longest));
+    // There is no such studio but one.
+    expect(await crm.requestLog.recordRequests({ batchId: randomUUID(), requests })).toMatchObject({
+      skippedCount: 499,
+    });
+    expect(await listed(studioId)).toMatchObject([{ ...longest, studioId, leadId: '', time: expect.anything() }]);
   });
 
   // @proves requests-2
