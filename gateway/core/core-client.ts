@@ -13,7 +13,7 @@ import {
   type ExchangeResult,
   ExchangeService,
 } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
-import { type RecordRequestsRequestSchema, RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
+import { type LoggedRequestSchema, RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { GatewayMetrics } from '../observation.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
@@ -41,10 +41,14 @@ const MAX_SENT_LEADS = 1000;
 /** The validated data of a creation. */
 export type LeadCreation = MessageInitShape<typeof CreateLeadItemSchema>;
 
-/** Requests that were answered. It is recorded once, however often it is sent. */
-export type RequestBatch = MessageInitShape<typeof RecordRequestsRequestSchema> & {
-  readonly requests: readonly unknown[];
-};
+/** A request that was answered, as the core records it. */
+export type RecordedRequest = MessageInitShape<typeof LoggedRequestSchema>;
+
+/** It is recorded once, however often it is sent. */
+export interface RequestBatch {
+  readonly batchId: string;
+  readonly requests: RecordedRequest[];
+}
 
 export interface PageToRead {
   readonly limit: number;
@@ -103,9 +107,8 @@ export function createCoreClient(
       return (await listLeads.send(sender, { case: 'listLeads', value: item }, share)).value;
     },
 
-    async recordRequests(batch) {
-      return (await requestLog.recordRequests(batch, { timeoutMs: CORE_CALL_MS })).skippedCount;
-    },
+    recordRequests: async (batch) =>
+      (await requestLog.recordRequests({ ...batch }, { timeoutMs: CORE_CALL_MS })).skippedCount,
 
     isBusy: (operation = 'other') =>
       authenticate.batcher.pending + (operations[operation]?.batcher.pending ?? 0) >= BUSY_THRESHOLD,

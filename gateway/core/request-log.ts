@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Logger } from 'pino';
 import { REQUEST_LOG_CLOSE_MS } from '../../common/deadlines.ts';
 import { MAX_RECORDED_REQUESTS, recordedFields } from '../../common/rules/request-log.ts';
-import type { LoggedRequestSchema } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import type { GatewayMetrics, RecordRequest } from '../observation.ts';
-import type { CoreClient, RequestBatch } from './core-client.ts';
+import type { CoreClient, RecordedRequest, RequestBatch } from './core-client.ts';
 import { isRefusedByCore } from './core-problems.ts';
 
 /** How often requests are sent to the core, so how long one is at the gateway only; milliseconds. */
@@ -19,7 +17,7 @@ const MAX_PER_STUDIO = 50;
 /** How long nothing is recorded after a core has refused it, as one of an earlier release does; milliseconds. */
 const PAUSE_MS = 60_000;
 
-type Recorded = MessageInitShape<typeof LoggedRequestSchema> & { omittedCount: number };
+type Recorded = RecordedRequest & { omittedCount: number };
 
 /** Records answered requests at the core, some at a time. No request waits for that. */
 export class RequestLog {

@@ -19,7 +19,7 @@ import { arrangeStudio, type CoreClients, connectToCore, type StudioWithKey } fr
 import { CORE_TOKEN } from '../support/grpc.ts';
 import { scrape } from '../support/metrics.ts';
 import { addressOf, run } from '../support/processes.ts';
-import { aCapture, anEmail, createAt, LEADS } from '../support/service.ts';
+import { aCapture, anEmail, aSeparateService, createAt, LEADS } from '../support/service.ts';
 import { aCoreOn } from './a-core.ts';
 import { aGateway } from './a-gateway.ts';
 
@@ -262,6 +262,26 @@ describe('the log of requests', () => {
     expect(await stopped.ended()).toBe(0);
     expect((await listed(studio.studioId))[0]?.requestId).toBe('last');
   }, 120_000);
+
+  // @proves requests-1 requests-7
+  test('has what was answered while the core was away, once it is there again', async () => {
+    const service = await aSeparateService({ gateway: { GATEWAY_REQUEST_LOG: 'yes' } });
+    const { studioId, secret } = await service.aStudioWithKey();
+    const post = (requestId: string) => service.post(secret, aCapture(), { 'x-request-id': requestId });
+    expect((await post('before')).status).toBe(201);
+    await service.stopCore();
+    expect((await post('meanwhile')).status).toBe(503);
+    await service.startCore();
+    const found = async () =>
+      (await service.requestLog.listRequests({ studioId })).requests.map(({ requestId, status }) => [
+        requestId,
+        status,
+      ]);
+    await expect.poll(found, { timeout: 20_000 }).toEqual([
+      ['meanwhile', 503],
+      ['before', 201],
+    ]);
+  }, 30_000);
 
   // @proves requests-7 requests-8
   test('that cannot be written delays and changes no response, and has each request once later', async () => {

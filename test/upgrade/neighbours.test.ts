@@ -36,7 +36,7 @@ const REPEATED = 100;
 describeWithLastRelease('the last release and this one', (folder) => {
   describeWithMongo('on one database', (mongoUrl) => {
     describeWithRedis('and one Redis', (redisUrl) => {
-      // @proves exchange-8 leads-32
+      // @proves exchange-8 leads-32 requests-7
       test('replace each other one process at a time under load, forth and back, and no request fails', async () => {
         const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
         onTestFinished(() => dropDatabase(databaseUrl));
