@@ -168,7 +168,7 @@ describe('the log of requests', () => {
     expect(
       canaries.in(JSON.stringify([requests, stored], (_, value) => (typeof value === 'bigint' ? 0 : value))),
     ).toEqual([]);
-    const bytes = readFileSync(`${file}-wal`, 'latin1');
+    const bytes = [file, `${file}-wal`].map((each) => readFileSync(each, 'latin1')).join('');
     expect(bytes).toContain('"requestId":"faulty"');
     expect([bytes.includes(typed), /"(?:faultyFields|requestId|code)":[^}]*canary/.test(bytes)]).toEqual([
       false,
