@@ -17,6 +17,7 @@ COPY tsconfig.json buf.yaml ./
 COPY proto proto
 COPY common/package-settings.ts common/
 COPY sdk sdk
+COPY examples/recipes examples/recipes
 RUN npm run build:packages
 
 FROM node:26-slim

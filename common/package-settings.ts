@@ -34,6 +34,7 @@ export function archiveNames({ npm, composer, pypi }: PackageSettings, version: 
     python: `${pypi.replaceAll(/[-_.]+/g, '_').toLowerCase()}-${version}-py3-none-any.whl`,
     php: `${composer.replace('/', '-')}-php-${version}.zip`,
     wordpress: `lead-intake-wordpress-${version}.zip`,
+    recipes: `lead-intake-recipes-${version}.tgz`,
     proto: `lead-intake-proto-${version}.zip`,
   } as const;
 }
@@ -44,6 +45,7 @@ export const PACKAGE_TITLES = {
   python: 'Python',
   php: 'PHP',
   wordpress: 'WordPress',
+  recipes: 'Recipes for whole websites',
   proto: 'RPC contract',
 } as const;
 
@@ -70,6 +72,8 @@ export interface PackageDescription {
   readonly composer?: Readonly<Record<string, unknown>>;
   /** Its manual in Markdown, with the paths of pages of `/docs` as links, and `{{publicUrl}}` for the address of the deployment. */
   readonly manual?: string;
+  /** Of the recipes, the page of each by its name, written like a manual; its last section has all files of the recipe. */
+  readonly pages?: Readonly<Record<string, string>>;
   /** Of the plugin for WordPress, what WordPress asks about an update. */
   readonly update?: PluginUpdate;
 }

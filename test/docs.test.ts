@@ -206,7 +206,7 @@ function isIntact(page: string, link: string): boolean {
   const [target = '', anchor] = link.split('#');
   if (target.startsWith('/')) {
     if (!isServed(target)) return false;
-    const source = `gateway${target.replace('/docs/', '/docs/pages/')}.md`;
+    const source = `gateway${target === '/docs' ? '/docs/pages/docs' : target.replace('/docs/', '/docs/pages/')}.md`;
     return anchor === undefined || MARKDOWN_PAGES.some(({ path, anchors }) => path === source && anchors.has(anchor));
   }
   const path = target === '' ? page : join(dirname(page), target);
@@ -216,5 +216,13 @@ function isIntact(page: string, link: string): boolean {
 
 const SERVED = pagesOf({ publicUrl: '', limit: 0, windowSeconds: 0 }, findPackages([])).map(({ path }) => path);
 
-/** Whether a gateway serves a path: a page of `/docs`, or the OpenAPI document. */
-const isServed = (path: string): boolean => path === '/v1/openapi.json' || SERVED.includes(path);
+/** Whether a gateway serves a path: a page of `/docs`, the OpenAPI document, or a manual, once the packages are built. */
+const isServed = (path: string): boolean =>
+  path === '/v1/openapi.json' ||
+  SERVED.includes(path) ||
+  MANUALS.some((readme) => existsSync(join(ROOT, readme(path))));
+
+const MANUALS = [
+  (path: string) => `sdk/${path === '/docs/typescript' ? '' : path.slice('/docs/'.length)}/README.md`,
+  (path: string) => `examples/${path.slice('/docs/'.length)}/README.md`,
+];

@@ -36,7 +36,7 @@ function filesIn(folder: string, release: PackageRelease): Record<string, Record
   return Object.fromEntries(
     release.packages.map(({ kind, file }) => {
       const bytes = readFileSync(join(folder, file));
-      const files = kind === 'npm' ? [...filesOfTgz(bytes)] : Object.entries(unzipSync(bytes));
+      const files = file.endsWith('.tgz') ? [...filesOfTgz(bytes)] : Object.entries(unzipSync(bytes));
       return [kind, Object.fromEntries(files.map(([path, content]) => [path, Buffer.from(content).toString()]))];
     }),
   );
@@ -73,7 +73,9 @@ describe('the packages', () => {
     expect(Object.keys(files.wordpress ?? {})).toContain('lead-intake/lead-intake.php');
     expect(Object.keys(files.wordpress ?? {})).toContain('lead-intake/client/LeadIntakeClient.php');
     expect(Object.keys(files.proto ?? {})).toContain('lead-intake-proto/leadintake/v1/lead_intake.proto');
-    const all = Object.values(files).flatMap((each) => Object.keys(each));
+    expect(Object.keys(files.recipes ?? {})).toContain('recipes/django/leads/tests.py');
+    const { recipes: _, ...others } = files;
+    const all = Object.values(others).flatMap((each) => Object.keys(each));
     expect(all.length).toBeGreaterThan(150);
     expect(all.filter((path) => /driver|conformance|test|__pycache__|node_modules|^\/|\.\./.test(path))).toEqual([]);
     const manifest = JSON.parse(files.npm?.['package/package.json'] ?? '');
@@ -150,7 +152,11 @@ describe('the settings of the packages', () => {
       expect(metadata).toContain(`\n${line}\n`);
     }
     expect(files.npm?.['package/README.md']).toContain(`from '${OWN.npm}/outbox'`);
-    const texts = [files.npm?.['package/README.md'], files.php?.['README.md'], files.php?.['composer.json']].join('');
+    const recipes = Object.values(files.recipes ?? {});
+    expect(recipes.join('')).toContain(`/docs/packages/studio-crm-leads-${VERSION}.tgz`);
+    const pages = Object.values(release.packages.find(({ kind }) => kind === 'recipes')?.pages ?? {});
+    const own = [files.npm?.['package/README.md'], files.php?.['README.md'], files.php?.['composer.json']];
+    const texts = [...own, ...recipes, ...pages].join('');
     for (const name of [PACKAGE_SETTINGS.npm, PACKAGE_SETTINGS.composer]) expect(texts).not.toContain(name);
   });
 });

@@ -76,8 +76,8 @@ function readRelease(folder: string, name: string): StoredRelease {
 
 /** Returns every file of a release. */
 export function filesOf({ folder, checksums, packages }: StoredRelease): PackageFile[] {
-  const files = packages.flatMap(({ kind, file, sha256, bytes, sbom }): PackageFile[] => [
-    { folder, name: file, mediaType: kind === 'npm' ? 'application/gzip' : 'application/zip', sha256, bytes },
+  const files = packages.flatMap(({ file, sha256, bytes, sbom }): PackageFile[] => [
+    { folder, name: file, mediaType: file.endsWith('.tgz') ? 'application/gzip' : 'application/zip', sha256, bytes },
     { folder, name: sbom, mediaType: 'application/vnd.cyclonedx+json; version=1.6' },
   ]);
   return [...files, { folder, name: checksums, mediaType: 'text/plain; charset=utf-8' }];
@@ -103,9 +103,11 @@ export interface PackageIndex {
  * relative. Composer takes absolute addresses only.
  */
 export function packageIndexes(packages: Packages, publicUrl: string): PackageIndex[] {
-  const all = allOf(packages).map(({ composer: _, sha1: __, update: ___, manual: ____, file, sbom, ...each }) => {
-    return { ...each, url: addressOf(publicUrl, file), sbom: addressOf(publicUrl, sbom) };
-  });
+  const all = allOf(packages).map(
+    ({ composer: _, sha1: __, update: ___, manual: ____, pages: _____, file, sbom, ...each }) => {
+      return { ...each, url: addressOf(publicUrl, file), sbom: addressOf(publicUrl, sbom) };
+    },
+  );
   const index = { version: VERSION, packages: all };
   return [
     { path: '/index.json', mediaType: 'application/json', text: JSON.stringify(index) },
@@ -185,27 +187,44 @@ export function packageValues({ present }: Packages, publicUrl: string) {
   };
 }
 
-/** The pages of the manuals that come with packages. */
-const MANUAL_PATHS: Partial<Record<PackageKind, string>> = {
-  npm: '/docs/typescript',
-  php: '/docs/php',
-  python: '/docs/python',
-  wordpress: '/docs/wordpress',
+/** The pages that come with the packages, by path, with their names, in the order of the menu. */
+const MANUALS: Readonly<Record<string, string>> = {
+  '/docs/wordpress': 'WordPress',
+  '/docs/recipes/nextjs': 'Next.js',
+  '/docs/recipes/django': 'Django',
+  '/docs/recipes/rails': 'Rails',
+  '/docs/recipes/laravel': 'Laravel',
+  '/docs/recipes/php-form': 'Plain PHP',
+  '/docs/typescript': 'TypeScript',
+  '/docs/python': 'Python',
+  '/docs/php': 'PHP',
 };
 
-/** Returns the manuals of the packages of this release, in Markdown, with their paths. */
-export const manuals = ({ present }: Packages): { readonly path: string; readonly markdown: string }[] =>
-  (present?.packages ?? []).flatMap(({ kind, manual }) => {
-    const path = MANUAL_PATHS[kind];
-    return path !== undefined && manual !== undefined ? [{ path, markdown: manual }] : [];
-  });
+/** A page that comes with a package: a manual, or a recipe. */
+export interface Manual {
+  readonly path: string;
+  readonly name: string;
+  readonly markdown: string;
+}
 
-/** Returns a sentence with links to the manuals; empty when the packages were not built. */
-export function manualList({ present }: Packages): string {
-  const links = (present?.packages ?? []).flatMap(({ kind, manual }) =>
-    manual === undefined ? [] : [`[${kind === 'npm' ? 'TypeScript' : PACKAGE_TITLES[kind]}](${MANUAL_PATHS[kind]})`],
+/** Returns the pages that come with the packages of this release. */
+export function manuals({ present }: Packages): Manual[] {
+  const texts = (present?.packages ?? []).flatMap(({ kind, manual, pages = {} }) => [
+    [kind === 'npm' ? '/docs/typescript' : `/docs/${kind}`, manual] as const,
+    ...Object.entries(pages).map(([name, text]) => [`/docs/recipes/${name}`, text] as const),
+  ]);
+  return Object.entries(MANUALS).flatMap(([path, name]) => {
+    const markdown = texts.find(([of]) => of === path)?.[1];
+    return markdown === undefined ? [] : [{ path, name, markdown }];
+  });
+}
+
+/** Leaves out the entries of lists about pages that would come with packages and are not here. */
+export function withoutAbsentManuals(markdown: string, packages: Packages): string {
+  const here = manuals(packages).map(({ path }) => path);
+  return markdown.replaceAll(/^- \[[^\]]+\]\(([^)]+)\).*\n/gm, (line, path) =>
+    path in MANUALS && !here.includes(path) ? '' : line,
   );
-  return links.length === 0 ? '' : `The manuals, with a form handler, a worker and all options: ${links.join(', ')}.`;
 }
 
 /** Returns the lists of the page of packages, in Markdown: those of this release, and the earlier ones. */

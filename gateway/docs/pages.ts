@@ -5,23 +5,27 @@ import { PROBLEM_CODES, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemB
 import { codeSamples } from './code-samples.ts';
 import { exampleOf, REQUEST_ID } from './examples.ts';
 import { openApiInfo } from './openapi.ts';
-import { manualList, manuals, PACKAGES_PATH, type Packages, packageList, packageValues } from './packages.ts';
+import { manuals, PACKAGES_PATH, type Packages, packageList, packageValues, withoutAbsentManuals } from './packages.ts';
 import { referencePage } from './reference-page.ts';
 import { render, type Section } from './rendering.ts';
 
 /** The path and the name of every page, in the order of the menu. */
 const MENU = [
+  ['/docs', 'Start'],
   ['/docs/quick-start', 'Quick start'],
   ['/docs/clients', 'Clients'],
-  [PACKAGES_PATH, 'Packages'],
-  ['/docs/retries', 'Retries'],
   ['/docs/outbox', 'Outbox'],
+  ['/docs/retries', 'Retries'],
   ['/docs/limits', 'Limits'],
   ['/docs/keys', 'Keys'],
   ['/docs/problems', 'Problems'],
+  [PACKAGES_PATH, 'Packages'],
   ['/docs/reference', 'Reference'],
-  ['/docs', 'Try it out'],
+  ['/docs/try-it-out', 'Try it out'],
 ] as const;
+
+/** The path of the page that can send requests. */
+export const TRY_IT_OUT_PATH = '/docs/try-it-out';
 
 /** Values on the pages that are known only once the service starts; `limit` is that of a key per window. */
 type PageValues = Readonly<{ publicUrl: string; limit: number; windowSeconds: number }>;
@@ -70,14 +74,15 @@ const page = (path: string, type: 'html' | 'markdown' | 'plain', text: string): 
  *
  * @param title plain text
  * @param body HTML
+ * @param others the pages of the second menu
  * @param markdown the path of the same page in Markdown
  */
-function htmlPage(path: string, title: string, body: string, markdown?: string): DocsPage {
+function htmlPage(path: string, title: string, body: string, others: Menu, markdown?: string): DocsPage {
   const link = relativeFrom(path);
   const alternate = markdown ? `<link rel="alternate" type="text/markdown" href="${link(markdown)}">\n` : '';
-  const menu = MENU.map(
-    ([to, name]) => `<a href="${link(to)}"${to === path ? ' aria-current="page"' : ''}>${name}</a>`,
-  );
+  const menu = (label: string, entries: Menu) => `<nav class="menu" aria-label="${label}">
+${entries.map(([to, name]) => `<a href="${link(to)}"${to === path ? ' aria-current="page"' : ''}>${name}</a>`).join('\n')}
+</nav>`;
   const text = `<!doctype html>
 <html lang="en">
 <head>
@@ -92,9 +97,8 @@ ${alternate}<link rel="icon" href="${link('/docs/assets/icon.svg')}">
 <a class="skip" href="#content">Skip to the content</a>
 <header class="site">
 <strong>Lead Intake API</strong>
-<nav class="menu" aria-label="Pages">
-${menu.join('\n')}
-</nav>
+${menu('Pages', MENU)}
+${others.length > 0 ? menu('Manuals', others) : ''}
 <form role="search" hidden>
 <input type="search" aria-label="Search the docs" placeholder="Search" autocomplete="off">
 <ul class="results" aria-label="Results" aria-live="polite"></ul>
@@ -115,11 +119,12 @@ function relativeFrom(path: string): (to: string) => string {
 
 /** Renders the OpenAPI document and can send its requests. */
 const TRY_IT_OUT = `\
-<noscript><p class="page">This page needs JavaScript; <a href="docs/reference">the reference</a> and all other pages
-do not.</p></noscript>
+<div class="page"><p><strong>What you send from here is real:</strong> a POST creates a lead in the studio of your key. Paste a key for trying only, best of a
+studio for tests, and revoke it afterwards; a website's key never belongs into a page.</p>
+<noscript><p>This page needs JavaScript; <a href="../docs/reference">the reference</a> and all other pages do not.</p></noscript></div>
 <main id="content"></main>
-<script src="docs/assets/scalar.js"></script>
-<script type="module" src="docs/assets/reference.js"></script>`;
+<script src="../docs/assets/scalar.js"></script>
+<script type="module" src="../docs/assets/reference.js"></script>`;
 
 function problemList(): string {
   return PROBLEM_CODES.map((code) => {
@@ -149,9 +154,9 @@ ${JSON.stringify(body, null, 2)}
 `;
 }
 
-/** Returns the index for programs (llmstxt.org): the summary, and the pages that the quick start lists. */
-function indexForPrograms(): string {
-  const [, next = ''] = /^## Next\n([\s\S]+)/m.exec(read('pages', 'quick-start')) ?? [];
+/** Returns the index for programs (llmstxt.org): the summary, and the pages that the first one lists. */
+function indexForPrograms(packages: Packages): string {
+  const [, lists = ''] = /^(## [\s\S]+)/m.exec(withoutAbsentManuals(read('pages', 'docs'), packages)) ?? [];
   const { title, summary } = openApiInfo;
   return withAbsoluteLinks(`# ${title}
 
@@ -161,19 +166,21 @@ Each page is also available as HTML, without \`.md\`.
 
 All of them in one file: [llms-full.txt](/llms-full.txt).
 
-## Pages
-
-- [Quick start](/docs/quick-start): get a key, create a first lead, and read leads.
-${next.trim()}
-`);
+${lists}`);
 }
 
 /** Makes the links of a page absolute, because readers of Markdown have it without its address. */
 const withAbsoluteLinks = (markdown: string, path = ''): string =>
   markdown
     .replaceAll('](#', `](${path}#`)
-    .replaceAll(/\]\((\/docs\/[\w/-]+)(#[\w-]+)?\)/g, (_, page, anchor = '') => `]({{publicUrl}}${page}.md${anchor})`)
+    .replaceAll(
+      /\]\((\/docs(?!\/try-it-out)(?:\/[\w/-]+)?)(#[\w-]+)?\)/g,
+      (_, page, anchor = '') => `]({{publicUrl}}${page}.md${anchor})`,
+    )
     .replaceAll(/\]\((\/[\w./-]*)\)/g, ']({{publicUrl}}$1)');
+
+/** The paths and the names of pages. */
+type Menu = readonly (readonly [path: string, name: string])[];
 
 /** A page in Markdown, with placeholders. */
 interface WrittenPage {
@@ -184,13 +191,13 @@ interface WrittenPage {
 /** A section of a page, as the search has it. */
 type IndexEntry = Section & { readonly path: string; readonly page: string };
 
-function formsOf({ path, markdown }: WrittenPage): { forms: DocsPage[]; index: IndexEntry[] } {
+function formsOf({ path, markdown }: WrittenPage, others: Menu): { forms: DocsPage[]; index: IndexEntry[] } {
   const { html, sections } = render(markdown, relativeFrom(path));
   const title = sections[0]?.title ?? '';
   const address = `${path}.md`;
   const body = `<main class="page" id="content">\n${html}</main>`;
   return {
-    forms: [htmlPage(path, title, body, address), page(address, 'markdown', withAbsoluteLinks(markdown, path))],
+    forms: [htmlPage(path, title, body, others, address), page(address, 'markdown', withAbsoluteLinks(markdown, path))],
     index: sections.map((section) => ({ path, page: title, ...section })),
   };
 }
@@ -204,25 +211,26 @@ function allPages(packages: Packages): DocsPage[] {
   const lists: Readonly<Record<string, () => string>> = {
     problems: problemList,
     packageList: () => packageList(packages),
-    manualList: () => manualList(packages),
   };
+  const own = manuals(packages);
   const written: WrittenPage[] = [
     ...MENU.slice(0, -2).map(([path]) => ({
       path,
-      markdown: read('pages', basename(path)).replaceAll(
-        /\{\{(problems|packageList|manualList)\}\}/g,
+      markdown: withoutAbsentManuals(read('pages', basename(path)), packages).replaceAll(
+        /\{\{(problems|packageList)\}\}/g,
         (_, name) => lists[name]?.() ?? '',
       ),
     })),
-    ...manuals(packages),
+    ...own,
     { path: '/docs/reference', markdown: referencePage('{{publicUrl}}') },
     ...PROBLEM_CODES.map((code) => ({ path: `/docs/problems/${code}`, markdown: problemPage(code) })),
   ];
-  const rendered = written.map(formsOf);
+  const others = own.map(({ path, name }) => [path, name] as const);
+  const rendered = written.map((each) => formsOf(each, others));
   const whole = written.map(({ markdown, path }) => withAbsoluteLinks(markdown, path)).join('\n');
   return [
-    htmlPage('/docs', 'Try it out', TRY_IT_OUT),
-    page('/llms.txt', 'plain', indexForPrograms()),
+    htmlPage(TRY_IT_OUT_PATH, 'Try it out', TRY_IT_OUT, others),
+    page('/llms.txt', 'plain', indexForPrograms(packages)),
     page('/llms-full.txt', 'plain', whole),
     {
       path: '/docs/search.json',

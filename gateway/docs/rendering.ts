@@ -9,16 +9,19 @@ export interface Section {
   text: string;
 }
 
-/** The names of the languages of samples. */
+/** The names of the languages of samples, by those of blocks; and of commands, by what the line above them begins with. */
 const LANGUAGES: Readonly<Record<string, string>> = {
   js: 'TypeScript',
   javascript: 'TypeScript',
   php: 'PHP',
   python: 'Python',
+  'For Node': 'TypeScript',
+  'For PHP': 'PHP',
+  'For Python': 'Python',
 };
 
-/** A line that only names the language of the sample below it, for readers of Markdown. */
-const LABEL = /^In (?:JavaScript|TypeScript|PHP|Python)\b[^.:]*:$/;
+/** A line that only names the language of the sample or of the commands below it, for readers of Markdown. */
+const LABEL = /^(?:In (?:JavaScript|TypeScript|PHP|Python)\b[^.:]*|(For (?:Node|PHP|Python)),.*):$/;
 
 /**
  * Renders a page in Markdown.
@@ -62,7 +65,8 @@ export function render(markdown: string, link: (path: string) => string): { html
 }
 
 /** A part of a page, with the line that names its language; or samples of one thing in several languages. */
-type Block = { readonly label: Token | undefined; readonly token: Token }[];
+type Block = Part[];
+type Part = { readonly label: Token | undefined; readonly token: Token };
 
 function blocksOf(tokens: readonly Token[]): Block[] {
   const blocks: Block[] = [];
@@ -72,8 +76,8 @@ function blocksOf(tokens: readonly Token[]): Block[] {
       label = token;
       continue;
     }
-    const others = blocks.at(-1)?.map((each) => languageOf(each.token)) ?? [undefined];
-    const language = languageOf(token);
+    const others = blocks.at(-1)?.map(languageOf) ?? [undefined];
+    const language = languageOf({ label, token });
     const isAnother = language !== undefined && !others.includes(undefined) && !others.includes(language);
     if (isAnother) blocks.at(-1)?.push({ label, token });
     else blocks.push([{ label, token }]);
@@ -82,15 +86,20 @@ function blocksOf(tokens: readonly Token[]): Block[] {
   return label ? [...blocks, [{ label: undefined, token: label }]] : blocks;
 }
 
-const languageOf = (token: Token): string | undefined =>
-  token.type === 'code' ? LANGUAGES[token.lang ?? ''] : undefined;
+const languageOf = ({ label, token }: Part): string | undefined =>
+  token.type === 'code' ? LANGUAGES[commandsOf(label) ?? token.lang ?? ''] : undefined;
+
+/** Returns how the line above commands begins. */
+const commandsOf = (label: Token | undefined): string | undefined => LABEL.exec(label?.raw.trim() ?? '')?.[1];
 
 /** Samples are all shown; `site.js` makes tabs of them. A tab has the line above it if that says more than the language. */
 function htmlOf(block: Block, parse: (token: Token) => string): string {
   const isAlone = block.length === 1;
-  const each = block.map(({ label, token }) => {
-    const html = (label && (isAlone || label.raw.includes('`')) ? parse(label) : '') + parse(token);
-    return isAlone ? html : `<figure><figcaption>${languageOf(token)}</figcaption>\n${html}</figure>\n`;
+  const each = block.map((part) => {
+    const { label, token } = part;
+    const saysMore = label && (isAlone || label.raw.includes('`') || commandsOf(label));
+    const html = (saysMore ? parse(label) : '') + parse(token);
+    return isAlone ? html : `<figure><figcaption>${languageOf(part)}</figcaption>\n${html}</figure>\n`;
   });
   return isAlone ? each.join('') : `<div class="samples">\n${each.join('')}</div>\n`;
 }

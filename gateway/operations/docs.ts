@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QuotaPolicy } from '../admission/quota/quota-port.ts';
 import { openApiDocument } from '../docs/openapi.ts';
 import type { Packages } from '../docs/packages.ts';
-import { isHtml, pagesOf } from '../docs/pages.ts';
+import { isHtml, pagesOf, TRY_IT_OUT_PATH } from '../docs/pages.ts';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT } from '../docs/reference-script.ts';
 import { allowOnly, serveDocs } from './allowed-methods.ts';
 import { packageRoutes } from './packages.ts';
@@ -71,9 +71,12 @@ function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy
     scope.register(etag, { weak: true });
     for (const page of pagesOf({ publicUrl, ...policy }, packages)) {
       const { path, mediaType, text } = page;
-      const headers = headersOf(path === '/docs' ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
+      const headers = headersOf(path === TRY_IT_OUT_PATH ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
       const content = Buffer.from(text);
       serveDocs(scope, path, (_request, reply) => reply.headers(headers).type(mediaType).send(content));
+      // Where programs look for it besides the root.
+      if (path.endsWith('.txt'))
+        serveDocs(scope, `/docs${path}`, (_request, reply) => reply.redirect(`..${path}`, 308));
       if (!isHtml(page)) continue;
       // Relative, because the docs may be served under a prefix.
       const location = `../${basename(path)}`;

@@ -7,7 +7,12 @@ import { join } from 'node:path';
 import { PACKAGES_FOLDER } from '../../common/package-settings.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
-const SOURCES = ['package-lock.json', 'package.json', 'common/package-settings.ts', '{sdk,proto}/**/*.*'];
+const SOURCES = [
+  'package-lock.json',
+  'package.json',
+  'common/package-settings.ts',
+  '{sdk,proto,examples/recipes}/**/*.*',
+];
 
 try {
   if (areOutdated()) {

@@ -3,10 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, extname, join } from 'node:path';
 import { parse } from 'smol-toml';
 import {
   archiveNames,
+  PACKAGE_SETTINGS,
   type PackageDescription,
   type PackageKind,
   type PackageSettings,
@@ -24,7 +25,8 @@ export interface Dependency {
 }
 
 /** A package without its checksums. */
-export interface Package extends Pick<PackageDescription, 'requiresPython' | 'composer' | 'update' | 'manual'> {
+export interface Package
+  extends Pick<PackageDescription, 'requiresPython' | 'composer' | 'update' | 'manual' | 'pages'> {
   readonly name: string;
   readonly description: string;
   readonly archive: Uint8Array;
@@ -53,6 +55,7 @@ export const PACKAGERS: Readonly<Record<PackageKind, Packager>> = {
       update: { ...pluginUpdate(archiveNames(settings, version).wordpress, archive), version },
     };
   },
+  recipes: recipesPackage,
   proto: () => ({
     name: 'lead-intake-proto',
     description: 'The RPC contract of the core of Lead Intake, for protoc, buf and grpcurl.',
@@ -177,6 +180,41 @@ function npmFiles(scratch: string): Files {
   return filesOfTgz(readFileSync(join(scratch, archive)));
 }
 
+/** The recipes as the tests run them, but with the names of the clients that are set. */
+function recipesPackage(settings: PackageSettings, version: string): Package {
+  const [names, ownNames] = [archiveNames(PACKAGE_SETTINGS, version), archiveNames(settings, version)];
+  const named = (content: Uint8Array | string) =>
+    Buffer.from(content)
+      .toString()
+      .replaceAll(names.npm, ownNames.npm)
+      .replaceAll(names.python, ownNames.python)
+      .replaceAll(PACKAGE_SETTINGS.npm, settings.npm)
+      .replaceAll(PACKAGE_SETTINGS.composer, settings.composer);
+  const files = [...filesIn(RECIPES, '**/*')]
+    .filter(([path]) => !path.includes('__pycache__'))
+    .map(([path, content]) => [path, named(content)] as const);
+  const pages = Map.groupBy(files, ([path]) => path.split('/', 1)[0] ?? '');
+  return {
+    name: 'lead-intake-recipes',
+    description: 'Whole contact forms for websites, to copy from.',
+    archive: tgzOf(within('recipes', new Map(files.map(([path, content]) => [path, Buffer.from(content)])))),
+    dependencies: [],
+    pages: Object.fromEntries([...pages].map(([name, own]) => [name, named(recipePage(name, own))])),
+  };
+}
+
+/** Returns the README of a recipe, and its files beneath. */
+function recipePage(name: string, files: readonly (readonly [path: string, content: string])[]): string {
+  const readme = `${name}/README.md`;
+  const sections = files
+    .filter(([path]) => path !== readme)
+    .map(([path, content]) => {
+      const code = content === '' ? 'It is empty.' : `\`\`\`${extname(path).slice(1)}\n${content.trimEnd()}\n\`\`\``;
+      return `### \`${path.slice(name.length + 1)}\`\n\n${code}\n`;
+    });
+  return `${manualOf(`${RECIPES}/${readme}`)}\n## Its files\n\n${sections.join('\n')}`;
+}
+
 function protoFiles(scratch: string): Files {
   const bundle = join(scratch, 'lead-intake-proto');
   run(join(ROOT, 'proto/make-bundle'), [bundle], ROOT);
@@ -221,6 +259,8 @@ const standalone = (page: string): string =>
     .replaceAll(/\[([^\]]+)\]\((?:\.\.\/)+gateway\/docs\/pages\/([\w-]+)\.md(#[\w-]+)?\)/g, '$1 (`/docs/$2`)')
     .replaceAll(/\[([^\]]+)\]\((?!https?:|#)[^)]+\)/g, '$1');
 
+const RECIPES = 'examples/recipes';
+
 /** The pages of the manuals below `/docs`, by the READMEs that they are made from. */
 const MANUALS: Readonly<Record<string, string>> = {
   'README.md': 'typescript',
@@ -236,7 +276,10 @@ const manualOf = (readme: string): string =>
     .replaceAll('https://api.example.com', '{{publicUrl}}')
     .replaceAll(/\[([^\]]+)\]\((?!https?:|#)([^)#]+)(#[\w-]+)?\)/g, (_, text, path, anchor = '') => {
       const file = join(dirname(readme), path).replace(/^sdk\//, '');
-      const page = /^gateway\/docs\/pages\/([\w-]+)\.md$/.exec(file)?.[1] ?? MANUALS[file];
+      const page =
+        /^gateway\/docs\/pages\/([\w-]+)\.md$/.exec(file)?.[1] ??
+        /^examples\/(recipes\/[\w-]+)\/README\.md$/.exec(file)?.[1] ??
+        MANUALS[file];
       return page === undefined ? text : `[${text}](/docs/${page}${anchor})`;
     });
 

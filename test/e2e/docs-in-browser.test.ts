@@ -4,17 +4,30 @@ import type { AddressInfo } from 'node:net';
 import axe from 'axe-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PROBLEMS } from '../../gateway/problems.ts';
+import { buildPackages } from '../../sdk/packages/build-packages.ts';
 import { describeWithChromium } from '../support/browser.ts';
+import { sharedFolder } from '../support/processes.ts';
 import { aService, leadOf } from '../support/service.ts';
 
 const PREFIX = '/some/prefix';
 const PHONE = { width: 390, height: 844 };
 const WRITTEN_PAGES = [
+  '/docs',
+  '/docs/recipes/django',
   ...['quick-start', 'clients', 'retries', 'outbox', 'limits', 'keys', 'problems', 'reference'].map(
     (name) => `/docs/${name}`,
   ),
   ...Object.keys(PROBLEMS).map((code) => `/docs/problems/${code}`),
 ];
+
+const FOUND_FIRST = {
+  401: 'problems/integration_key_invalid',
+  nextjs: 'recipes/nextjs',
+  laravel: 'recipes/laravel',
+  spam: 'wordpress#',
+  'form key': 'clients#the-key-of-a-form',
+  'key nosuchword': 'problems/integration_key_invalid',
+};
 
 describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   let proxy: Server;
@@ -36,11 +49,13 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     proxy.closeAllConnections();
     proxy.close();
   });
-  const service = aService(() => ({ gateway: { PUBLIC_URL: publicUrl } }));
+  const packages = sharedFolder();
+  beforeAll(() => void buildPackages(packages()));
+  const service = aService(() => ({ gateway: { PUBLIC_URL: publicUrl, KEPT_PACKAGES_FOLDER: packages() } }));
 
   test('the reference sends a request, which creates a lead', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
-    const page = await open(`${publicUrl}/docs`);
+    const page = await open(`${publicUrl}/docs/try-it-out`);
 
     await page.getByPlaceholder('Token').first().fill(secret);
     await page.getByRole('button', { name: /Test Request.*post/ }).click();
@@ -81,9 +96,13 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     const page = await open(`${publicUrl}/docs/clients`);
     const shown = () => page.locator('figure:visible').allTextContents();
     const containing = (...texts: string[]) => texts.map((text) => expect.stringContaining(text));
-    expect(await shown()).toEqual(containing('await check(', 'createLeadIntakeClient({', 'stop.abort()'));
+    expect(await shown()).toEqual(
+      containing('npm install', 'await check(', 'createLeadIntakeClient({', 'stop.abort()'),
+    );
     await page.getByRole('tab', { name: 'TypeScript' }).first().press('ArrowRight');
-    expect(await shown()).toEqual(containing('LeadIntakeClient::check(', 'new LeadIntakeClient(', 'isCancelled'));
+    expect(await shown()).toEqual(
+      containing('composer require', 'LeadIntakeClient::check(', 'new LeadIntakeClient(', 'isCancelled'),
+    );
     await page.getByRole('tab', { name: 'Python' }).last().click();
     await page.goto(`${publicUrl}/docs/reference`);
     expect(await page.getByRole('tab', { selected: true }).allTextContents()).toEqual(['Python', 'Python', 'Python']);
@@ -101,7 +120,21 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     await page.waitForURL(`${publicUrl}/docs/retries#what-to-repeat-and-when`);
     await search.fill('oapi-codegen');
     await search.press('Enter');
-    await page.waitForURL(`${publicUrl}/docs/quick-start#next`);
+    await page.waitForURL(`${publicUrl}/docs#all-pages`);
+  });
+
+  // @proves docs-3
+  test('the search finds first what people ask for', async () => {
+    const page = await open(`${publicUrl}/docs/keys`);
+    for (const [query, path] of Object.entries(FOUND_FIRST)) {
+      await page.getByRole('searchbox').fill(query);
+      const found = page.locator(`.results li:has(a):nth-child(1 of :has(a)) a[href^="${publicUrl}/docs/${path}"]`);
+      await found.waitFor({ timeout: 10_000 });
+    }
+    await page.goto(`${publicUrl}/docs/try-it-out`);
+    await page.getByRole('heading', { name: 'Create a lead' }).waitFor();
+    expect(await page.getByRole('searchbox').count()).toBe(1);
+    expect(await page.getByText('Search', { exact: true }).count()).toBe(0);
   });
 
   test('a block of code is copied as it is, and a heading has an address', async () => {
@@ -114,18 +147,19 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     expect(page.url()).toBe(`${publicUrl}/docs/quick-start#read-leads`);
   });
 
-  // @proves docs-3
+  // @proves docs-3 docs-5
   test('without scripts every page shows all that it has', async () => {
     const page = await open(`${publicUrl}/docs/clients`, { javaScriptEnabled: false });
-    expect(await page.locator('figure:visible').count()).toBe(9);
+    expect(await page.locator('figure:visible').count()).toBe(12);
     expect(await page.getByRole('searchbox').isVisible()).toBe(false);
-    await page.goto(`${publicUrl}/docs`);
+    await page.goto(`${publicUrl}/docs/try-it-out`);
+    await page.getByText('a POST creates a lead').waitFor();
     await page.getByRole('link', { name: 'the reference', exact: true }).click();
     await page.getByRole('heading', { name: 'Create a lead' }).waitFor();
   });
 
   test('the reference shows an operation with each official client, and with curl', async () => {
-    const page = await open(`${publicUrl}/docs`);
+    const page = await open(`${publicUrl}/docs/try-it-out`);
     const sample = (text: string) => page.locator('pre, code').filter({ hasText: text }).first();
     await sample("from 'lead-intake-sdk'").waitFor();
     let shown = 'JavaScript, TypeScript';
@@ -144,11 +178,11 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   test.each(['light', 'dark'] as const)(
     'the reference and a page fit on a phone, and follow its colour scheme: %s',
     async (colorScheme) => {
-      const page = await open(`${publicUrl}/docs`, { viewport: PHONE, colorScheme });
+      const page = await open(`${publicUrl}/docs/try-it-out`, { viewport: PHONE, colorScheme });
       await page.getByRole('heading', { name: 'Create a lead' }).waitFor();
       const [text, ground] = colorScheme === 'dark' ? ['light', 'dark'] : ['dark', 'light'];
-      for (const path of ['/docs', '/docs/limits']) {
-        if (path !== '/docs') await page.goto(publicUrl + path);
+      for (const path of ['/docs/try-it-out', '/docs/limits']) {
+        if (path !== '/docs/try-it-out') await page.goto(publicUrl + path);
         const shown = {
           width: await page.evaluate(SHOWN_WIDTH),
           text: toneOf(await page.evaluate('getComputedStyle(document.querySelector("h1")).color')),

@@ -12,12 +12,12 @@ import { openForm } from '../support/forms.ts';
 import { ROOT, type RunningProcess, sharedFolder } from '../support/processes.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
 import { expectToBeASender } from '../support/senders.ts';
+import { aServiceWithPackages } from '../support/served-packages.ts';
 import { freePort } from '../support/servers.ts';
-import { aService } from '../support/service.ts';
 import { queryFile } from '../support/website-databases.ts';
 
 const page = readFileSync(join(ROOT, 'examples/recipes/rails/README.md'), 'utf8');
-const service = aService();
+const { service, url: serviceUrl } = aServiceWithPackages();
 
 // @proves others-9
 describeWithTools([`ruby -e 'require "json"'`], 'the sender of the recipe for Rails', () => {
@@ -73,7 +73,10 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
   beforeAll(async () => {
     clock = new DriverClock();
     url = `http://127.0.0.1:${await freePort()}`;
-    const { status, stderr } = await runCommands(commandsIn(page, 'rails-set-up'), env());
+    const { status, stderr } = await runCommands(commandsIn(page, 'rails-set-up'), {
+      ...env(),
+      LEAD_INTAKE_URL: serviceUrl(),
+    });
     expect(status, stderr).toBe(0);
     website = await startWebsite();
     const driver = `cd ~/website\nexec ruby ${join(ROOT, 'test/examples/rails-tasks-driver.rb')}`;

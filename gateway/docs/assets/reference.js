@@ -6,7 +6,7 @@ function newUuid() {
 }
 
 // Relative to the page, which may be served under a prefix.
-const openApi = await (await fetch('v1/openapi.json')).json();
+const openApi = await (await fetch('../v1/openapi.json')).json();
 // Each reader gets a key of his own: with the one of the document, all but the first would get a conflict.
 for (const { post } of Object.values(openApi.paths)) {
   for (const parameter of post?.parameters ?? []) {
@@ -23,6 +23,8 @@ window.Scalar.createApiReference('#content', {
   mcp: { disabled: true },
   showDeveloperTools: 'never',
   hideClientButton: true,
+  // The page has one of its own, over all pages.
+  hideSearch: true,
   hideDarkModeToggle: true,
   documentDownloadType: 'direct',
   authentication: { preferredSecurityScheme: 'apiKey' },

@@ -102,25 +102,36 @@ function languageOf(sample) {
   return sample.querySelector('figcaption').textContent;
 }
 
-/** Finds the sections that have every word of the query. */
+/** What the pages say for a word that they do not have, or seldom. */
+const SYNONYMS = {
+  captcha: ['honeypot'],
+  delete: ['erase', 'discard'],
+  express: ['node'],
+  gdpr: ['personal data and erase', 'erased'],
+  honeypot: ['captcha'],
+  javascript: ['typescript'],
+  nextjs: ['next.js'],
+  privacy: ['personal data and erase', 'erased'],
+  react: ['next.js'],
+  sandbox: ['try it out', 'trying'],
+  spam: ['captcha', 'honeypot'],
+  wp: ['wordpress'],
+};
+
+/** How often a search shows sections with the same title, such as "Example". */
+const SAME_TITLES = 3;
+
+/** Shows the sections that have every word of the query, or else most of them. */
 function addSearch(form) {
   const input = form.querySelector('input');
   const results = form.querySelector('ul');
   let sections;
   const search = async () => {
     sections ??= fetch(new URL('docs/search.json', root)).then((answer) => answer.json());
-    const all = await sections;
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found =
-      words.length === 0 ? [] : all.filter((section) => words.every((word) => textOf(section).includes(word)));
-    const inTitle = ({ title }) => words.filter((word) => title.toLowerCase().includes(word)).length;
-    results.replaceChildren(
-      ...found
-        .sort((a, b) => inTitle(b) - inTitle(a))
-        .slice(0, 12)
-        .map((each) => resultOf(each, words)),
-    );
-    if (words.length > 0 && found.length === 0) results.append(item('Nothing has all of these words.'));
+    const { found, hasAll } = find(await sections, words);
+    results.replaceChildren(...found.map((each) => resultOf(each, words)));
+    if (words.length > 0 && !hasAll) results.prepend(item('Nothing has all of these words.'));
   };
   input.addEventListener('input', search);
   form.addEventListener('submit', async (event) => {
@@ -139,8 +150,40 @@ function addSearch(form) {
   form.hidden = false;
 }
 
-function textOf({ page, title, text }) {
-  return `${page} ${title} ${text}`.toLowerCase();
+function find(sections, words) {
+  const forms = words.map((word) => [word, ...(SYNONYMS[word] ?? [])]);
+  const rated = sections
+    .map((section) => ({ section, ratings: forms.map((each) => ratingOf(section, each)) }))
+    .map(({ section, ratings }) => ({
+      section,
+      had: ratings.filter((rating) => rating > 0).length,
+      rating: ratings.reduce((sum, rating) => sum + rating, 0),
+    }));
+  const most = Math.max(0, ...rated.map(({ had }) => had));
+  const seen = {};
+  const found = rated
+    .filter(({ had }) => had > 0 && had === most)
+    .sort((a, b) => b.rating - a.rating)
+    .map(({ section }) => section)
+    .filter(({ title }) => {
+      seen[title] = (seen[title] ?? 0) + 1;
+      return seen[title] <= SAME_TITLES;
+    })
+    .slice(0, 12);
+  return { found, hasAll: most === words.length };
+}
+
+/** How well a section fits a word, in any of its forms; 0 if it does not have it. A status leads to the pages of its problems. */
+function ratingOf({ path, page, title, text }, forms) {
+  const rate = (where, whole, part) =>
+    Math.max(...forms.map((word) => (isWordIn(where, word) ? whole : where.toLowerCase().includes(word) ? part : 0)));
+  const isStatus =
+    path.startsWith('/docs/problems/') && new RegExp(`, status ${forms[0].replace(/\D/g, '-')} `).test(text);
+  return rate(title, 9, 3) + rate(page, 4, 2) + rate(text, 2, 1) + (isStatus ? 50 : 0);
+}
+
+function isWordIn(text, word) {
+  return ` ${text.toLowerCase().replaceAll(/[^\p{L}\p{N}.]+/gu, ' ')} `.includes(` ${word} `);
 }
 
 function resultOf({ path, id, page, title, text }, [word]) {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -5,8 +6,9 @@ import { describe, expect, test } from 'vitest';
 import { PACKAGE_KINDS, type PackageRelease } from '../../../common/package-settings.ts';
 import { absence, findPackages } from '../../../gateway/docs/packages.ts';
 import { pagesOf } from '../../../gateway/docs/pages.ts';
+import { filesOfTgz } from '../../../sdk/packages/archives.ts';
 import { VERSION } from '../../../sdk/packages/build-packages.ts';
-import { temporaryFolder } from '../../support/processes.ts';
+import { ROOT, temporaryFolder } from '../../support/processes.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
 import { aServiceWithPackages, EARLIER } from '../../support/served-packages.ts';
 import { aSeparateService } from '../../support/service.ts';
@@ -30,18 +32,55 @@ async function expectProblem(response: Response, status: number, code: string): 
   return problem.detail;
 }
 
-test.each(['typescript', 'php', 'python', 'wordpress'])('the manual of a package is a page: %s', async (name) => {
-  const page = await fetch(`${url()}/docs/${name}`);
-  expect(page.status).toBe(200);
-  const html = await page.text();
-  expect(html).not.toMatch(/\{\{|&lt;!--|api\.example\.com|href="(?!#|https?:|\.\.\/(?:docs|v1|llms))/);
-  for (const [, link = ''] of html.matchAll(/href="(\.\.\/docs\/[^"#]*)/g)) {
-    const { status } = await fetch(new URL(link, `${url()}/docs/${name}`));
-    expect({ link, status }).toEqual({ link, status: 200 });
-  }
-  expect(await pageOf('clients')).toContain(`](${url()}/docs/${name}.md)`);
-  expect(await (await fetch(`${url()}/docs/search.json`)).text()).toContain(`"path":"/docs/${name}"`);
-});
+const RECIPES = ['django', 'laravel', 'nextjs', 'php-form', 'rails'].map((name) => `recipes/${name}`);
+
+// @proves docs-4
+test.each(['typescript', 'php', 'python', 'wordpress', ...RECIPES])(
+  'the manual of a package is a page: %s',
+  async (name) => {
+    const page = await fetch(`${url()}/docs/${name}`);
+    expect(page.status).toBe(200);
+    const html = await page.text();
+    expect(html).not.toMatch(
+      /\{\{\w|&lt;!--|api\.example\.com|examples\/recipes|href="(?!#|https?:|(?:\.\.\/)+(?:docs|v1|llms))/,
+    );
+    for (const [, link = ''] of html.matchAll(/href="((?:\.\.\/)+docs[^"#]*)/g)) {
+      const { status } = await fetch(new URL(link, `${url()}/docs/${name}`));
+      expect({ link, status }).toEqual({ link, status: 200 });
+    }
+    for (const path of ['docs.md', 'llms.txt']) {
+      expect(await (await fetch(`${url()}/${path}`)).text()).toContain(`](${url()}/docs/${name}.md)`);
+    }
+    expect(await (await fetch(`${url()}/docs/limits`)).text()).toContain(`href="../docs/${name}"`);
+    expect(await (await fetch(`${url()}/docs/search.json`)).text()).toContain(`"path":"/docs/${name}"`);
+  },
+);
+
+// @proves docs-4
+test.each(RECIPES)(
+  'a recipe has all of its files, as the tests run them, on its page and in the archive: %s',
+  async (path) => {
+    const files = execFileSync(
+      'git',
+      ['ls-files', '-z', '--cached', '--others', '--exclude-standard', `examples/${path}`],
+      {
+        cwd: ROOT,
+        encoding: 'utf8',
+      },
+    );
+    const archive = filesOfTgz(readFileSync(join(folder(), archiveOf('recipes'))));
+    const page = await pageOf(path);
+    const expected = files.split('\0').filter(Boolean);
+    const inArchive = [...archive.keys()].filter((each) => each.startsWith(`${path}/`));
+    expect(inArchive.toSorted()).toEqual(expected.map((file) => file.slice('examples/'.length)).toSorted());
+    for (const file of expected) {
+      const content = readFileSync(join(ROOT, file), 'utf8');
+      expect(Buffer.from(archive.get(file.slice('examples/'.length)) ?? []).toString()).toBe(content);
+      if (!file.endsWith('README.md')) expect(page).toContain(`### \`${file.slice(`examples/${path}/`.length)}\`\n`);
+      if (!file.endsWith('README.md')) expect(page).toContain(content.trimEnd());
+    }
+  },
+);
 
 test('a website with the plugin learns what the newest one is, and its checksum', async () => {
   const file = archiveOf('wordpress');
@@ -68,7 +107,7 @@ describe('an archive', () => {
     const response = await get(file);
     expect([response.status, Buffer.from(await response.arrayBuffer()).equals(bytes)]).toEqual([200, true]);
     expect(Object.fromEntries(response.headers)).toMatchObject({
-      'content-type': kind === 'npm' ? 'application/gzip' : 'application/zip',
+      'content-type': file.endsWith('.tgz') ? 'application/gzip' : 'application/zip',
       'content-length': `${bytes.length}`,
       'cache-control': 'public, max-age=31536000, immutable',
       etag: `"${sha256}"`,
@@ -213,9 +252,12 @@ describe('a folder of earlier packages', () => {
     expect(absence(packages, url())).toMatch(notice);
     const values = { publicUrl: url(), limit: 1, windowSeconds: 1 };
     const saying = pagesOf(values, packages).filter(({ text }) => notice.test(text));
-    expect(saying.map(({ path }) => path).filter((path) => /^\/docs\/[\w-]+(?:\.md)?$/.test(path))).toEqual(
-      ['quick-start', 'clients', 'packages', 'outbox'].flatMap((name) => [`/docs/${name}`, `/docs/${name}.md`]),
+    expect(saying.map(({ path }) => path).filter((path) => /^\/docs[\w/-]*(?:\.md)?$/.test(path))).toEqual(
+      ['', '/quick-start', '/clients', '/outbox', '/packages'].flatMap((name) => [`/docs${name}`, `/docs${name}.md`]),
     );
+    // No list has an entry about a page that is not here.
+    const entrance = pagesOf(values, packages).find(({ path }) => path === '/docs.md')?.text;
+    expect(entrance).toMatch(/made with\?\n\n- \[Something else\]/);
     for (const { text } of pagesOf(values, findPackages([folder()]))) {
       expect(text).not.toMatch(notice);
       expect(text).not.toMatch(/<p><\/p>/);

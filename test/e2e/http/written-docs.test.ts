@@ -7,16 +7,19 @@ import { aSeparateService, aService, expectProblem, PUBLIC_URL } from '../../sup
 
 const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS: '77' } });
 
+const TRY_IT_OUT = '/docs/try-it-out';
 const CODES = Object.entries(PROBLEMS);
 const PAGES = [
   '/docs',
+  TRY_IT_OUT,
   ...['quick-start', 'clients', 'packages', 'retries', 'outbox', 'limits', 'keys', 'problems', 'reference'].map(
     (name) => `/docs/${name}`,
   ),
   ...CODES.map(([code]) => `/docs/problems/${code}`),
 ];
 
-const get = (path: string, headers = {}) => fetch(service.url + path, { headers });
+const get = (path: string, headers = {}, redirect: 'follow' | 'manual' = 'follow') =>
+  fetch(service.url + path, { headers, redirect });
 const textOf = async (path: string) => (await get(path)).text();
 
 const CHARACTERS: Readonly<Record<string, string>> = { quot: '"', lt: '<', gt: '>', amp: '&' };
@@ -45,7 +48,7 @@ describe('every page', () => {
     });
     expect(response.headers.has('ratelimit')).toBe(false);
     expect(response.headers.get('content-security-policy')).toContain("script-src 'self';");
-    if (path !== '/docs') expect(response.headers.get('content-security-policy')).not.toMatch(/unsafe/);
+    if (path !== TRY_IT_OUT) expect(response.headers.get('content-security-policy')).not.toMatch(/unsafe/);
     // As somebody who checks links asks.
     const head = await fetch(service.url + path, { method: 'HEAD' });
     expect([head.status, head.headers.get('etag'), await head.text()]).toEqual([200, response.headers.get('etag'), '']);
@@ -94,7 +97,7 @@ describe('every page', () => {
 describe('the docs for programs', () => {
   const INDEX = '/llms.txt';
   const WHOLE = '/llms-full.txt';
-  const texts = [INDEX, WHOLE, ...PAGES.filter((path) => path !== '/docs').map((path) => `${path}.md`)];
+  const texts = [INDEX, WHOLE, ...PAGES.filter((path) => path !== TRY_IT_OUT).map((path) => `${path}.md`)];
 
   test.each(texts)('have each page as Markdown, with absolute links that exist: %s', async (path) => {
     const response = await get(path);
@@ -114,8 +117,13 @@ describe('the docs for programs', () => {
     }
   });
 
-  test('have an index of every page, and each page links to its Markdown', async () => {
+  test('have an index of every page, at each address where programs look, and each page links to its Markdown', async () => {
+    for (const path of [INDEX, WHOLE]) {
+      const { status, headers } = await get(`/docs${path}`, {}, 'manual');
+      expect([status, headers.get('location')]).toEqual([308, `..${path}`]);
+    }
     const pages = texts.filter((path) => /^\/docs\/[\w-]+\.md$/.test(path));
+    expect(await textOf('/docs')).toContain('<link rel="alternate" type="text/markdown" href="docs.md">');
     const index = await textOf(INDEX);
     for (const path of pages) expect(index).toContain(`](${PUBLIC_URL}${path})`);
     for (const path of pages) {
@@ -173,7 +181,6 @@ test.each([
   '/docs/problems/unknown',
   '/docs/nothing',
   '/docs/assets',
-  '/docs/llms.txt',
   '/docs/index',
   '/docs/assets/',
   '/docs/assets/STYLE.css',
