@@ -5,11 +5,12 @@
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { PAST_FAULTS } from '../simulation/past-faults.ts';
 import { patched } from './patch.ts';
 import { ALL_BUGS } from './planted-bugs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const patches = ALL_BUGS.find(({ name }) => name === process.env.PLANTED_BUG)?.patches ?? [];
+const patches = [...ALL_BUGS, ...PAST_FAULTS].find(({ name }) => name === process.env.PLANTED_BUG)?.patches ?? [];
 
 registerHooks({
   load(url, context, nextLoad) {

@@ -51,11 +51,11 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   WEBHOOK_BUGS,
 ].flat();
 
-const names = (bug: PlantedBug, pattern: RegExp) =>
-  [bug.suite, ...bug.patches.map(({ file }) => file)].some((file) => pattern.test(file));
+const names = (bug: Pick<PlantedBug, 'patches'> & Partial<PlantedBug>, pattern: RegExp) =>
+  [bug.suite ?? '', ...bug.patches.map(({ file }) => file)].some((file) => pattern.test(file));
 
 /** Returns the database on which the fault shows in a simulation; Redis is used with MongoDB. */
-export const databaseOf = (bug: PlantedBug): keyof typeof PLANTED_BUGS =>
+export const databaseOf = (bug: Pick<PlantedBug, 'patches'>): keyof typeof PLANTED_BUGS =>
   names(bug, /mongo|redis|count-quota/) ? 'MongoDB' : 'SQLite';
 
 /** The same variant, run against the conformance suite, which takes long: the first of them each time, all in a soak. */

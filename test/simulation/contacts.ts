@@ -22,6 +22,7 @@ const PHONES: readonly { readonly value: string; readonly forms: Readonly<Record
   inAllRegions('0800 REIFEN', '0800reifen'),
   inAllRegions('0800 reifen', '0800reifen'),
   inAllRegions('0800 PIZZA', '0800pizza'),
+  { value: '030 7654321, office', forms: LOCAL_FORMS },
 ];
 
 function inAllRegions(value: string, form: string) {
@@ -31,23 +32,27 @@ function inAllRegions(value: string, form: string) {
 /** The numbers as typed. */
 export const PHONE_NUMBERS = PHONES.map(({ value }) => value);
 
+/** The local parts and the first labels of addresses. */
+const ADDRESSES = [
+  ['ada', 'www'],
+  ['ADA', 'WWW'],
+  ['jos\u00e9', 'b\u00fccher'],
+  ['Jose\u0301', 'b\u00fccher'],
+  ['jos\u00e9\u200b', 'xn--bcher-kva'],
+  // Sigma has two lowercase letters; contacts that differ in them are different.
+  ['nikos', '\u03c2'],
+  ['nikos', '\u03c3'],
+] as const;
+
 /** The number of contacts that a studio's callers share. */
-export const SHARED_CONTACTS = PHONES.length + 6;
+export const SHARED_CONTACTS = PHONES.length + ADDRESSES.length;
 
 /** Returns a contact that a studio's callers share, in one of its spellings. */
 export function sharedContact(personal: string, index: number): ContactValue {
   const phone = PHONES[index];
   if (phone) return { type: 'phone', value: phone.value };
-  const emails = [
-    `ada@${personal}.example`,
-    `ADA@${personal}.Example`,
-    `grace@${personal}.example`,
-    `Grace@${personal}.example`,
-    // Sigma has two lowercase letters; contacts that differ in them are different.
-    `nikos@\u03c2${personal}.example`,
-    `nikos@\u03c3${personal}.example`,
-  ];
-  return { type: 'email', value: emails[index - PHONES.length] as string };
+  const [local = '', label = ''] = ADDRESSES[index - PHONES.length] ?? [];
+  return { type: 'email', value: `${local}@${label}.${personal}.example` };
 }
 
 /** Returns a contact that only requests with this idempotency key have. */
@@ -63,13 +68,17 @@ export function sameness(
 ): 'surely' | 'possibly' | 'never' {
   if (a.type !== b.type) return 'never';
   if (a.value === b.value) return 'surely';
-  if (a.type === 'email') return a.value.toLowerCase() === b.value.toLowerCase() ? 'surely' : 'never';
+  if (a.type === 'email') return addressForm(a.value) === addressForm(b.value) ? 'surely' : 'never';
   const isEqualIn = (region: Region) => normalizedIn(a.value, region) === normalizedIn(b.value, region);
   if (isEqualIn('none')) return 'surely';
   const equal = regions.map(isEqualIn);
   // A lead keeps the keys of the region that it was opened in, whatever the region is now.
   return equal.includes(true) ? (regions.length === 1 ? 'surely' : 'possibly') : 'never';
 }
+
+/** The form by which addresses are compared, as far as those above need it. */
+const addressForm = (address: string): string =>
+  address.replace('\u200b', '').replace('xn--bcher-kva', 'b\u00fccher').normalize('NFC').toLowerCase();
 
 function normalizedIn(value: string, region: Region): string {
   return PHONES.find((each) => each.value === value)?.forms[region] ?? value;

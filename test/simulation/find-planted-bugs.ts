@@ -2,17 +2,15 @@
  * Measures how soon lives find faults: plants each bug, one at a time, and lives seed after seed until a promise is broken. Prints a table,
  * whose last column has the first promise that was broken.
  *
- * `npm run soak:bugs [-- --only PATTERN] [--seconds 120] [--first-seed 1]`: a pattern of the bugs' names.
- * Those of `not-simulated.ts` are left out. Seconds are those of processor for one bug, by default those of a minute on two cores: a life that has begun by
- * then is lived to its end.
+ * `npm run soak:bugs [-- --only PATTERN] [--past] [--seconds 60] [--first-seed 1] [--steps 80]`: a pattern of the bugs' names; only
+ * faults that release 1.1 had. Plans have that many steps at most, as those of `npm run simulate`. Seconds are those of processor
+ * for one bug: a life that has begun by then is lived to its end. What is in `not-simulated.ts` is left out.
  */
 import { parseArgs } from 'node:util';
 import { ALL_BUGS, databaseOf } from '../planted-bugs/planted-bugs.ts';
 import { live, plantedBug, simulatedPlanFrom } from './life.ts';
 import { NOT_SIMULATED } from './not-simulated.ts';
-
-/** The maximum number of steps of a plan. */
-const STEPS = 80;
+import { NAMES_OF_PAST_FAULTS, PAST_FAULTS } from './past-faults.ts';
 
 /** The number of characters of a promise that are shown. */
 const SHOWN = 150;
@@ -20,12 +18,17 @@ const SHOWN = 150;
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
-    seconds: { type: 'string', default: '120' },
+    past: { type: 'boolean' },
+    seconds: { type: 'string', default: '60' },
     'first-seed': { type: 'string', default: '1' },
+    steps: { type: 'string', default: '80' },
   },
 });
 const pattern = values.only === undefined ? undefined : new RegExp(values.only);
-const bugs = ALL_BUGS.filter(({ name }) => !(name in NOT_SIMULATED) && (!pattern || pattern.test(name)));
+const bugs = [...ALL_BUGS, ...PAST_FAULTS].filter(
+  ({ name }) =>
+    !(name in NOT_SIMULATED) && (!pattern || pattern.test(name)) && (!values.past || NAMES_OF_PAST_FAULTS.has(name)),
+);
 let found = 0;
 console.log(
   '| planted bug | database | found by seed | lives | seconds of processor | the first promise that was broken |',
@@ -37,7 +40,7 @@ for (const bug of bugs) {
   const first = Number(values['first-seed']);
   let [seed, seconds, broken] = [first, 0, ''];
   for (; seconds < Number(values.seconds) && broken === ''; seed += 1) {
-    const life = await live(seed, simulatedPlanFrom(seed, STEPS, database), { database, env });
+    const life = await live(seed, simulatedPlanFrom(seed, Number(values.steps), database), { database, env });
     seconds += life.processorMs / 1000;
     broken = life.violations[0]?.replaceAll(/[\s|]+/g, ' ').slice(0, SHOWN) ?? '';
   }

@@ -112,8 +112,6 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly isDone: boolean;
     }
   | { readonly kind: 'disturbance'; readonly what: string; readonly loses: readonly Lost[] }
-  /** Clocks were wrong by that much. */
-  | { readonly kind: 'leap'; readonly aheadHours: number }
   | { readonly kind: 'other'; readonly what: string }
 );
 

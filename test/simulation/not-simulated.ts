@@ -62,12 +62,42 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a request names its lead also once that is erased',
     'a batch that is sent again is another one',
   ],
-  'calls that go on for longer than connections, which last for a second and a half': [
+  'a connection that goes on without its caller: its drain, too, ends calls': [
     'open streams continue after their caller is removed from the file',
   ],
   'a difference in what anybody receives: a lead that two workers send has one key': [
     'a worker takes a lead whose lease another worker holds',
   ],
+  'packages, which are built and served': [
+    'a package is sent again to who has it',
+    'a part of an archive is served',
+    'a kept release names a file outside of its folder',
+    'pages install packages that were not built',
+    'an archive has the time of its build',
+    'the record of a wheel has another form of checksums',
+    'the README of the package for npm has the name of this repository',
+  ],
+  'the relay, which resolves names and speaks TLS in threads': [
+    'two requests for one lead are in flight',
+    'an outage counts for the leads that wait for its end',
+    'a window full of leads that an endpoint never takes holds up all others',
+    'what a former address of an endpoint answers counts for the present one',
+    'one good address among bad ones is enough',
+    'only the first secret of an endpoint signs',
+    'a lead that a receiver does not take is acknowledged',
+  ],
+  'comparisons of an outbox with the service, which websites make now and then': [
+    'a comparison counts every lead as being there',
+    'an outbox of an earlier release cannot compare',
+    'a comparison that was killed begins anew',
+    'a comparison goes on with the key of another studio',
+    'a comparison goes on beside a later one',
+    'a comparison reads pages, however few leads are left',
+    'a comparison uses the whole quota',
+    'a lead that is there is sent again',
+    'what waits is told in each pass',
+  ],
+  'FerretDB, which ends calls because of others': ['a call of the feed that FerretDB ends because of others fails'],
   'a client without a service: what it refuses is never sent': [
     'a client finds no fault in a note that is too long',
     'the error of a mistyped key repeats it',

@@ -64,14 +64,21 @@ export interface Plan {
   readonly quota: Quota;
   readonly drainMs: number;
   readonly logLevel: string;
+  /** How long connections to cores last. */
+  readonly connectionMs: number;
   readonly steps: readonly Step[];
 }
+
+/** A connection's age, so short that connections end many times; and one that most calls and faults do not outlast. */
+const SHORT_MS = 1500;
+const LONG_MS = 60_000;
 
 /** The default settings, to which shrinking returns. */
 export const USUAL: Omit<Plan, 'steps'> = {
   quota: { limit: 1_000_000, windowSeconds: 60 },
   drainMs: 0,
   logLevel: 'info',
+  connectionMs: SHORT_MS,
 };
 
 const SMALL: Quota = { limit: 30, windowSeconds: 3 };
@@ -96,6 +103,7 @@ const planOf = (length: number): fc.Arbitrary<Plan> =>
       drainMs: fc.constantFrom(0, 0, 0, 500, 500, 11_000),
       logLevel: fc.constantFrom('info', 'debug', 'trace'),
       steps: fc.array(step, { minLength: Math.ceil(length / 2), maxLength: length, size: 'max' }),
+      connectionMs: fc.constantFrom(SHORT_MS, SHORT_MS, LONG_MS),
     }),
   );
 

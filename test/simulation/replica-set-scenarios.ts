@@ -33,6 +33,7 @@ const REFUSALS = [
   { ...RETRYABLE, code: 91, codeName: 'ShutdownInProgress', errmsg: 'shutting down' },
   { ...RETRYABLE, code: 11600, codeName: 'InterruptedAtShutdown', errmsg: 'interrupted at shutdown' },
   { ok: 0, code: 1, codeName: 'InternalError', errmsg: 'failed as a whole' },
+  { ok: 0, code: 2, codeName: 'BadValue', errmsg: 'refused for a reason of its own' },
   { ok: 0, code: 112, codeName: 'WriteConflict', errmsg: 'try again' },
 ];
 

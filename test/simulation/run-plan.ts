@@ -23,7 +23,7 @@ const ENDS_WITHIN_MS = 150_000;
 
 /** The delays of a life of hours, whose settings are those of deployments: connections last; milliseconds. */
 const LONG_MS = 600_000;
-const LONG = { CORE_CONNECTION_MAX_AGE_MS: '300000' };
+const LONG_CONNECTION_MS = 300_000;
 
 /** The number of running and waiting disturbances above which no further step begins. */
 const MAX_IN_TURN = 3;
@@ -51,23 +51,24 @@ export async function runPlan(
   startWorld: StartWorld,
   more: Readonly<Record<string, Scenario>> = {},
 ): Promise<PlanResult> {
-  const { quota, drainMs, logLevel } = plan;
+  const { quota, drainMs, logLevel, connectionMs } = plan;
   const delaysMs = plan.steps.reduce((sum, { afterMs }) => sum + afterMs, 0);
   const endsWithinMs = delaysMs + ENDS_WITHIN_MS;
+  const isLong = delaysMs > LONG_MS;
   const world = await startWorld({
     QUOTA_LIMIT: `${quota.limit}`,
     ...(quota.studioLimit !== undefined && { QUOTA_STUDIO_LIMIT: `${quota.studioLimit}` }),
     QUOTA_WINDOW_SECONDS: `${quota.windowSeconds}`,
     SHUTDOWN_DRAIN_MS: `${drainMs}`,
     LOG_LEVEL: logLevel,
-    ...(delaysMs > LONG_MS && LONG),
+    CORE_CONNECTION_MAX_AGE_MS: `${isLong ? LONG_CONNECTION_MS : connectionMs}`,
   });
   const sim = new Simulation(world, name, drainMs);
   try {
     await sim.begin().catch((error) => {
       throw new Error(`the simulation cannot begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
     });
-    const lived = liveThrough(sim, plan, { ...SCENARIOS, ...more });
+    const lived = liveThrough(sim, plan, { ...SCENARIOS, ...more }, isLong);
     const isOver = await Promise.race([lived.then(() => true), sleep(endsWithinMs, false)]);
     if (!isOver) sim.history.fail(`the simulation has not ended after ${endsWithinMs} ms`);
     const { violations, unknown } = isOver ? await lived : { violations: sim.history.violations, unknown: [] };
@@ -79,9 +80,14 @@ export async function runPlan(
 }
 
 /** Takes the steps of a plan, waits for their ends, and checks what was observed. */
-async function liveThrough(sim: Simulation, { steps, quota }: Plan, scenarios: Readonly<Record<string, Scenario>>) {
+async function liveThrough(
+  sim: Simulation,
+  { steps, quota }: Plan,
+  scenarios: Readonly<Record<string, Scenario>>,
+  isLong: boolean,
+) {
   const running: Promise<void>[] = [];
-  const feed = followFeed(sim);
+  const feed = followFeed(sim, isLong);
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
     // Otherwise disturbances queue up, and all requests end before the second one begins.

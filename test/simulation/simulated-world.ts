@@ -129,8 +129,6 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
     CORE_URL: `http://127.0.0.1:${toCore.port}`,
     DATABASE_URL: databaseUrl,
     PUBLIC_URL,
-    // Short, so that connections end many times.
-    CORE_CONNECTION_MAX_AGE_MS: '1500',
     ...more,
   };
   const failed = (what: string) => unexpectedEnds.push(what);

@@ -24,9 +24,9 @@ const FIRST_SEED = Number(process.env.SIMULATION_SEED ?? randomInt(2 ** 30));
 
 /** Planted bugs, and a database, a seed and a number of steps with which each is found. `npm run soak:bugs` tries the others. */
 const BUGS = [
-  ['several open leads may claim one contact', 'sqlite', 1, 20],
+  ['several open leads may claim one contact', 'sqlite', 3, 20],
   ['the contact is checked before the idempotency key', 'sqlite', 1, 20],
-  ['an acknowledgement of an older revision removes a newer one', 'sqlite', 1, 30],
+  ['an acknowledgement of an older revision removes a newer one', 'sqlite', 2, 30],
   ['an insert that fails as a whole is reported as created', 'mongodb', 3, 30],
   ['a request is admitted when the quota cannot be counted', 'mongodb', 1, 20],
 ] as const;

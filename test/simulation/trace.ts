@@ -45,8 +45,6 @@ function textOf(event: Event): string {
       return `reads ${event.value} as the ${event.what}`;
     case 'keyAction':
       return `has ${event.action} ${event.apiKeyId} of ${event.studioId} as ${event.memberId}${event.isDone ? '' : ', perhaps'}`;
-    case 'leap':
-      return `clocks are ${event.aheadHours} h ahead`;
     default:
       return event.what;
   }

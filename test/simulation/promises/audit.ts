@@ -90,12 +90,23 @@ function changesOf(
   return violations.map((violation) => `the events of ${what}: ${violation}\n${shown}`);
 }
 
-const ofStudio = (sim: Simulation, { id }: KnownStudio, all: readonly AuditEvent[]): string[] =>
-  Object.entries(OF_STUDIO).flatMap(([field, { action, first }]) => {
+function ofStudio(sim: Simulation, { id, memberIds }: KnownStudio, all: readonly AuditEvent[]): string[] {
+  const ofFields = Object.entries(OF_STUDIO).flatMap(([field, { action, first }]) => {
     const what = `${field} of ${id}`;
     const events = all.filter((event) => event.action === action);
     return changesOf(what, events, sim.putsOf(what), { first, last: undefined });
   });
+  const ofMembers = memberIds.flatMap((member) => {
+    const what = `role of ${member} in ${id}`;
+    const roleIn = (text: string | undefined) => text?.replace(`${member} `, '') ?? 'gone';
+    const events = all
+      .filter(({ action }) => action === AuditAction.STUDIO_MEMBER_CHANGED)
+      .filter(({ from, to }) => [from, to].some((text) => text?.startsWith(`${member} `)))
+      .map((event) => ({ ...event, from: roleIn(event.from), to: roleIn(event.to) }));
+    return changesOf(what, events, sim.putsOf(what), { first: 'gone', last: undefined });
+  });
+  return [...ofFields, ...ofMembers];
+}
 
 function ofKeys({ history }: Simulation, { id: studioId }: KnownStudio, all: readonly AuditEvent[]): string[] {
   const events = all.filter(({ apiKeyId }) => apiKeyId !== undefined).toReversed();

@@ -12,6 +12,10 @@ import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 /** How long after the last change all changes may take to arrive; milliseconds. */
 const ARRIVES_WITHIN_MS = 30_000;
 
+/** In a long life, how long they wait for changes, and then sleep; milliseconds. */
+const AWAKE_MS = 20_000;
+const ASLEEP_MS = 300_000;
+
 /** How often a watch sends one state at most: again when it has left a poll, for others that wait longer, and come back. */
 const SENDS = 2;
 
@@ -29,19 +33,31 @@ async function* rarelyTwice({ history }: Simulation, watch: AsyncIterable<WatchL
   }
 }
 
-/** Consumers of the change feed, one that pulls and one that watches; both die now and then. */
-export function followFeed(sim: Simulation): {
+/**
+ * Consumers of the change feed, one that pulls and one that watches; both die now and then.
+ *
+ * @param isLong whether they sleep most of the time: while one of them waits, a core asks its database twenty times a second
+ */
+export function followFeed(
+  sim: Simulation,
+  isLong: boolean,
+): {
   /** Waits for the last changes, and compares the copies of all consumers with the final leads. */
   violations(finalLeads: ReadonlyMap<string, readonly FinalLead[]>): Promise<string[]>;
 } {
   const copy: Copy = new Map();
-  const over = new AbortController();
-  const consumers = [false, true].map((watches, index) => {
+  const [ending, over] = [new AbortController(), new AbortController()];
+  const consumers = [false, true].map(async (watches, index) => {
     const { leads, ...others } = sim.crmAt(index);
     const watchLeadChanges: typeof leads.watchLeadChanges = (...asked) =>
       rarelyTwice(sim, leads.watchLeadChanges(...asked));
     const core = { ...others, leads: { ...leads, watchLeadChanges } };
-    return consumeFeed(core, copy, chanceOf(index), { signal: over.signal, watches });
+    while (isLong && !ending.signal.aborted) {
+      const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(AWAKE_MS)]);
+      await consumeFeed(core, copy, chanceOf(index), { signal, watches });
+      await sleep(ASLEEP_MS, undefined, { signal: ending.signal }).catch(() => {});
+    }
+    await consumeFeed(core, copy, chanceOf(index), { signal: over.signal, watches });
   });
 
   /** Waits until nothing waits for a consumer; returns what does. */
@@ -82,6 +98,7 @@ export function followFeed(sim: Simulation): {
 
   return {
     async violations(finalLeads) {
+      ending.abort();
       const finals = [...finalLeads.values()].flat();
       const named = keptConsumers(sim);
       // Those that were asleep wake up.

@@ -1,8 +1,9 @@
 import { type EventOf, possibleValues, when } from '../history.ts';
 import type { KnownKey, Simulation } from '../simulation.ts';
+import { possiblyAhead } from './times.ts';
 
-/** The shortest lifetime of a website's key; hours. */
-const LIFETIME_HOURS = 24;
+/** The shortest lifetime of a website's key; seconds. */
+const LIFETIME_S = 86_400;
 
 /** The check that refuses a request before its content is examined; `open`: none does. */
 type Gate = 'key' | 'studio' | 'issuer' | 'scope' | 'open';
@@ -31,7 +32,7 @@ export function registerViolations({ history }: Simulation): string[] {
 export function keyViolations(sim: Simulation): string[] {
   const keys = new Map(sim.studios.flatMap(({ keys }) => keys).map((key) => [key.apiKeyId, key]));
   const puts = Map.groupBy(sim.history.of('put'), ({ what }) => what);
-  const expiring = sim.history.of('leap').filter(({ aheadHours }) => aheadHours >= LIFETIME_HOURS);
+  const aheadIn = possiblyAhead(sim);
   const at = (what: string, { span }: EventOf<'request'>) => possibleValues(puts.get(what) ?? [], span);
   return sim.history.of('request').flatMap((request) => {
     const { answer, secret, studioId, operation } = request;
@@ -43,8 +44,7 @@ export function keyViolations(sim: Simulation): string[] {
     const possible = new Set<Gate>();
     const states = at(`secret ${secret}`, request);
     if (states.has('invalid')) possible.add('key');
-    const { begin, end } = request.span;
-    if (expiring.some(({ span }) => span.begin < end && begin < span.end)) possible.add('key');
+    if (aheadIn(request.span) >= LIFETIME_S) possible.add('key');
     if (states.has('valid')) {
       const status = at(`status of ${studioId}`, request);
       if (status.has('suspended')) possible.add('studio');

@@ -47,7 +47,7 @@ export function quotaViolations(sim: Simulation, quota: Quota): string[] {
     const counted = told.filter(isCounted);
     return [
       ...(limit ? causeless(sim, all, refused, [limit, quota.windowSeconds], isLostIn) : []),
-      ...atOddTimes(counted, refused, isLostIn),
+      ...atOddTimes(all.filter(isCounted), refused, isLostIn),
       ...(limit ? tooMany(counted, limit, quota.windowSeconds, isLostIn) : []),
     ];
   }

@@ -1,5 +1,9 @@
-import type { Span } from '../history.ts';
+import { now, possibleValues, type Span, when } from '../history.ts';
+import { clockOf } from '../scenarios/clocks.ts';
 import type { Simulation } from '../simulation.ts';
+
+/** How long ids may stay ahead of a clock that was set back; milliseconds. */
+const MAX_AHEAD_MS = 60_000;
 
 /** A lead in a response to a website server, or to the CRM. */
 interface LeadRead {
@@ -14,7 +18,8 @@ interface LeadRead {
  * Compares the times of leads, whatever the clocks were set to: `createdAt` is the time in the lead's id, each change has a
  * later time than the one before, and nothing else changes `updatedAt`.
  */
-export function timeViolations({ history }: Simulation): string[] {
+export function timeViolations(sim: Simulation): string[] {
+  const { history } = sim;
   const reads = history.of('request').flatMap(({ answer, span }): LeadRead[] => {
     // A replayed creation returns the lead as it was then.
     if (!answer || answer.status > 201 || answer.headers.has('idempotent-replayed')) return [];
@@ -23,11 +28,30 @@ export function timeViolations({ history }: Simulation): string[] {
   });
   reads.push(...history.of('leadRead').map(({ leadId, ...read }) => ({ ...read, id: leadId })));
   const changes = Map.groupBy(history.of('change'), ({ leadId }) => leadId);
-  return [...Map.groupBy(reads, ({ id }) => id)].flatMap(([id, ofLead]) => {
+  const ofLeads = [...Map.groupBy(reads, ({ id }) => id)].flatMap(([id, ofLead]) => {
     const made = changes.get(id)?.filter(({ outcome }) => !('refused' in outcome)).length ?? 0;
     const times = new Set(ofLead.map(({ updatedAt }) => updatedAt));
     const tooMany = times.size > made + 1 ? [`${id} has ${[...times]} as updatedAt after ${made} changes`] : [];
     return [...tooMany, ...violationsOf(ofLead)];
+  });
+  return [...ofLeads, ...ahead(sim)];
+}
+
+/** Returns how far the clocks of some parts may have been ahead while something happened; seconds. */
+export function possiblyAhead(sim: Simulation, isOf: RegExp = /./): (span: Span) => number {
+  const puts = sim.world.clocks.filter(({ name }) => isOf.test(name)).map(({ name }) => sim.putsOf(clockOf(name)));
+  return (span) => Math.max(0, ...puts.flatMap((ofClock) => [...possibleValues(ofClock, span)].map(Number)));
+}
+
+/** New leads with a time that no clock of a core has had, nor was it shortly ahead of it. */
+function ahead(sim: Simulation): string[] {
+  const since = Date.now() - now();
+  const aheadIn = possiblyAhead(sim, /^core/);
+  return sim.history.of('request').flatMap(({ answer, operation, span }) => {
+    if (operation.name !== 'create' || answer?.status !== 201 || answer.headers.has('idempotent-replayed')) return [];
+    const { id, createdAt } = JSON.parse(answer.text).lead;
+    const isPossible = Date.parse(createdAt) <= since + span.end + 1000 * aheadIn(span) + MAX_AHEAD_MS;
+    return isPossible ? [] : [`${id} is created at ${when(span)}, and has the time ${createdAt}`];
   });
 }
 

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { now } from '../history.ts';
+import type { Simulation } from '../simulation.ts';
+import type { SettableClock } from '../world.ts';
 import { lasting, one } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
@@ -14,15 +16,23 @@ const ahead = fc.oneof(
   { weight: 2, arbitrary: fc.integer({ min: -6 * 3600, max: 6 * 3600 }) },
 );
 
+/** The register that a clock is: by how many seconds it is ahead. */
+export const clockOf = (name: string): string => `seconds that the clock of ${name} is ahead`;
+
+/** Sets a clock, and records it. */
+export function setTo(sim: Simulation, clock: SettableClock, ahead: number): void {
+  const begin = now();
+  clock.set(ahead);
+  sim.put(clockOf(clock.name), `${ahead}`, { party: 'fault injection', begin });
+}
+
 /** The clock of one machine is set. */
 export const setClock = aScenario({
   weight: 5,
   choice: fc.record({ clock: fc.nat(5), ahead }),
   run: (sim, { clock, ahead }) =>
     sim.inTurn(CLOCKS, async () => {
-      const machine = one(sim.world.clocks, clock);
-      machine.set(ahead);
-      sim.history.note('fault injection', `the clock of ${machine.name} is set to ${ahead} s ahead`);
+      setTo(sim, one(sim.world.clocks, clock), ahead);
     }),
 });
 
@@ -36,11 +46,9 @@ export const leapClocks = aScenario({
   }),
   run: (sim, { clock, aheadHours, forMs }) =>
     sim.inTurn(CLOCKS, async () => {
-      const begin = now();
       const leaping = clock === null ? sim.world.clocks : [one(sim.world.clocks, clock)];
-      for (const machine of leaping) machine.set(aheadHours * 3600);
+      for (const clock of leaping) setTo(sim, clock, aheadHours * 3600);
       await sleep(forMs);
-      for (const machine of leaping) machine.set(0);
-      sim.history.add({ kind: 'leap', party: 'fault injection', aheadHours, span: { begin, end: now() } });
+      for (const clock of leaping) setTo(sim, clock, 0);
     }),
 });

@@ -52,7 +52,8 @@ async function stop(sim: Simulation, part: number, secret: string): Promise<void
     const isOver = () => now() > begin + sim.drainMs - MARGIN_MS;
     const asking = sim.world.gatewayUrls.map((url) => keepAsking(sim, url, secret, isOver));
     const isCore = stopping.name.startsWith('core');
-    await Promise.all([...asking, keepCalling(sim, core, isCore, isOver), ...(isCore ? [] : [holdCores(sim)])]);
+    const meanwhile = isCore ? sim.world.gatewayUrls.map((url) => keepProbing(sim, url, isOver)) : [holdCores(sim)];
+    await Promise.all([...asking, keepCalling(sim, core, isCore, isOver), ...meanwhile]);
     await isStopped;
     if (isCore) await watching.ended;
     else watching.end();
@@ -71,6 +72,14 @@ async function keepAsking(sim: Simulation, url: string, secret: string, isOver: 
     );
     const isRight = /^(?:200|429) |nothing was written/.test(answer);
     if (!isRight) sim.history.fail(`${when({ begin, end: now() })}: during a drain a request gets ${answer}`);
+  }
+}
+
+/** Asks a gateway whether it is ready, as it is while a core drains. */
+async function keepProbing(sim: Simulation, url: string, isOver: () => boolean): Promise<void> {
+  for (; !isOver(); await sleep(BETWEEN_MS)) {
+    const answer = await fetch(`${url}/readyz`).then((response) => response.text(), String);
+    if (!answer.includes('"ready"')) return sim.history.fail(`while a core drains, its gateway answers ${answer}`);
   }
 }
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadView } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../../support/builders.ts';
+import { ownContact } from '../contacts.ts';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
 import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
@@ -63,6 +64,48 @@ export const holdLeads = aScenario({
         if (!('answer' in (await erase(leadId)))) sim.history.fail(`in ${studioId} a lead cannot be erased`);
         if (await isThere(leadId)) sim.history.fail(`in ${studioId} an erased lead is there`);
       }
+    }),
+});
+
+/** A person is exported and erased, with a lead that has another contact since it was corrected; one that is held stays. */
+export const forgetPerson = aScenario({
+  weight: 2,
+  choice: fc.record({ isHeld: fc.boolean(), core: fc.nat(1) }),
+  run: (sim, { isHeld, core }) =>
+    asFarAsDefinite(async () => {
+      const studio = await makeSeparateStudio(sim);
+      const { id: studioId } = studio;
+      const { leads, directory } = sim.crmAt(core);
+      const contactOf = (name: string) => ownContact(sim.personal, sim.uuid('contact', studioId, name));
+      const [before, after] = [contactOf('before'), contactOf('after')];
+      const ask = async <T>(what: string, call: () => Promise<T>): Promise<T | undefined> => {
+        const outcome = await definiteOutcome(sim, `${what} in ${studioId}`, call);
+        if ('answer' in outcome) return outcome.answer;
+        sim.history.fail(`${what} in ${studioId}: ${outcome.refused}`);
+        return undefined;
+      };
+      const create = async (name: string) =>
+        leadIdIn(await createSeparateLead(sim, studio, separateLead(sim, studioId, name, before)));
+      const corrected = await create('corrected');
+      const lead = { id: corrected, contact: { value: { case: after.type, value: after.value } } };
+      await ask('a contact is corrected', () => leads.updateLead({ studioId, lead }, CRM_TIMEOUT));
+      const other = await create('other');
+      const hold = { studioId, leadId: other, reason: REASON };
+      if (isHeld) await ask('a lead is held', () => directory.putHold(hold, CRM_TIMEOUT));
+
+      const contact = { value: { case: before.type, value: before.value } };
+      const exported = await ask('a person is exported', () =>
+        Array.fromAsync(leads.exportContact({ studioId, contact }, CRM_TIMEOUT)),
+      );
+      const lacks = [corrected, other].filter((id) => !exported?.some((each) => each.lead?.id === id));
+      if (exported && lacks.length > 0) sim.history.fail(`in ${studioId} the export of a person lacks ${lacks}`);
+      const erased = await ask('a person is erased', () => leads.eraseContact({ studioId, contact }, CRM_TIMEOUT));
+      if (erased && (erased.mayBeIncomplete !== isHeld || erased.heldCount !== Number(isHeld)))
+        sim.history.fail(`in ${studioId} an erasure with ${Number(isHeld)} held leads says ${erased.heldCount}`);
+      const left = await ask('leads are listed', () => leads.listLeads({ studioId }, CRM_TIMEOUT));
+      const ids = left?.leads.map(({ id }) => id);
+      if (ids && `${ids}` !== `${isHeld ? [other] : []}`)
+        sim.history.fail(`in ${studioId} an erasure leaves ${ids} of ${[corrected, other]}`);
     }),
 });
 

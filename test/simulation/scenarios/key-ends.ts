@@ -7,7 +7,7 @@ import { LEADS } from '../../support/service.ts';
 import { now, type Span } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { lasting } from './choices.ts';
-import { CLOCKS } from './clocks.ts';
+import { CLOCKS, setTo } from './clocks.ts';
 import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
 import { makeSeparateStudio } from './separate-studio.ts';
@@ -27,7 +27,7 @@ export const endKey = aScenario({
 });
 
 async function end(sim: Simulation, core: number, studioId: string, lastsMs: number): Promise<void> {
-  for (const clock of sim.world.clocks) clock.set(0);
+  for (const clock of sim.world.clocks) setTo(sim, clock, 0);
   const { apiKeys } = sim.crmAt(core);
   const expiresAt = Date.now() + lastsMs;
   const begin = now();

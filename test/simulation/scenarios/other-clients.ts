@@ -8,12 +8,12 @@ import { createLeadIntakeClient, type LeadIntakeClient } from '../../../sdk/inde
 import { type EventOf, now, type Operation } from '../history.ts';
 import { type SdkOutcome, sdkViolations } from '../promises/sdk.ts';
 import { CRM_TIMEOUT, type KnownStudio, type Simulation } from '../simulation.ts';
-import { keyOf, lasting, newest, one, studio, studioAt } from './choices.ts';
+import { keyOf, lasting, one, studio, studioAt } from './choices.ts';
 import { asFarAsDefinite, untilDefinite } from './definite-outcomes.ts';
 import { ANSWERED_WITHIN_MS, recordRequest, requestOf, wholeAnswer } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
-import { formerSecrets, leadChoice, leadOf, where } from './website.ts';
+import { formerIn, leadChoice, leadOf, where } from './website.ts';
 
 // What website servers do by the SDK, and wrongly; and what a gateway sends a core.
 
@@ -123,7 +123,8 @@ export const sendWrongForm = aScenario({
     ...where,
   }),
   async run(sim, { studio: index, fault, former, url, key }) {
-    const [begin, studio] = [now(), studioAt(sim, index)];
+    const used = former === null ? undefined : formerIn(sim, index, former);
+    const [begin, studio] = [now(), used?.known ?? studioAt(sim, index)];
     const lead = separateLead(sim, studio.id, `of wrong form at ${begin}`);
     const operation = { name: 'create', lead } as const;
     const { method, path, headers, body = '' } = requestOf(operation);
@@ -137,8 +138,7 @@ export const sendWrongForm = aScenario({
       'long name': [headers, JSON.stringify({ ...JSON.parse(body), displayName: 'x'.repeat(161) })],
     } as const;
     const [sentHeaders, sentBody] = changed[fault as keyof typeof changed];
-    const used = former === null ? undefined : newest(formerSecrets(sim, studio), former);
-    const secret = used ?? keyOf(studio, key).secret;
+    const secret = used?.secret ?? keyOf(studio, key).secret;
     const request = { method, headers: { ...sentHeaders, authorization: `Bearer ${secret}` }, body: sentBody };
     const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
     const answer = await fetch(one(sim.world.urls, url) + path, { ...request, signal })

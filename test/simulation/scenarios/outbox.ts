@@ -6,11 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { createLeadIntakeClient } from '../../../sdk/index.ts';
 import { createOutbox } from '../../../sdk/outbox/index.ts';
+import { times } from '../../support/builders.ts';
 import { ownContact } from '../contacts.ts';
 import type { Simulation } from '../simulation.ts';
 import { lasting } from './choices.ts';
 import { asFarAsDefinite, untilDefinite } from './definite-outcomes.ts';
 import { lookAtLeads } from './operations.ts';
+import { byFetch } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { makeSeparateStudio } from './separate-studio.ts';
 
@@ -19,12 +21,22 @@ const TABLE = 'example_com_leads';
 /** Shorter than the deadline of the client: a pause between two passes of a worker; milliseconds. */
 const POLL_MS = 200;
 
+/** More requests than a small quota, and more than the rest of its window; milliseconds. */
+const MANY = 40;
+const MAX_PAUSE_MS = 5000;
+
 const choice = fc.record({
-  /** How long after the one before each form is sent, and whether it commits. */
-  forms: fc.array(fc.record({ afterMs: fc.nat(300), isKept: fc.constantFrom(true, true, true, false) }), {
-    minLength: 1,
-    maxLength: 12,
-  }),
+  /** How long after the one before each form is sent, by which person (0: one who sends no other), and whether it commits. */
+  forms: fc.array(
+    fc.record({
+      afterMs: fc.nat(300),
+      person: fc.constantFrom(0, 0, 1, 2),
+      isKept: fc.constantFrom(true, true, true, false),
+    }),
+    { minLength: 1, maxLength: 12 },
+  ),
+  /** Whether somebody uses up the quota of its key, if it is a small one, for longer than its workers wait in a pass. */
+  isPoor: fc.constantFrom(true, false, false),
   killedAfterMs: fc.array(lasting(1, 1500), { maxLength: 6 }),
 });
 
@@ -32,7 +44,7 @@ type Choice = typeof choice extends fc.Arbitrary<infer Choice> ? Choice : never;
 
 /**
  * A website keeps leads in an outbox of its own, and two workers, each killed some times, send them: what a form has committed
- * becomes one lead, what it has rolled back none, and the table then holds nobody's data.
+ * becomes one lead, what it has rolled back none, and the table then holds nobody's data but of those who have an open lead.
  */
 export const sendFromOutbox = aScenario({
   weight: 2,
@@ -40,7 +52,7 @@ export const sendFromOutbox = aScenario({
   run: (sim, given) => asFarAsDefinite(() => send(sim, given)),
 });
 
-async function send(sim: Simulation, { forms, killedAfterMs }: Choice): Promise<void> {
+async function send(sim: Simulation, { forms, isPoor, killedAfterMs }: Choice): Promise<void> {
   const studio = await makeSeparateStudio(sim);
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-website-'));
   const file = join(folder, 'website.db');
@@ -50,36 +62,52 @@ async function send(sim: Simulation, { forms, killedAfterMs }: Choice): Promise<
     database.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000');
     await outbox.setUp(database);
     const killsOf = (half: number) => killedAfterMs.filter((_, index) => index % 2 === half);
-    const workers = [0, 1].map((half) => work(sim, file, studio.secret, killsOf(half)));
-    const kept: string[] = [];
-    for (const [index, { afterMs, isKept }] of forms.entries()) {
+    const workers = [0, 1].map((half) =>
+      work(sim, file, { apiKey: studio.secret, deadlineMs: isPoor ? 1000 : 8000 }, killsOf(half)),
+    );
+    const kept: { readonly displayName: string; readonly person: number | string }[] = [];
+    const get = { name: 'get', leadId: sim.uuid('unknown lead') } as const;
+    if (isPoor) await Promise.all(times(MANY, () => byFetch(sim, sim.world.urls[0] ?? '', studio.secret, get)));
+    for (const [index, { afterMs, person, isKept }] of forms.entries()) {
       await sleep(afterMs);
       const displayName = `Form ${index} ${sim.personal}`;
-      const { type, value } = ownContact(sim.personal, sim.uuid('contact', studio.id, index));
+      const who = person || `only ${index}`;
+      const { type, value } = ownContact(sim.personal, sim.uuid('contact', studio.id, who));
       database.exec('BEGIN IMMEDIATE');
       const idempotencyKey = sim.uuid('key', studio.id, index);
-      outbox.add(database, { displayName, contact: { type, value } }, { idempotencyKey });
+      outbox.add(database, { displayName, contact: { type, value }, note: displayName }, { idempotencyKey });
       database.exec(isKept ? 'COMMIT' : 'ROLLBACK');
-      if (isKept) kept.push(displayName);
+      if (isKept) kept.push({ displayName, person: who });
     }
     await Promise.all(workers.map(({ isSettled }) => isSettled));
-    const states = () => database.prepare(`SELECT state, capture FROM ${TABLE}`).all();
+    const states = () => database.prepare(`SELECT state, capture, reason, next_attempt_at FROM ${TABLE}`).all();
     await untilDefinite(sim, `the outbox of ${studio.id} is empty`, async () => {
+      const late = states().filter(
+        ({ state, reason, next_attempt_at: at }) =>
+          state === 'waiting' && `${reason}`.startsWith('429') && Number(at) > Date.now() + MAX_PAUSE_MS,
+      );
+      if (late.length > 0) sim.history.fail(`the outbox of ${studio.id} waits too long: ${JSON.stringify(late)}`);
       // The time of the leases that killed workers have left.
       database.exec(`UPDATE ${TABLE} SET next_attempt_at = 0 WHERE state = 'waiting'`);
       await sleep(2 * POLL_MS);
       return states().every(({ state }) => state !== 'waiting') || undefined;
     });
     for (const { kill } of workers) kill();
-    const left = states().filter(({ state, capture }) => state !== 'delivered' || capture !== null);
-    if (left.length > 0) sim.history.fail(`the outbox of ${studio.id} keeps ${JSON.stringify(left)}`);
+    // What a person has written who has an open lead already is kept, or else erased.
+    const isSettled = ({ state, capture }: ReturnType<typeof states>[number]) =>
+      state === 'already_open' ? capture !== null : state === 'delivered' && capture === null;
+    const wrong = states().filter((row) => !isSettled(row));
+    if (wrong.length > 0) sim.history.fail(`the outbox of ${studio.id} keeps ${JSON.stringify(wrong)}`);
     const leads = await untilDefinite(sim, `the leads of ${studio.id} are listed`, () =>
       lookAtLeads(sim, { id: studio.id }, sim.crmAt(0), 1).catch(() => undefined),
     );
-    const names = leads.map(({ displayName }) => displayName).toSorted();
-    if (names.join() !== kept.toSorted().join())
+    const people = new Set(kept.map(({ person }) => person)).size;
+    const known = new Set(kept.map(({ displayName }) => displayName));
+    const names = leads.map(({ displayName }) => displayName);
+    const delivered = states().filter(({ state }) => state === 'delivered').length;
+    if (leads.length !== people || delivered !== people || !names.every((name) => known.has(name)))
       sim.history.fail(
-        `the outbox of ${studio.id} has made ${names.join() || 'nothing'} of ${kept.join() || 'nothing'}`,
+        `the outbox of ${studio.id} has made ${names.join() || 'nothing'} of ${JSON.stringify(kept)}, ${delivered} delivered`,
       );
   } finally {
     database.close();
@@ -88,12 +116,17 @@ async function send(sim: Simulation, { forms, killedAfterMs }: Choice): Promise<
 }
 
 /** A worker that is killed after each of these times, and then started again. */
-function work(sim: Simulation, file: string, apiKey: string, killedAfterMs: readonly number[]) {
+function work(
+  sim: Simulation,
+  file: string,
+  options: { readonly apiKey: string; readonly deadlineMs: number },
+  killedAfterMs: readonly number[],
+) {
   const begin = () =>
     sim.world.begin('worker', async () => {
       const connection = new DatabaseSync(file);
       connection.exec('PRAGMA busy_timeout = 5000');
-      const client = createLeadIntakeClient({ baseUrl: sim.world.urls[0] ?? '', apiKey, deadlineMs: 8000 });
+      const client = createLeadIntakeClient({ baseUrl: sim.world.urls[0] ?? '', ...options });
       const { signal } = new AbortController();
       await createOutbox({ table: TABLE }).run(connection, client, { signal, pollMs: POLL_MS, onError: () => {} });
     });

@@ -47,6 +47,9 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
     sim.crmAt(0).leads.updateLead({ studioId, lead: corrected }, CRM_TIMEOUT),
   );
 
+  const { value, type } = emailOf(LINES);
+  const idempotencyKey = sim.uuid('key', studioId, 'call');
+  const ofCall = { idempotencyKey, displayName: `Ada ${sim.personal}`, contact: { value: { case: type, value } } };
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-import-'));
   try {
     const file = join(folder, 'leads.csv');
@@ -58,8 +61,8 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
     }));
     const texts = lines.map((line) => COLUMNS.map((name) => line[name]).join());
     writeFileSync(file, `${[COLUMNS.join(), ...texts, 'one,a@b.example,new,'].join('\n')}\n`);
-    const importing = async () => {
-      const { imported, alreadyThere, erased, refused } = JSON.parse(await typed('leads', 'import', studioId, file));
+    const importing = async (path = file) => {
+      const { imported, alreadyThere, erased, refused } = JSON.parse(await typed('leads', 'import', studioId, path));
       return { there: imported + alreadyThere, erased, refused };
     };
     expect(await importing(), { there: LINES - 1, erased: 0, refused: 2 }, 'the import');
@@ -68,6 +71,8 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
     const names = new Set(leads.map(({ displayName }) => displayName));
     expect([leads.length, names.size], [LINES, LINES], 'exported leads, and their names');
 
+    const copy = join(folder, 'copy.csv');
+    writeFileSync(copy, await typed('leads', 'export', '--studio', studioId));
     const ofFile = leads.find(({ displayName }) => displayName?.startsWith('Line 2 '))?.id ?? '';
     for (const leadId of [corrected.id, ofFile]) {
       await typed('leads', 'erase', studioId, leadId);
@@ -78,6 +83,15 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
     const stored = sim.world.databaseUrl.startsWith('sqlite:') ? storedBytes(sim.world.databaseUrl) : '';
     expect(stored.includes(sent.note), false, 'whether the file still has the note of the erased lead');
     expect((await exported()).length, LINES - 2, 'exported leads after the erasure');
+    expect(await importing(copy), { there: LINES - 2, erased: 2, refused: 0 }, 'the import of an export');
+    const call = () => sim.crmAt(0).leads.importLeads({ studioId, leads: [ofCall] }, CRM_TIMEOUT);
+    const called = await definiteOutcome(sim, 'a lead is imported by a call', call);
+    const results = 'answer' in called ? called.answer.results : [];
+    expect(
+      results.map(({ outcome }) => outcome.case),
+      ['imported'],
+      'the import by a call',
+    );
     // The contact of the website's lead is free: the line that was refused is written. The erased one is not.
     expect(await importing(), { there: LINES - 1, erased: 1, refused: 1 }, 'another import');
   } finally {

@@ -100,10 +100,8 @@ export const useFormerSecret = aScenario({
   weight: 4,
   choice: fc.record({ lead: leadChoice, which: recent, creates: fc.boolean(), url: fc.nat(2) }),
   async run(sim, { lead, which, creates, url }) {
-    const chosen = studioAt(sim, lead.studio);
-    const known = [chosen, ...sim.studios].find((studio) => formerSecrets(sim, studio).length > 0);
-    const secret = known && newest(formerSecrets(sim, known), which);
-    if (!known || secret === undefined) return;
+    const { known, secret } = formerIn(sim, lead.studio, which) ?? {};
+    if (!known || !secret) return;
     const operation = creates
       ? ({ name: 'create', lead: leadOf(sim, known, lead) } as const)
       : ({ name: 'get', leadId: newest(known.leadIds, which) ?? sim.uuid('unknown lead') } as const);
@@ -111,8 +109,15 @@ export const useFormerSecret = aScenario({
   },
 });
 
+/** Returns a secret that is a former one of a studio, or of another one, and that studio. */
+export function formerIn(sim: Simulation, index: number, which: number) {
+  const known = [studioAt(sim, index), ...sim.studios].find((studio) => formerSecrets(sim, studio).length > 0);
+  const secret = known && newest(formerSecrets(sim, known), which);
+  return known && secret !== undefined ? { known, secret } : undefined;
+}
+
 /** The secrets of a studio that have been replaced or revoked, or may have been. */
-export function formerSecrets(sim: Simulation, { keys }: KnownStudio): string[] {
+function formerSecrets(sim: Simulation, { keys }: KnownStudio): string[] {
   const secrets = [...sim.keyBySecret].filter(([, id]) => keys.some(({ apiKeyId }) => apiKeyId === id));
   return secrets
     .map(([secret]) => secret)
