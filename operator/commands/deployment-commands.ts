@@ -5,6 +5,8 @@ import { readDatabaseUrl } from '../../src/config.ts';
 import { backUpDatabase, vacuumDatabase } from '../../src/store/open-store.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
 import { createDemo } from '../../src/usecases/create-demo.ts';
+import type { Dependencies } from '../../src/usecases/dependencies.ts';
+import { exportAuditEvents } from '../../src/usecases/export-audit.ts';
 import { listApiKeys, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
 import { listAuditEvents } from '../../src/usecases/studios.ts';
 import { Api } from '../../verify/api.ts';
@@ -14,6 +16,7 @@ import { BY_HAND } from '../command.ts';
 import type { Part } from '../doctor/examine.ts';
 import type { Finding } from '../doctor/finding.ts';
 import { print } from '../standard-output.ts';
+import { dateOrTime } from './options.ts';
 import {
   abortOnSignal,
   isJson,
@@ -27,8 +30,9 @@ import {
 
 /** Adds the commands for the audit log and the database as a whole. */
 export function addDatabaseCommands(): void {
-  program
-    .command('audit [studio]')
+  const audit = program.command('audit').description('show and export the audit log');
+  audit
+    .command('show [studio]', { isDefault: true })
     .description(
       'show the audit log of a studio and its keys, or of a lead; newest first; without a studio, what is of none',
     )
@@ -36,6 +40,13 @@ export function addDatabaseCommands(): void {
     .action((studioId: string | undefined, { lead: leadId }: { lead?: string }) =>
       runOnStore((deps) => listAuditEvents(deps, { studioId, leadId })),
     );
+  audit
+    .command('export')
+    .description('write the events of all studios, and of none, one in a line of JSON')
+    .option('--since <time>', 'only events from this time on', dateOrTime)
+    .option('--until <time>', 'only events before, at least five minutes ago (default: five minutes ago)', dateOrTime)
+    .option('--resume-token <token>', 'go on behind the line with this resumeToken')
+    .action((options: ExportAuditOptions) => runOnStore((deps) => writeAudit(deps, options)));
   program
     .command('vacuum')
     .description('rewrite a SQLite file without the remains of erased data; writers wait meanwhile')
@@ -71,6 +82,26 @@ export function addDatabaseCommands(): void {
         return undefined;
       }),
     );
+}
+
+interface ExportAuditOptions {
+  readonly since?: Date;
+  readonly until?: Date;
+  readonly resumeToken?: string;
+}
+
+/** Writes the events of a range, part by part. The last line of each part has the token with which an export goes on behind it. */
+async function writeAudit(deps: Dependencies, { since, until, resumeToken = '' }: ExportAuditOptions): Promise<void> {
+  let ended = until;
+  for await (const { events, ...part } of exportAuditEvents(deps, { start: since, end: until, resumeToken })) {
+    ended = part.end;
+    const lines = events.map(({ time, ...event }, index) => {
+      const isLast = index === events.length - 1 && part.resumeToken !== '';
+      return `${JSON.stringify({ time, ...event, ...(isLast && { resumeToken: part.resumeToken }) })}\n`;
+    });
+    await print(lines.join(''));
+  }
+  console.error(`all events before ${ended?.toISOString()}: the next export begins there (--since)`);
 }
 
 function megabytes(bytes: number): string {

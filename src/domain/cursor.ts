@@ -17,6 +17,7 @@ const KINDS = {
   heldLeads: 14,
   endedStudio: 15,
   requests: 16,
+  auditExport: 17,
 } as const;
 type TokenKind = keyof typeof KINDS;
 
@@ -163,6 +164,23 @@ export async function* eachPage<Page extends { readonly nextPageToken: string }>
     yield page;
     if (page.nextPageToken === '') return;
   }
+}
+
+/** How far an export of audit events has come. */
+export interface AuditPosition {
+  readonly start: Date;
+  readonly end: Date;
+  /** The store's. */
+  readonly after: string;
+}
+
+export const auditTokenAfter = ({ start, end, after }: AuditPosition): string =>
+  makeToken('auditExport', '', Buffer.from(`${start.getTime()} ${end.getTime()} ${after}`));
+
+/** Returns where an export of audit events resumes; undefined if the token was not issued for one. */
+export function auditPosition(token: string): AuditPosition | undefined {
+  const [, start, end, after] = /^(\d+) (\d+) (.*)$/.exec(positionOf('auditExport', '', token)?.toString() ?? '') ?? [];
+  return after === undefined ? undefined : { start: new Date(Number(start)), end: new Date(Number(end)), after };
 }
 
 /** The position of an export: all leads up to this one were sent. */

@@ -234,7 +234,10 @@ const BY_SERVICE = new Map([
     removeLeadSource: ['crm', 'operator'],
     listLeadSources: ['crm', 'operator', 'read'],
   }),
-  rolesOf(AuditService, { listAuditEvents: ['crm', 'operator', 'read'] }),
+  rolesOf(AuditService, {
+    listAuditEvents: ['crm', 'operator', 'read'],
+    exportAuditEvents: ['crm', 'operator', 'read'],
+  }),
   rolesOf(RequestLogService, { recordRequests: ['gateway'], listRequests: ['crm', 'operator', 'read'] }),
   rolesOf(ServerReflection, { serverReflectionInfo: CALLER_ROLES }),
 ]);

@@ -29,9 +29,8 @@ import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.
 import { RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import { bearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
-import { listAuditEvents } from '../usecases/studios.ts';
+import { auditService } from './audit-service.ts';
 import { consumerService } from './consumer-service.ts';
-import { auditEventToWire } from './convert.ts';
 import { type ExchangeContext, exchangeService } from './exchange-service.ts';
 import { healthService, type Serving } from './health-service.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
@@ -92,7 +91,7 @@ export function routes(
     serve(router, ExchangeService, exchangeService(deps, items), boundsOf);
     serve(router, ApiKeyService, apiKeyService(deps, items), boundsOf);
     serve(router, DirectoryService, directoryService(deps), boundsOf);
-    serve(router, AuditService, auditService(deps), boundsOf);
+    serve(router, AuditService, auditService(deps, items), boundsOf);
     serve(router, RequestLogService, requestLogService(deps), boundsOf);
     serve(router, Health, healthService(names, serving));
     if (reflects) {
@@ -100,12 +99,6 @@ export function routes(
     }
   };
 }
-
-const auditService = (deps: Dependencies): ServiceImpl<typeof AuditService> => ({
-  async listAuditEvents({ studioId, leadId }) {
-    return { events: (await listAuditEvents(deps, { studioId, leadId })).map(auditEventToWire) };
-  },
-});
 
 /** Returns the maximum deadline of a method; milliseconds. Exports take hours. */
 export const maxTimeoutMsOf = ({ methodKind }: DescMethod): number =>

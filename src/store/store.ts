@@ -748,7 +748,28 @@ export interface DirectoryStore {
 /** What was done, where that is not one write. */
 export type Act = Pick<AuditEvent, 'action'> & Partial<Pick<AuditEvent, 'from' | 'to'>>;
 
+/** A range of times, its end excluded. */
+export interface TimesOfEvents {
+  readonly start: Date;
+  readonly end: Date;
+}
+
+/** A part of all audit events. */
+export interface AuditPart {
+  readonly events: readonly AuditEvent[];
+  /** Where to go on; null: there are no more. */
+  readonly next: string | null;
+}
+
 export interface AuditStore {
+  /**
+   * Returns the next events of all studios and of the deployment whose time is in a range, perhaps none. A walk must return each
+   * event that is stored when it begins exactly once, and those of one record in their order. Skips unreadable ones.
+   *
+   * @param after the `next` of the part before; null: from the start
+   */
+  walkAuditEvents(range: TimesOfEvents, after: string | null): Promise<AuditPart>;
+
   /**
    * Stores an event of a studio, or of the deployment, before what it is about: writes of many records, of which none could have it. So
    * there may be one of what was not done, and never none of what was. Does nothing if there is no such studio.

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { AUDIT_ACTIONS, type AuditEvent, OF_DEPLOYMENT } from '../../src/domain/audit.ts';
 import type { MemberRole } from '../../src/domain/studio.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { AuditPart, Store } from '../../src/store/store.ts';
 import {
   aConsumer,
   aLead,
@@ -14,6 +14,7 @@ import {
   NOW,
   plus,
   STUDIO_ID,
+  times,
 } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, moveLead, replacementOf } from './store-actions.ts';
@@ -262,6 +263,38 @@ export function auditContract(opened: () => OpenedStore): void {
         events.filter((event) => event.apiKeyId === apiKeyId).map(({ memberId }) => memberId);
       expect(actorsOf(null)).toEqual(['further-behind', 'behind', 'ahead']);
       expect(actorsOf(key.id)).toEqual(['further-behind', 'behind', key.memberId]);
+    });
+
+    // @proves audit-4
+    test('are walked once each in a range of times, those of a record in their order, whatever is added meanwhile', async () => {
+      const by = (ms: number) => ({ memberId: 'member-1', now: plus(NOW, ms) });
+      const keys = times(60, () => anApiKey());
+      await store.putStudio(aStudio(), by(-DAY_MS));
+      const replaced = (index: number, apiKeyId: string) =>
+        event('api-key-replaced', index, { apiKeyId, memberId: 'member-1' });
+      await opened().fill({ keys, events: keys.flatMap(({ id }) => times(20, (index) => replaced(index - 10, id))) });
+      for (const each of [null, STUDIO_ID]) await store.recordAct(each, { action: 'leads-resent' }, by(3));
+      const lead = aLead({ createdAt: NOW });
+      await store.createLead(lead, claimsOf(lead), NOW, undefined, by(4));
+      await moveLead(store, lead, 'contacted', { now: plus(NOW, 5) });
+      await moveLead(store, lead, 'won', { now: plus(NOW, DAY_MS) });
+      const range = { start: NOW, end: plus(NOW, 9) };
+
+      const walked: AuditEvent[] = [];
+      for (let after: string | null = null; ; ) {
+        const { events, next }: AuditPart = await store.walkAuditEvents(range, after);
+        walked.push(...events.filter(({ action }) => action !== 'consumer-changed'));
+        await store.recordAct(STUDIO_ID, { action: 'consumer-changed' }, by(1));
+        if (next === null) break;
+        expect(next).not.toBe(after);
+        after = next;
+      }
+      const ofRecord = (id: string) => walked.filter((each) => (each.leadId ?? each.apiKeyId ?? each.studioId) === id);
+      for (const id of [OF_DEPLOYMENT, STUDIO_ID])
+        expect(ofRecord(id).map(({ action }) => action)).toEqual(['leads-resent']);
+      expect(ofRecord(lead.id).map(({ action }) => action)).toEqual(['lead-created', 'lead-stage-changed']);
+      for (const { id } of keys) expect(ofRecord(id)).toEqual(times(9, (index) => replaced(index, id)));
+      expect(walked).toHaveLength(4 + 60 * 9);
     });
   });
 }

@@ -104,6 +104,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   findLeadSource: ['reads', (store) => store.findLeadSource(STUDIO_ID, source.id)],
   listLeadSources: ['reads', (store) => store.listLeadSources(STUDIO_ID, null, 10)],
   recordAct: ['writes', (store) => store.recordAct(STUDIO_ID, { action: 'leads-resent' }, BY)],
+  walkAuditEvents: ['reads', (store) => store.walkAuditEvents({ start: NOW, end: NOW }, null)],
   listAuditEvents: ['reads', (store) => store.listAuditEvents(STUDIO_ID, null)],
   recordRequests: ['writes', (store) => store.recordRequests([aLoggedRequest()])],
   listRequests: ['reads', (store) => store.listRequests(STUDIO_ID, null, 10)],

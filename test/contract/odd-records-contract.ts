@@ -3,7 +3,7 @@ import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
 import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
 import { MAX_CONSUMERS } from '../../src/domain/consumer.ts';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
-import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { type AuditPart, type Store, StoreUnavailable } from '../../src/store/store.ts';
 import {
   aConsumer,
   aLead,
@@ -193,6 +193,17 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
     },
     finds: () => ['good'],
   },
+  walkAuditEvents: {
+    arrange: ({ fill }) =>
+      fill({
+        events: [...times(ODD, () => anEvent({ action: 'studio-sold' as never })), anEvent({ memberId: 'good' })],
+      }),
+    async call({ store }, after) {
+      const { events, next } = await store.walkAuditEvents(ALWAYS, after);
+      return [membersOf(events).filter((member) => member === 'good'), next];
+    },
+    finds: () => ['good'],
+  },
   listAuditEvents: {
     arrange: ({ fill }) =>
       fill({
@@ -217,6 +228,8 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
     finds: () => ['good'],
   },
 };
+
+const ALWAYS = { start: new Date(0), end: new Date(8.64e15) };
 
 const membersOf = (records: readonly { readonly memberId: string | null }[]) =>
   records.map(({ memberId }) => memberId ?? '');
@@ -324,6 +337,19 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
     exceed: ({ fill }) => fill({ sources: times(30, () => aLeadSource()) }),
     list: async (store) => (await store.listLeadSources(STUDIO_ID, null, 10)).records,
   },
+  walkAuditEvents: {
+    bound: 1000,
+    exceed: ({ fill }) => fill(manyEvents(20)),
+    async list(store) {
+      let longest: readonly unknown[] = [];
+      for (let after: string | null = null; ; ) {
+        const part: AuditPart = await store.walkAuditEvents(ALWAYS, after);
+        if (part.events.length > longest.length) longest = part.events;
+        if (part.next === null) return longest;
+        after = part.next;
+      }
+    },
+  },
   listAuditEvents: {
     bound: MAX_AUDIT_EVENTS,
     exceed: ({ fill }) => fill(manyEvents()),
@@ -337,10 +363,10 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
 };
 
 /** Keys with more events than are listed; the newest event is that of the oldest key. */
-function manyEvents() {
+function manyEvents(ofEach = 10) {
   const keys = times(120, () => anApiKey());
   const events = keys.flatMap(({ id: apiKeyId }, key) =>
-    times(10, (index) => anEvent({ action: 'api-key-replaced', apiKeyId, time: plus(NOW, index * 1000 - key) })),
+    times(ofEach, (index) => anEvent({ action: 'api-key-replaced', apiKeyId, time: plus(NOW, index * 1000 - key) })),
   );
   return { keys, events: events.toSorted((a, b) => a.time.getTime() - b.time.getTime()) };
 }
@@ -402,7 +428,7 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
       await expectFound(each, { store, good: [aLead(), aLead()], odd: [] });
     });
 
-    // @proves limits-4
+    // @proves limits-4 bounds-145
     test.each(Object.entries(BOUNDS))('has a bound: %s', async (_, { bound, exceed, list }) => {
       const { store } = opened();
       await store.putStudio(aStudio(), BY);

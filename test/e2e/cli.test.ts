@@ -78,7 +78,7 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
   const revoked = await json('keys', 'revoke', 's1', created.id, '--member', 'owner');
   expect(revoked.revokedAt).toEqual(expect.any(String));
 
-  const events = await json('audit', 's1');
+  const events = await json('audit', 'show', 's1');
   const caller = `(command line, ${userInfo().username} on ${hostname().slice(0, 64)})`;
   expect(
     events.map((event: Record<string, unknown>) => [event.action, event.memberId, event.caller, event.to]),

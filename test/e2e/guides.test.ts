@@ -293,6 +293,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const output = await printed(commandsWith(OBSERVABILITY, 'audit', { '--lead LEAD': `--lead ${lead.id}` }), env);
     expect(output).toContain('api-key-created');
     expect(output).toContain('lost');
+    await printed(commandsWith(OBSERVABILITY, 'audit-export'), env);
   });
 
   test('observability.md: what the websites of a studio sent', async () => {

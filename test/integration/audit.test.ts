@@ -3,13 +3,15 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { MethodOptions_IdempotencyLevel, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { MethodOptions_IdempotencyLevel, type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError } from '@connectrpc/connect';
 import type { Command } from 'commander';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
 import { addEveryCommand } from '../../operator/commands/every-command.ts';
 import { program } from '../../operator/commands/program.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { AuditAction } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
@@ -25,8 +27,10 @@ import {
   BY,
   claimsOf,
   DAY_MS,
+  plus,
+  times,
 } from '../support/builders.ts';
-import { executed } from '../support/command-line.ts';
+import { CLI, executed } from '../support/command-line.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { startTestCore } from '../support/grpc.ts';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
@@ -189,7 +193,7 @@ test('every method that writes leaves an event with the name of its caller and t
 /** Commands that are not tried, and why. */
 const OTHER_COMMANDS = {
   reads:
-    'studios get, studios list, studios try-retention, sources list, keys list, keys ending, keys find, leads list, leads count, leads events, leads get, leads export, leads export-contact, leads find, erasures export, changes watch, consumers list, consumers list-set-aside, audit, requests, doctor',
+    'studios get, studios list, studios try-retention, sources list, keys list, keys ending, keys find, leads list, leads count, leads events, leads get, leads export, leads export-contact, leads find, erasures export, changes watch, consumers list, consumers list-set-aside, audit show, audit export, requests, doctor',
   'takes its time: test/e2e/cli.test.ts reads its event': 'studios erase',
   'writes no record of the database': 'callers token, vacuum, backup, verify',
 } as const;
@@ -287,4 +291,96 @@ test('every command that writes leaves an event with the user, the machine and t
   );
   expect(new Set(events.map(({ callId }) => callId)).size).toBe(1);
   expect(events[0]?.callId).toMatch(/^[0-9a-f-]{36}$/);
+});
+
+/** A core whose database has events of an hour ago, in two studios and in none. */
+async function aCoreWithEvents() {
+  const past = (ms: number) => ({ ...BY, now: plus(HOUR_AGO, ms) });
+  const core = await startTestCore({
+    CORE_CALLERS_FILE: aFileOf({ auditor: entry(AUDITOR, ['read']), branch: entry(BRANCH, ['read'], [studioId]) }).path,
+  });
+  const store = openSqliteStore(core.path);
+  for (const id of [studioId, trial]) await store.putStudio(aStudio({ id }), past(0));
+  // More than a part of an export has.
+  const acts = times(1500, (ms) => store.recordAct(studioId, { action: 'leads-resent', to: `relay-${ms}` }, past(ms)));
+  await Promise.all(acts);
+  await store.recordAct(null, { action: 'leads-resent' }, past(2000));
+  await store.recordAct(null, { action: 'leads-resent' }, { ...BY, now: new Date() });
+  await store.close();
+  const clients = [AUDITOR, BRANCH].map((token) => connectToCore(core.url, token)) as [CoreClients, CoreClients];
+  onTestFinished(async () => {
+    for (const each of clients) each.close();
+    await core.stop();
+  });
+  return { path: core.path, auditor: clients[0], branch: clients[1] };
+}
+
+const HOUR_AGO = new Date(Date.now() - 3_600_000);
+const [AUDITOR, BRANCH] = [newCoreToken(), newCoreToken()];
+const wireTime = (date: Date) => timestampFromMs(date.getTime());
+
+// @proves audit-4
+describe('an export of the audit log', () => {
+  test('has each event of all studios and of none once, also where it is resumed, and ends five minutes ago', async () => {
+    const { auditor } = await aCoreWithEvents();
+    const all = await Array.fromAsync(auditor.audit.exportAuditEvents({}));
+    const eventsOf = (parts: typeof all) => parts.flatMap(({ events }) => events);
+    expect(eventsOf(all)).toHaveLength(2 + 1500 + 1);
+    expect(eventsOf(all).at(-1)).toMatchObject({ studioId: '', action: AuditAction.LEADS_RESENT });
+    const endTime = all[0]?.endTime as Timestamp;
+    expect(Math.abs(Date.now() - 300_000 - timestampMs(endTime))).toBeLessThan(60_000);
+    expect(all.map(({ resumeToken }) => resumeToken === '')).toEqual([false, true]);
+    const { resumeToken = '' } = all[0] ?? {};
+    const rest = await Array.fromAsync(auditor.audit.exportAuditEvents({ resumeToken }));
+    expect(eventsOf(rest)).toEqual(eventsOf(all.slice(1)));
+    expect(rest[0]?.endTime).toEqual(endTime);
+    const [startTime, end] = [wireTime(plus(HOUR_AGO, 10)), wireTime(plus(HOUR_AGO, 20))];
+    const some = await Array.fromAsync(auditor.audit.exportAuditEvents({ startTime, endTime: end }));
+    expect(eventsOf(some).map(({ to }) => to)).toEqual(times(10, (index) => `relay-${index + 10}`));
+  });
+
+  test('is refused for what is wrong, and to a caller of some studios', async () => {
+    const { auditor, branch } = await aCoreWithEvents();
+    const refusal = (request: object, client = auditor) =>
+      Array.fromAsync(client.audit.exportAuditEvents(request)).then(
+        () => expect.fail('it is not refused'),
+        (error) => Code[ConnectError.from(error).code],
+      );
+    const startTime = wireTime(HOUR_AGO);
+    const [{ resumeToken = '' } = {}] = await Array.fromAsync(auditor.audit.exportAuditEvents({ startTime }));
+    for (const request of [
+      { resumeToken: 'forged' },
+      { resumeToken: `${resumeToken}A` },
+      { resumeToken, startTime },
+      { endTime: wireTime(new Date()) },
+      { startTime, endTime: wireTime(plus(HOUR_AGO, -1)) },
+      { startTime: { seconds: -1n, nanos: 0 } },
+    ])
+      expect([request, await refusal(request)]).toEqual([request, 'InvalidArgument']);
+    for (const request of [{}, { startTime }, { resumeToken }])
+      expect(await refusal(request, branch)).toBe('PermissionDenied');
+  });
+
+  test('by the command has a line for each, and goes on behind the last that has a token', async () => {
+    const { path } = await aCoreWithEvents();
+    const env = { DATABASE_URL: `sqlite:${path}` };
+    const exported = async (...args: string[]) => {
+      const { stdout, stderr } = await executed(CLI, ['audit', 'export', ...args], { env });
+      return {
+        lines: stdout
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line)),
+        stderr,
+      };
+    };
+    const { lines, stderr } = await exported();
+    expect(lines).toHaveLength(2 + 1500 + 1);
+    expect(Object.keys(lines[0])[0]).toBe('time');
+    expect(stderr).toMatch(/^all events before \S+Z: the next export begins there \(--since\)\n$/);
+    const at = lines.findIndex(({ resumeToken }) => resumeToken !== undefined);
+    expect((await exported('--resume-token', lines[at].resumeToken)).lines).toEqual(lines.slice(at + 1));
+    const range = ['--since', plus(HOUR_AGO, 10).toISOString(), '--until', plus(HOUR_AGO, 20).toISOString()];
+    expect((await exported(...range)).lines).toHaveLength(10);
+  });
 });

@@ -35,7 +35,10 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
       ['FindMissingLeads', ['read', 'feed', 'crm']],
       ['SetAsideLeadChanges', ['feed', 'crm']],
       ['TakeBackLeadChanges', ['feed', 'crm', 'operator']],
-      ['GetStudio ListStudios ListLeadSources ListApiKeys ListAuditEvents ListRequests', ['read', 'crm', 'operator']],
+      [
+        'GetStudio ListStudios ListLeadSources ListApiKeys ListAuditEvents ExportAuditEvents ListRequests',
+        ['read', 'crm', 'operator'],
+      ],
       ['PutStudio PutApiKeyQuota PutMember RemoveMember PutLeadSource RemoveLeadSource', ['crm', 'operator']],
       ['RevokeApiKey PutHold RemoveHold', ['crm', 'operator']],
       ['CreateApiKey ReplaceApiKey EmptyStudio', ['crm']],
@@ -182,6 +185,7 @@ describe('a caller of some studios', () => {
       ['ApiKeyService/ListApiKeys', { studioId: 'other', memberId: 'm' }],
       ['AuditService/ListAuditEvents', { studioId: 'other' }],
       ['RequestLogService/ListRequests', { studioId: 'other' }],
+      ['AuditService/ExportAuditEvents', {}],
     ];
     for (const [rpc, request] of others) {
       expect([rpc, await outcomeOf(call(rpc, request))]).toMatchObject([rpc, FORBIDDEN]);

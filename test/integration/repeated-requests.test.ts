@@ -71,6 +71,7 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   ListAuditEvents: 'nothing',
   RecordRequests: 'nothing',
   ListRequests: 'nothing',
+  ExportAuditEvents: 'a stream',
 };
 
 const METHODS: readonly DescMethod[] = [

@@ -118,6 +118,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
     pageSize: 1,
     pageToken: '',
   }),
+  'AuditService/ExportAuditEvents': () => ({ resumeToken: '' }),
 };
 
 /** Methods of gateways only: their items are refused or skipped separately. */
@@ -233,6 +234,8 @@ const ONLY_IN_CORE: Readonly<Record<string, (rpc: string, variant: Variant) => b
   'whether an expected time is in whole milliseconds': (_, { path, value }) =>
     path === 'expected_update_time' && SLIVERS.includes(`${value}`),
   'how far ahead a retry_time is': (_, { path }) => path === 'leads.retry_time',
+  'from 1970 until when an export of the audit log is': (rpc, { path }) =>
+    rpc.endsWith('ExportAuditEvents') && /_time$/.test(path),
   'the order of the times of an imported lead': (rpc, { path }) => rpc.endsWith('ImportLeads') && /_time$/.test(path),
 };
 

@@ -512,7 +512,8 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
     'consumers list-set-aside': [{ args: ['relay'] }, { args: [person.email] }],
     'consumers take-back': [{ args: ['relay'] }, { args: ['relay', studio, person.email] }],
     'consumers remove': [{ args: ['relay'] }, { args: [person.email] }],
-    audit: [{ args: [studio, '--lead', lead] }, { args: [studio, '--lead', person.email] }],
+    'audit show': [{ args: [studio, '--lead', lead] }, { args: [studio, '--lead', person.email] }],
+    'audit export': [{ args: [] }, { args: ['--resume-token', person.email] }],
     requests: [
       { args: [studio] },
       { args: [studio, '--failed', '--request-id', 'one'] },

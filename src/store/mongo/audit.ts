@@ -1,15 +1,29 @@
+import { BSON, type Filter, type UUID } from 'mongodb';
 import { type AuditEvent, MAX_AUDIT_EVENTS, OF_DEPLOYMENT } from '../../domain/audit.ts';
 import { type Checked, checkedEvent, readableOrNull } from '../checked.ts';
 import { eventOfAct } from '../decisions.ts';
-import type { AuditStore, ReportUnreadable } from '../store.ts';
+import type { AuditPart, AuditStore, ReportUnreadable, TimesOfEvents } from '../store.ts';
 import { recordIn } from './apply-once.ts';
 import type { Connection } from './connection.ts';
-import { type ConsumersDocument, type HistoryEntry, leadKey, NO_CONSUMERS, READ } from './documents.ts';
+import {
+  type ConsumersDocument,
+  type HistoryEntry,
+  type LeadDocument,
+  type LeadKey,
+  leadKey,
+  NO_CONSUMERS,
+  READ,
+} from './documents.ts';
+
+const { EJSON } = BSON;
 
 const HISTORY = { ...READ, projection: { history: 1 } } as const;
 
 /** Reads the history of a key, and its place in the index of slots. */
 const KEY_HISTORY = { ...READ, projection: { slot: 1, history: 1 } } as const;
+
+const WITH_EVENTS = { ...READ, projection: { studioId: 1, history: 1 } } as const;
+const IDS = { ...READ, projection: { _id: 1 } } as const;
 
 const KEYS_PER_READ = 50;
 
@@ -27,9 +41,11 @@ const AFTER_ALL_SLOTS = 'g';
  * MAX_AUDIT_EVENTS of them take less than 200 KB of the 16 MB limit of a document; the write that adds one drops the
  * oldest. All other reads of a document leave out its history.
  */
-export function mongoAudit({ leads, apiKeys, studios, feed, call }: Connection, report: ReportUnreadable): AuditStore {
+export function mongoAudit(connection: Connection, report: ReportUnreadable): AuditStore {
+  const { leads, apiKeys, studios, feed, call } = connection;
   const eventsOf = (history: unknown, subject: Subject) =>
     Array.isArray(history) ? history.flatMap((entry) => readableOrNull(eventOf(entry, subject), report) ?? []) : [];
+  const walk = historyWalker(connection, eventsOf);
   return {
     recordAct: (studioId, act, by) =>
       call(async (deadline) => {
@@ -38,6 +54,8 @@ export function mongoAudit({ leads, apiKeys, studios, feed, call }: Connection, 
         const fresh = { _id: 'consumers', ...NO_CONSUMERS } as const;
         return recordIn<ConsumersDocument>(feed, deadline, { _id: 'consumers' }, event, { fresh });
       }).then(() => {}),
+
+    walkAuditEvents: (range, after) => call(() => walk(range, after)),
 
     listAuditEvents: (studioId, leadId) =>
       call(async () => {
@@ -68,6 +86,59 @@ export function mongoAudit({ leads, apiKeys, studios, feed, call }: Connection, 
         }
         return found.map(({ event }) => event).toReversed();
       }),
+  };
+}
+
+/** The number of documents that a walk examines at a time, and of those with events that it reads, and of events, after which a part ends. */
+const MAX_EXAMINED = 2000;
+const MAX_DOCUMENTS = 50;
+const MIN_EVENTS = 1000;
+
+/** What has a history, in the order of a walk. */
+interface Walked {
+  readonly collection: Pick<Connection['leads'], 'find'>;
+  readonly subjectOf: (id: never, studioId: string) => Subject;
+}
+
+/**
+ * Returns a function that walks all histories by the `_id`s of their documents. A document is read once, so none of its events
+ * comes twice, whatever is added to it meanwhile. A position is the place of a collection, and an `_id`.
+ */
+function historyWalker(
+  { feed, studios, apiKeys, leads }: Connection,
+  eventsOf: (history: unknown, subject: Subject) => readonly AuditEvent[],
+) {
+  const walked = [
+    { collection: feed, subjectOf: () => ({ studioId: OF_DEPLOYMENT }) },
+    { collection: studios, subjectOf: (studioId: string) => ({ studioId }) },
+    { collection: apiKeys, subjectOf: (id: UUID, studioId: string) => ({ studioId, apiKeyId: String(id) }) },
+    { collection: leads, subjectOf: ({ studioId, id }: LeadKey) => ({ studioId, leadId: String(id) }) },
+  ] as unknown as readonly Walked[];
+
+  return async ({ start, end }: TimesOfEvents, after: string | null): Promise<AuditPart> => {
+    const [, place = 0, id = ''] = /^(\d) (.*)$/.exec(after ?? '') ?? [];
+    const { collection, subjectOf } = walked[Number(place)] as Walked;
+    const above = id === '' ? {} : { $gt: EJSON.parse(id) };
+    const all = (id === '' ? {} : { _id: above }) as Filter<LeadDocument>;
+    const examined = await collection.find(all, IDS).sort({ _id: 1 }).limit(MAX_EXAMINED).toArray();
+    const last = examined.at(-1);
+    // Not behind the last of them: an engine could look through all leads for some with events.
+    const some = { _id: { ...above, $lte: last?._id }, 'history.time': { $gte: start } } as Filter<LeadDocument>;
+    const found = last ? await collection.find(some, WITH_EVENTS).sort({ _id: 1 }).limit(MAX_DOCUMENTS).toArray() : [];
+    const events: AuditEvent[] = [];
+    let furthest = found.length < MAX_DOCUMENTS ? last : undefined;
+    for (const each of found) {
+      const { _id, studioId, history } = each;
+      const ofEach = eventsOf(history, subjectOf(_id as never, studioId));
+      events.push(...ofEach.filter(({ time }) => time >= start && time < end));
+      if (events.length >= MIN_EVENTS || each === found[MAX_DOCUMENTS - 1]) {
+        furthest = each;
+        break;
+      }
+    }
+    const isEnd = furthest === last && examined.length < MAX_EXAMINED;
+    if (!isEnd) return { events, next: `${place} ${EJSON.stringify(furthest?._id, { relaxed: false })}` };
+    return { events, next: Number(place) + 1 < walked.length ? `${Number(place) + 1} ` : null };
   };
 }
 

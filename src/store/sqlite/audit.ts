@@ -9,6 +9,9 @@ import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
 /** The maximum number of events that are read for a list, if some are unreadable. */
 const MAX_READ = 10 * MAX_AUDIT_EVENTS;
 
+/** The number of events that a walk reads at a time. */
+const MAX_WALKED = 1000;
+
 interface Recorded {
   readonly database: DatabaseSync;
   readonly commits: Pick<GroupCommit, 'write'>;
@@ -20,6 +23,9 @@ interface Recorded {
 export function sqliteAudit({ database, commits, recordEvent, report }: Recorded): AuditStore {
   const select = database.prepare(`
     SELECT ${EVENT_COLUMNS} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${MAX_READ}`);
+  // Numbers only grow, so they are in the order of the commits.
+  const selectPart = database.prepare(`
+    SELECT number, ${EVENT_COLUMNS} FROM audit_events WHERE number > ? ORDER BY number LIMIT ${MAX_WALKED}`);
   const selectStudio = database.prepare('SELECT 1 FROM studios WHERE id = ?');
   return {
     recordAct: (studioId, act, by) =>
@@ -27,6 +33,13 @@ export function sqliteAudit({ database, commits, recordEvent, report }: Recorded
         if (studioId === null) recordEvent(deploymentEvent(by, act));
         else if (selectStudio.get(studioId)) recordEvent({ studioId, ...eventOfAct(by, act) });
       }),
+
+    async walkAuditEvents({ start, end }, after) {
+      const rows = selectPart.all(after === null ? 0 : Number(after));
+      const events = rows.flatMap((row) => readableOrNull(auditEventOf(row), report) ?? []);
+      const last = rows.length === MAX_WALKED ? rows.at(-1) : undefined;
+      return { events: events.filter(({ time }) => time >= start && time < end), next: last ? `${last.number}` : null };
+    },
 
     async listAuditEvents(studioId, leadId) {
       const events: AuditEvent[] = [];

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/audit.proto.
  */
 export const file_leadintake_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxItsCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQESFAoHY2FsbF9pZBgKIAEoCUgGiAEBQgwKCl9tZW1iZXJfaWRCDQoLX2FwaV9rZXlfaWRCCgoIX2xlYWRfaWRCBwoFX2Zyb21CBQoDX3RvQgkKB19jYWxsZXJCCgoIX2NhbGxfaWQiTQoWTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFAoHbGVhZF9pZBgCIAEoCUgAiAEBQgoKCF9sZWFkX2lkIkQKF0xpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEikKBmV2ZW50cxgBIAMoCzIZLmxlYWRpbnRha2UudjEuQXVkaXRFdmVudCrLBgoLQXVkaXRBY3Rpb24SHAoYQVVESVRfQUNUSU9OX1VOU1BFQ0lGSUVEEAASIAocQVVESVRfQUNUSU9OX0FQSV9LRVlfQ1JFQVRFRBABEiEKHUFVRElUX0FDVElPTl9BUElfS0VZX1JFUExBQ0VEEAISIAocQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVWT0tFRBADEiYKIkFVRElUX0FDVElPTl9TVFVESU9fU1RBVFVTX0NIQU5HRUQQBBIjCh9BVURJVF9BQ1RJT05fTEVBRF9TVEFHRV9DSEFOR0VEEAUSHQoZQVVESVRfQUNUSU9OX0xFQURfVVBEQVRFRBAGEhwKGEFVRElUX0FDVElPTl9MRUFEX0VSQVNFRBAHEiUKIUFVRElUX0FDVElPTl9TVFVESU9fUVVPVEFfQ0hBTkdFRBAIEiYKIkFVRElUX0FDVElPTl9BUElfS0VZX1FVT1RBX0NIQU5HRUQQCRImCiJBVURJVF9BQ1RJT05fU1RVRElPX1JFR0lPTl9DSEFOR0VEEAoSJgoiQVVESVRfQUNUSU9OX1NUVURJT19NRU1CRVJfQ0hBTkdFRBALEikKJUFVRElUX0FDVElPTl9TVFVESU9fRU5RVUlSSUVTX0NIQU5HRUQQDBIkCiBBVURJVF9BQ1RJT05fU1RVRElPX0hPTERfQ0hBTkdFRBANEiIKHkFVRElUX0FDVElPTl9MRUFEX0hPTERfQ0hBTkdFRBAOEikKJUFVRElUX0FDVElPTl9TVFVESU9fUkVURU5USU9OX0NIQU5HRUQQDxImCiJBVURJVF9BQ1RJT05fU1RVRElPX1NPVVJDRV9DSEFOR0VEEBASHwobQVVESVRfQUNUSU9OX1NUVURJT19FTVBUSUVEEBESHQoZQVVESVRfQUNUSU9OX0xFQURfQ1JFQVRFRBASEh0KGUFVRElUX0FDVElPTl9MRUFEU19SRVNFTlQQExIgChxBVURJVF9BQ1RJT05fTEVBRFNfU0VUX0FTSURFEBQSIQodQVVESVRfQUNUSU9OX0NPTlNVTUVSX0NIQU5HRUQQFRIiCh5BVURJVF9BQ1RJT05fREFUQUJBU0VfUkVTVE9SRUQQFjJ1CgxBdWRpdFNlcnZpY2USZQoPTGlzdEF1ZGl0RXZlbnRzEiUubGVhZGludGFrZS52MS5MaXN0QXVkaXRFdmVudHNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5MaXN0QXVkaXRFdmVudHNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxItsCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQESFAoHY2FsbF9pZBgKIAEoCUgGiAEBQgwKCl9tZW1iZXJfaWRCDQoLX2FwaV9rZXlfaWRCCgoIX2xlYWRfaWRCBwoFX2Zyb21CBQoDX3RvQgkKB19jYWxsZXJCCgoIX2NhbGxfaWQiTQoWTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFAoHbGVhZF9pZBgCIAEoCUgAiAEBQgoKCF9sZWFkX2lkIkQKF0xpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEikKBmV2ZW50cxgBIAMoCzIZLmxlYWRpbnRha2UudjEuQXVkaXRFdmVudCKOAQoYRXhwb3J0QXVkaXRFdmVudHNSZXF1ZXN0Ei4KCnN0YXJ0X3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxyZXN1bWVfdG9rZW4YAyABKAkiigEKGUV4cG9ydEF1ZGl0RXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkubGVhZGludGFrZS52MS5BdWRpdEV2ZW50EhQKDHJlc3VtZV90b2tlbhgCIAEoCRIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqywYKC0F1ZGl0QWN0aW9uEhwKGEFVRElUX0FDVElPTl9VTlNQRUNJRklFRBAAEiAKHEFVRElUX0FDVElPTl9BUElfS0VZX0NSRUFURUQQARIhCh1BVURJVF9BQ1RJT05fQVBJX0tFWV9SRVBMQUNFRBACEiAKHEFVRElUX0FDVElPTl9BUElfS0VZX1JFVk9LRUQQAxImCiJBVURJVF9BQ1RJT05fU1RVRElPX1NUQVRVU19DSEFOR0VEEAQSIwofQVVESVRfQUNUSU9OX0xFQURfU1RBR0VfQ0hBTkdFRBAFEh0KGUFVRElUX0FDVElPTl9MRUFEX1VQREFURUQQBhIcChhBVURJVF9BQ1RJT05fTEVBRF9FUkFTRUQQBxIlCiFBVURJVF9BQ1RJT05fU1RVRElPX1FVT1RBX0NIQU5HRUQQCBImCiJBVURJVF9BQ1RJT05fQVBJX0tFWV9RVU9UQV9DSEFOR0VEEAkSJgoiQVVESVRfQUNUSU9OX1NUVURJT19SRUdJT05fQ0hBTkdFRBAKEiYKIkFVRElUX0FDVElPTl9TVFVESU9fTUVNQkVSX0NIQU5HRUQQCxIpCiVBVURJVF9BQ1RJT05fU1RVRElPX0VOUVVJUklFU19DSEFOR0VEEAwSJAogQVVESVRfQUNUSU9OX1NUVURJT19IT0xEX0NIQU5HRUQQDRIiCh5BVURJVF9BQ1RJT05fTEVBRF9IT0xEX0NIQU5HRUQQDhIpCiVBVURJVF9BQ1RJT05fU1RVRElPX1JFVEVOVElPTl9DSEFOR0VEEA8SJgoiQVVESVRfQUNUSU9OX1NUVURJT19TT1VSQ0VfQ0hBTkdFRBAQEh8KG0FVRElUX0FDVElPTl9TVFVESU9fRU1QVElFRBAREh0KGUFVRElUX0FDVElPTl9MRUFEX0NSRUFURUQQEhIdChlBVURJVF9BQ1RJT05fTEVBRFNfUkVTRU5UEBMSIAocQVVESVRfQUNUSU9OX0xFQURTX1NFVF9BU0lERRAUEiEKHUFVRElUX0FDVElPTl9DT05TVU1FUl9DSEFOR0VEEBUSIgoeQVVESVRfQUNUSU9OX0RBVEFCQVNFX1JFU1RPUkVEEBYy5AEKDEF1ZGl0U2VydmljZRJlCg9MaXN0QXVkaXRFdmVudHMSJS5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlIgOQAgESbQoRRXhwb3J0QXVkaXRFdmVudHMSJy5sZWFkaW50YWtlLnYxLkV4cG9ydEF1ZGl0RXZlbnRzUmVxdWVzdBooLmxlYWRpbnRha2UudjEuRXhwb3J0QXVkaXRFdmVudHNSZXNwb25zZSIDkAIBMAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * An entry of the audit log.
@@ -154,6 +154,76 @@ export type ListAuditEventsResponse = Message<"leadintake.v1.ListAuditEventsResp
  */
 export const ListAuditEventsResponseSchema: GenMessage<ListAuditEventsResponse> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_audit, 2);
+
+/**
+ * Request of ExportAuditEvents.
+ *
+ * @generated from message leadintake.v1.ExportAuditEventsRequest
+ */
+export type ExportAuditEventsRequest = Message<"leadintake.v1.ExportAuditEventsRequest"> & {
+  /**
+   * Events from this time on; absent: from the first.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 1;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * Events before this time, which is at least five minutes ago; absent: five minutes ago.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 2;
+   */
+  endTime?: Timestamp | undefined;
+
+  /**
+   * The `resume_token` of the last message that was received, with which the export goes on; then the times must be absent. Empty: from the beginning.
+   *
+   * @generated from field: string resume_token = 3;
+   */
+  resumeToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ExportAuditEventsRequest.
+ * Use `create(ExportAuditEventsRequestSchema)` to create a new message.
+ */
+export const ExportAuditEventsRequestSchema: GenMessage<ExportAuditEventsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_audit, 3);
+
+/**
+ * A part of an export. There may be parts without events.
+ *
+ * @generated from message leadintake.v1.ExportAuditEventsResponse
+ */
+export type ExportAuditEventsResponse = Message<"leadintake.v1.ExportAuditEventsResponse"> & {
+  /**
+   * At most some 2000.
+   *
+   * @generated from field: repeated leadintake.v1.AuditEvent events = 1;
+   */
+  events: AuditEvent[];
+
+  /**
+   * With which the export goes on behind this part; empty: this was the last one.
+   *
+   * @generated from field: string resume_token = 2;
+   */
+  resumeToken: string;
+
+  /**
+   * Where the export ends, and the next one begins.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 3;
+   */
+  endTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.ExportAuditEventsResponse.
+ * Use `create(ExportAuditEventsResponseSchema)` to create a new message.
+ */
+export const ExportAuditEventsResponseSchema: GenMessage<ExportAuditEventsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_audit, 4);
 
 /**
  * The action that an event records.
@@ -343,6 +413,18 @@ export const AuditService: GenService<{
     methodKind: "unary";
     input: typeof ListAuditEventsRequestSchema;
     output: typeof ListAuditEventsResponseSchema;
+  },
+  /**
+   * Sends the events of a range of times, those of all studios and those of none. Each event that is stored when the export begins is sent exactly once, also if
+   * the export is interrupted and resumed. On SQLite in the order in which they were stored, on MongoDB record by record, each in its order. The next
+   * export begins where this one ended: five minutes later, no earlier event is stored any more, unless clocks differ by more. Refused with INVALID_REQUEST.
+   *
+   * @generated from rpc leadintake.v1.AuditService.ExportAuditEvents
+   */
+  exportAuditEvents: {
+    methodKind: "server_streaming";
+    input: typeof ExportAuditEventsRequestSchema;
+    output: typeof ExportAuditEventsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_leadintake_v1_audit, 0);

@@ -1,0 +1,59 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { assert } from '../../common/invariants.ts';
+import { pageTokenFault } from '../../common/rules/field-rules.ts';
+import type { AuditEvent } from '../domain/audit.ts';
+import { auditPosition, auditTokenAfter } from '../domain/cursor.ts';
+import { Faults } from '../domain/refusal.ts';
+import type { Changing } from './dependencies.ts';
+
+/** How long after its time an event may be stored, as far as clocks differ; milliseconds. */
+const LATEST_MS = 300_000;
+
+/** A request to export audit events, not yet checked. */
+export interface ExportAuditQuery {
+  /** Undefined: from the first. */
+  readonly start: Date | undefined;
+  /** Undefined: as late as possible. */
+  readonly end: Date | undefined;
+  /** Empty: from the beginning. */
+  readonly resumeToken: string;
+}
+
+export interface ExportedEvents {
+  readonly events: readonly AuditEvent[];
+  /** Empty: this was the last part. */
+  readonly resumeToken: string;
+  /** Where the export ends. */
+  readonly end: Date;
+}
+
+/**
+ * Yields the audit events of a range of times, of all studios and of none, as walkAuditEvents returns them. It reads a part only when the
+ * consumer requests it. The range ends before any event can still be stored, so none is missed by exports of ranges that follow each other.
+ *
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function* exportAuditEvents(
+  { store, clock }: Changing,
+  { start: from, end: to, resumeToken }: ExportAuditQuery,
+): AsyncGenerator<ExportedEvents> {
+  const faults = new Faults();
+  const latest = new Date(clock().getTime() - LATEST_MS);
+  const begun = resumeToken === '' ? undefined : auditPosition(resumeToken);
+  if (resumeToken !== '' && !begun) faults.note('resumeToken', pageTokenFault(resumeToken) ?? 'must be unchanged');
+  if (resumeToken !== '' && (from || to)) faults.note('resumeToken', 'must be empty with times');
+  if (Number.isNaN(from?.getTime())) faults.note('startTime', 'must be a time from 1970 on');
+  if (to && !(to <= latest)) faults.note('endTime', 'must be at least five minutes ago');
+  const { start = from ?? new Date(0), end = to ?? latest } = begun ?? {};
+  if (start > end) faults.note('endTime', 'must not be before startTime');
+  faults.refuseIfAny();
+  for (let after = begun?.after ?? null; ; ) {
+    const { events, next } = await store.walkAuditEvents({ start, end }, after);
+    assert(next === null || next !== after, 'page_moves');
+    yield { events, resumeToken: next === null ? '' : auditTokenAfter({ start, end, after: next }), end };
+    if (next === null) return;
+    // A store may return without waiting for I/O.
+    await yieldToEventLoop();
+    after = next;
+  }
+}
