@@ -1,5 +1,8 @@
 # The image of the core (`node src/main.ts`), the gateway (`node gateway/main.ts`), the relay (`node relay/main.ts`) and the command line (`lead-intake …`).
-FROM node:26-slim AS dependencies
+# By its digest, so that everybody builds on the same one; for amd64 and arm64. `docker buildx imagetools inspect node:26-slim` prints that of a newer one.
+ARG BASE_IMAGE=node:26-slim@sha256:c0753125a3789977aefe869cbebccf70e3cfd7ea84ca48547458f02e4f1d7146
+
+FROM $BASE_IMAGE AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # The postinstall script of `npm ci`.
@@ -19,8 +22,9 @@ COPY common/package-settings.ts common/
 COPY sdk sdk
 COPY examples/recipes examples/recipes
 RUN npm run build:packages
+RUN node sdk/packages/print-image-sbom.ts > image.cdx.json
 
-FROM node:26-slim
+FROM $BASE_IMAGE
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
@@ -33,6 +37,7 @@ COPY relay relay
 COPY operator operator
 COPY verify verify
 COPY --from=packages /app/packages packages
+COPY --from=packages /app/image.cdx.json ./
 # A link, because npx would create files in this folder, which belongs to root so that no process can change its own code.
 RUN ln -s /app/operator/cli.ts /usr/local/bin/lead-intake
 # The folder of the embedded database, the default of DATABASE_URL.

@@ -85,7 +85,7 @@ export function connectToCore(
 /**
  * Resolves the name of a core for each connection, which goes to the first address that accepts it: any of them.
  */
-const lookUpCore: LookupFunction = (name, options, done) =>
+export const lookUpCore: LookupFunction = (name, options, done) =>
   lookup(name, { ...options, all: true }, (error, found) => {
     const addresses = error ? [] : inAnyOrder(found);
     if (options.all) done(error, addresses);

@@ -7,6 +7,8 @@ import { gatewaySettings } from '../gateway/config.ts';
 import { relaySettings } from '../relay/config.ts';
 import { VERSION } from '../sdk/packages/build-packages.ts';
 import { coreSettings } from '../src/config.ts';
+import { kubernetesLife } from './kubernetes-life.ts';
+import { validateBom } from './support/bills-of-materials.ts';
 import {
   buildImage,
   type Container,
@@ -23,13 +25,16 @@ import { aCapture, LEADS } from './support/service.ts';
 import { aWebhookDeployment } from './support/webhooks.ts';
 
 // Each command in a container starts a Node of its own.
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 const PROCESSES = ['core', 'gateway', 'relay'] as const;
 type ProcessName = (typeof PROCESSES)[number];
 
 /** The maximum time to build the image without a cache; milliseconds. */
 const BUILD_TIMEOUT_MS = 300_000;
+
+/** The path of what describes an installed package, and not a folder of one. */
+const IS_PACKAGE = /node_modules\/(?:@[^/]+\/)?[^/@]+\/package\.json$/;
 
 /** The parts of compose.yaml that concern the product. */
 interface Compose {
@@ -72,6 +77,14 @@ test('compose.yaml runs one image, with a command for each process', () => {
   expect(new Set(services.map(({ command }) => command.join())).size).toBe(PROCESSES.length);
 });
 
+// @proves supply-1
+test('the image is built on a base image that is named by its digest alone', () => {
+  const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+  expect(dockerfile).toMatch(/^ARG BASE_IMAGE=node:26-slim@sha256:[\da-f]{64}$/m);
+  const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
+  expect(bases).toEqual(['$BASE_IMAGE', 'dependencies', '$BASE_IMAGE']);
+});
+
 // @proves containers-1
 describeWithImage('the image', () => {
   let image = '';
@@ -88,6 +101,26 @@ describeWithImage('the image', () => {
 
     const help = await container.exec(...(await commandOf(image)));
     expect(help).toEqual({ status: 0, output: expect.stringContaining('doctor') });
+  });
+
+  // @proves supply-2
+  test('has a bill of materials of what is in it: Debian, Node, and each package that runs in production', async () => {
+    const container = await createContainer(image);
+    const { output } = await container.exec('cat', 'image.cdx.json');
+    const bom = JSON.parse(output);
+    expect({ valid: validateBom(bom), faults: validateBom.errors }).toEqual({ valid: true, faults: null });
+    const listed: { purl: string; version: string }[] = bom.components;
+    const startingWith = (start: string) => listed.filter(({ purl }) => purl.startsWith(start));
+    const [node] = startingWith('pkg:generic/node@');
+    expect((await container.exec('node', '--version')).output).toBe(`v${node?.version}\n`);
+    const installed = await container.exec('sh', '-c', 'find node_modules -path "*node_modules/*" -name package.json');
+    const packages = installed.output
+      .trim()
+      .split('\n')
+      .filter((path) => IS_PACKAGE.test(path));
+    expect(startingWith('pkg:npm/')).toHaveLength(packages.length);
+    const debian = await container.exec('sh', '-c', 'dpkg-query --show | wc -l');
+    expect(startingWith('pkg:deb/')).toHaveLength(Number(debian.output));
   });
 
   // @proves relay-3
@@ -119,6 +152,8 @@ describeWithImage('the image', () => {
     expect(receiver.received.map(({ body }) => 'lead' in JSON.parse(body).data)).toEqual([false, true]);
     expect(await stop(relay)).toBe(0);
   });
+
+  kubernetesLife(() => image);
 
   describeWithMongo('as compose.yaml has them', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {

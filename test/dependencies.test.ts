@@ -30,6 +30,16 @@ test('every production dependency has an allowed licence', () => {
   expect(inProduction.filter(({ license = 'none' }) => !ALLOWED.includes(license))).toEqual([]);
 });
 
+// @proves supply-1
+test('no production dependency is for one kind of machine, or has a script of its own that an installation would run', () => {
+  const locked = Object.entries<Record<string, unknown>>(json('package-lock.json').packages);
+  const bound = locked.filter(([path, { dev, os, cpu, hasInstallScript }]) => {
+    return path !== '' && !dev && (os || cpu || hasInstallScript);
+  });
+  expect(bound.map(([path]) => path)).toEqual([]);
+  expect(locked.filter(([path, { integrity }]) => path !== '' && !integrity)).toEqual([]);
+});
+
 test('licences.md lists the licence of every production dependency, and of no other', async () => {
   const byLicence = Object.groupBy(inProduction, ({ license = 'none' }) => license);
   const sections = Object.entries(byLicence)

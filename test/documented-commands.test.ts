@@ -13,9 +13,8 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'npm ci': 'runs the tests themselves; .ci/run runs the same scripts',
   },
   'docs/how-to/databases.md': { ferretdb: 'needs a PostgreSQL with a standby: test/crash/failover.test.ts has one' },
-  'docs/how-to/kubernetes.md': {
-    'kubernetes-secrets': 'needs a cluster',
-    'kubernetes-start': 'needs a cluster',
+  'docs/how-to/releases.md': {
+    'release-image': 'needs Docker and a registry: test/containers.test.ts builds the image',
   },
   'docs/how-to/upgrade.md': { restart: 'needs systemd: test/e2e/reused-port.test.ts restarts by the same signal' },
   'examples/README.md': { 'export LEAD_INTAKE_URL=': 'sets variables for the reader' },

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { MAX_DRAIN_MS, STOP_MS } from '../common/deadlines.ts';
+import { STOP_MS } from '../common/deadlines.ts';
 import { gatewaySettings } from '../gateway/config.ts';
 import { relaySettings } from '../relay/config.ts';
 import { coreSettings } from '../src/config.ts';
@@ -43,25 +43,14 @@ async function buildAll(): Promise<void> {
   builds['the overlay of the guide'] = build(join(scratch(), 'production'));
 }
 
-// @proves kubernetes-1
-describe('what stops a process gives it the time that its deadlines take', () => {
-  test('as upgrade.md says', () => {
+describeWithKustomize('the manifests for Kubernetes', () => {
+  beforeAll(buildAll);
+
+  // @proves kubernetes-1
+  test('the guides give a process the time that its stop takes', () => {
     const [, beyondDrain] = /`SHUTDOWN_DRAIN_MS` plus (\d+) s/.exec(read('docs/how-to/upgrade.md')) ?? [];
     expect(Number(beyondDrain)).toBe(seconds(0) + TO_SPARE);
   });
-
-  test.each([
-    ['core@', MAX_DRAIN_MS],
-    ['gateway@', MAX_DRAIN_MS],
-    ['relay', 0],
-  ])('as the unit of systemd for %s does', (name, drainMs) => {
-    const [, timeout] = /^TimeoutStopSec=(\d+)$/m.exec(read(`ops/systemd/lead-intake-${name}.service`)) ?? [];
-    expect(Number(timeout)).toBeGreaterThanOrEqual(seconds(drainMs) + TO_SPARE);
-  });
-});
-
-describeWithKustomize('the manifests for Kubernetes', () => {
-  beforeAll(buildAll);
 
   // @proves kubernetes-1
   test.each(BUILDS)('%s gives each process the time that its stop takes', (name) => {

@@ -10,7 +10,8 @@ import { describeIf, hasCommand } from './servers.ts';
 
 const execute = promisify(execFile);
 
-const [, BASE_IMAGE = ''] = /^FROM (\S+)/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
+/** The base image as `.ci/base-image` names it, which may have a substitute here. */
+const [, BASE_IMAGE = ''] = /^ARG BASE_IMAGE=([^@]+)@/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
 
 const hasBaseImage = () =>
   hasCommand('buildah') && spawnSync('buildah', ['images', '--quiet', BASE_IMAGE], { encoding: 'utf8' }).stdout !== '';
@@ -26,7 +27,7 @@ export async function buildImage(): Promise<string> {
   try {
     const idFile = join(folder, 'id');
     const how = ['--network', 'host', '--isolation', 'chroot', '--format', 'docker', '--layers', '--pull-never'];
-    await execute('buildah', ['bud', ...how, '--iidfile', idFile, ROOT]);
+    await execute('buildah', ['bud', ...how, '--build-arg', `BASE_IMAGE=${BASE_IMAGE}`, '--iidfile', idFile, ROOT]);
     return readFileSync(idFile, 'utf8');
   } finally {
     rmSync(folder, { recursive: true });

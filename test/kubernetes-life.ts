@@ -1,0 +1,248 @@
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { tokenHash } from '../src/callers-file.ts';
+import { times } from './support/builders.ts';
+import { anAuthority } from './support/certificates.ts';
+import { allLeads, arrangeStudio, connectToCore } from './support/core-clients.ts';
+import { commandsIn } from './support/examples.ts';
+import { build, describeWithKustomize, parseManifests } from './support/kubernetes.ts';
+import { describeWithMongo } from './support/mongodb.ts';
+import { aCluster, type Cluster, type Pod } from './support/pods.ts';
+import { bash, ROOT, temporaryFolder } from './support/processes.ts';
+import { describeWithRedis } from './support/servers.ts';
+import { aCapture, LEADS } from './support/service.ts';
+import { aWebhookSecret } from './support/webhooks.ts';
+
+/** Callers, and the pause after each of their requests, so that all of them stay within the quota of a key. */
+const CALLERS = 4;
+const PAUSE_MS = 450;
+const [CORE, GATEWAY, RELAY] = ['lead-intake-core', 'lead-intake-gateway', 'lead-intake-relay'] as const;
+const TOKEN = 'the token of the pods of this test';
+const PAGE = readFileSync(join(ROOT, 'docs/how-to/kubernetes.md'), 'utf8');
+
+/** The containers of the image as the manifests for Kubernetes describe them, in a life with upgrades and crashes. */
+export function kubernetesLife(image: () => string): void {
+  describeWithKustomize('in pods by the manifests', () => {
+    describeWithMongo('with a database', (mongoUrl) => {
+      describeWithRedis('and a Redis', (redisUrl) => {
+        // @proves kubernetes-3 kubernetes-4
+        test('of the guide, with TLS: no request fails when all are replaced, and those on a pod that is killed succeed when they are repeated', async () => {
+          const urls = { database: `${mongoUrl()}kubernetes-${crypto.randomUUID()}`, redis: redisUrl() };
+          const { folder, secrets } = await writeDeployment(urls);
+          const manifests = parseManifests(build(join(folder, 'production')));
+          const cluster = await aCluster(image(), manifests, secrets);
+          await Promise.all([cluster.start(CORE), cluster.start(CORE)]);
+          await Promise.all([cluster.start(GATEWAY), cluster.start(GATEWAY)]);
+          const secret = await runGuide(cluster);
+          await expectConfined(cluster);
+          await inPod(cluster, CORE, 'lead-intake consumers create crm-hook --all-studios --start now');
+          const relay = await cluster.start(RELAY);
+
+          const created = await replaceAndCrashAll(cluster, secret);
+          const exported = await inPod(
+            cluster,
+            CORE,
+            'lead-intake leads export --studio my-studio | tail -n +2 | wc -l',
+          );
+          expect(Number(exported)).toBe(created);
+          expect(await relay.stop()).toBe(0);
+        });
+      });
+    });
+
+    // @proves kubernetes-3
+    test('on SQLite: a core is replaced by one on the same volume, and no request fails', async () => {
+      const secrets = temporaryFolder();
+      for (const name of [CORE, GATEWAY]) {
+        mkdirSync(join(secrets, name));
+        writeFileSync(join(secrets, name, 'core-token'), TOKEN);
+      }
+      const manifests = parseManifests(build(join(ROOT, 'ops/kubernetes/overlays/sqlite')));
+      const cluster = await aCluster(image(), manifests, secrets);
+      const core = await cluster.start(CORE);
+      await cluster.start(GATEWAY);
+      const coreOf = (pod?: Pod) => connectToCore(`http://${pod?.address}:50051`, TOKEN);
+      const first = coreOf(core);
+      const { studioId, secret } = await arrangeStudio(first);
+      first.close();
+      const caller = startCallers(cluster, secret);
+      await caller.untilMoreCreated();
+      expect(await cluster.replace(core)).toBe(0);
+      await caller.untilMoreCreated();
+      const created = await caller.stop();
+      expect(caller.failures).toEqual([]);
+      const second = coreOf(cluster.endpointsOf(CORE)[0]);
+      onTestFinished(() => second.close());
+      expect(await allLeads(second, studioId)).toHaveLength(created);
+    });
+  });
+}
+
+/** Replaces each pod, and then kills some, while callers create leads. Returns how many there are. */
+async function replaceAndCrashAll(cluster: Cluster, secret: string): Promise<number> {
+  const caller = startCallers(cluster, secret);
+  await caller.untilMoreCreated();
+  const replaceAll = async (deployment: string) => {
+    const ended: unknown[] = [];
+    for (const pod of [...cluster.endpointsOf(deployment)]) ended.push(await cluster.replace(pod));
+    return ended;
+  };
+  expect(await Promise.all([replaceAll(CORE), replaceAll(GATEWAY)])).toEqual([
+    [0, 0],
+    [0, 0],
+  ]);
+  await caller.untilMoreCreated();
+  expect(caller.failures).toEqual([]);
+
+  for (const deployment of [CORE, GATEWAY]) {
+    await cluster.crash(cluster.endpointsOf(deployment)[0] as Pod);
+    await caller.untilMoreCreated();
+  }
+  const created = await caller.stop();
+  expect(caller.failures.filter((failure) => failure !== '503' && failure !== 'no answer')).toEqual([]);
+  return created;
+}
+
+/** Writes the guide's overlay, and its secrets with these addresses. Returns the folder, and that of the secrets. */
+async function writeDeployment(urls: { database: string; redis: string }) {
+  const folder = temporaryFolder();
+  const secrets = join(folder, 'cluster');
+  symlinkSync(ROOT, join(folder, 'lead-intake'));
+  await bash(`set -e; cd ${folder}\n${commandsIn(PAGE, 'kubernetes-overlay')}`);
+  const written = join(folder, 'production/secrets');
+  const callers = {
+    relay: {
+      may: ['feed'],
+      consumers: ['crm-hook'],
+      tokens: [{ sha256: tokenHash('the token of the relay of this test') }],
+    },
+  };
+  const endpoints = { 'crm-hook': { url: 'https://crm.example.com/hooks', secrets: [aWebhookSecret()] } };
+  writeFileSync(join(written, 'relay-token'), 'the token of the relay of this test');
+  writeFileSync(join(written, 'callers.json'), JSON.stringify({ callers }));
+  writeFileSync(join(written, 'endpoints.json'), JSON.stringify({ endpoints }));
+
+  const commands = commandsIn(PAGE, 'kubernetes-secrets')
+    .replace(/'mongodb:[^']+'/, `'${urls.database}'`)
+    .replace(/'rediss:[^']+'/, `'${urls.redis}'`);
+  const output = await bash(`set -e; cd ${folder}/production\n${kubectlThatKeeps(secrets)}\n${commands}\necho done`);
+  expect(output).toMatch(/done\n$/);
+  expect(readdirSync(secrets).toSorted()).toEqual([CORE, GATEWAY, RELAY].toSorted());
+
+  const authority = await anAuthority('cluster');
+  for (const [name, use] of [
+    [`${CORE}-tls`, 'server'],
+    ['lead-intake-client-tls', 'client'],
+  ] as const) {
+    const { cert, key } = await authority.issue(CORE, use);
+    mkdirSync(join(secrets, name));
+    for (const [file, text] of Object.entries({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': authority.cert })) {
+      writeFileSync(join(secrets, name, file), text);
+    }
+  }
+  return { folder, secrets };
+}
+
+/** A `kubectl` that puts the files of secrets into a folder. */
+const kubectlThatKeeps = (folder: string) => `kubectl() {
+  case "$1 $2 $3" in
+    'apply --filename '*) test -e "$3" ;;
+    'config set-context --current') ;;
+    'create secret generic')
+      local name=$4
+      mkdir -p ${folder}/$name
+      for option in "\${@:5}"; do cp "\${option#--from-file=}" ${folder}/$name; done ;;
+    *) echo "unknown: $*"; return 1 ;;
+  esac
+}`;
+
+/** Runs the commands of the guide from its start on in the pods. Returns the secret of the key. */
+async function runGuide(cluster: Cluster): Promise<string> {
+  const lines = commandsIn(PAGE, 'kubernetes-start').trim().split('\n');
+  const inPods = lines.filter((line) => line.startsWith('kubectl exec '));
+  expect(lines.length - inPods.length).toBe(3);
+  let printed = '';
+  for (const line of inPods) {
+    const [, deployment = '', command = '', answer = ''] = /deployment\/(\S+) -- (.+?) +# → (.+)$/.exec(line) ?? [];
+    printed = await inPod(cluster, deployment, command);
+    expect({ line, printed }).toEqual({ line, printed: expect.stringContaining(answer) });
+  }
+  return /lik_\S{48}/.exec(printed)?.[0] ?? '';
+}
+
+/** Runs a command in a pod of a deployment, and returns its output. */
+async function inPod(cluster: Cluster, deployment: string, command: string): Promise<string> {
+  const [pod] = cluster.endpointsOf(deployment);
+  const quoted = pod?.commandPrefix.map((word) => `'${word}'`).join(' ');
+  return bash(`${quoted} sh -c '${command}' < /dev/null`);
+}
+
+/** A pod can do no more than its manifest says, and its gateway finds every core by the one name. */
+async function expectConfined(cluster: Cluster): Promise<void> {
+  const status = await inPod(cluster, GATEWAY, 'cat /proc/1/status');
+  expect(status).toMatch(/^Uid:\t1000\t1000\t1000\t1000$/m);
+  for (const set of ['CapEff', 'CapBnd', 'CapAmb']) expect(status).toMatch(new RegExp(`^${set}:\\t0+$`, 'm'));
+  expect(status).toMatch(/^NoNewPrivs:\t1$/m);
+  for (const place of ['/app', '/app/src', '/etc', '/home/node', '/run/secrets/lead-intake', '/tmp']) {
+    expect(await inPod(cluster, GATEWAY, `touch ${place}/x`)).toMatch(/Read-only file system|Permission denied/);
+  }
+  expect(await inPod(cluster, CORE, 'touch /tmp/x && echo written')).toBe('written\n');
+
+  // The first address of a connection, as the gateway resolves it.
+  const program = 'import { lookUpCore } from "/app/common/core-connection.ts";'
+    .concat(
+      'const first = () => new Promise((done) => lookUpCore("lead-intake-core", { all: true }, (_, all) => done(all[0].address)));',
+    )
+    .concat('console.log([...new Set(await Promise.all(Array.from({ length: 60 }, first)))].toSorted().join());');
+  const addresses = cluster.endpointsOf(CORE).map(({ address }) => address);
+  expect(await inPod(cluster, GATEWAY, `node --input-type=module --eval "${program.replaceAll('"', '\\"')}"`)).toBe(
+    `${addresses.toSorted().join()}\n`,
+  );
+}
+
+/** Callers that create leads at any gateway that the cluster leads them to, and repeat what fails with its key. */
+function startCallers(cluster: Cluster, secret: string) {
+  const failures: string[] = [];
+  let created = 0;
+  let isOver = false;
+  const create = async () => {
+    const headers = {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+      'idempotency-key': crypto.randomUUID(),
+    };
+    const body = JSON.stringify(aCapture());
+    for (;;) {
+      const gateways = cluster.endpointsOf(GATEWAY);
+      const { address } = gateways[Math.floor(Math.random() * gateways.length)] as Pod;
+      const outcome = await fetch(`http://${address}:8080${LEADS}`, { method: 'POST', headers, body }).then(
+        async (response) => `${response.status}${response.ok ? '' : await response.text()}`,
+        () => 'no answer',
+      );
+      if (outcome === '201') return;
+      failures.push(/^503.*integration_unavailable/.test(outcome) ? '503' : outcome);
+      await sleep(50);
+    }
+  };
+  const callers = times(CALLERS, async () => {
+    while (!isOver) {
+      await create();
+      created += 1;
+      await sleep(PAUSE_MS);
+    }
+  });
+  return {
+    failures,
+    async untilMoreCreated() {
+      const before = created;
+      await expect.poll(() => created, { timeout: 30_000 }).toBeGreaterThan(before + 20);
+    },
+    async stop() {
+      isOver = true;
+      await Promise.all(callers);
+      return created;
+    },
+  };
+}

@@ -1,0 +1,215 @@
+/**
+ * Pods on this machine, as the manifests describe them: an image of buildah, read-only, with the command, user, rights, mounts,
+ * environment and probes of the manifest, and process 1 of its own. Pods share this machine's network: each has an address of the
+ * loopback, which stands in its settings for `0.0.0.0`.
+ */
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { expect, onTestFinished } from 'vitest';
+import { type ContainerSpec, environmentOf, type Manifest, ofKind, type Probe, podOf } from './kubernetes.ts';
+import { type RunningProcess, temporaryFolder, watch } from './processes.ts';
+
+const execute = promisify(execFile);
+
+/** How late the cluster tells names and Services that a pod goes; milliseconds. */
+const PROPAGATION_MS = 1500;
+
+export interface Pod {
+  readonly deployment: string;
+  readonly address: string;
+  /** Begins with the command that runs others in the container. */
+  readonly commandPrefix: readonly string[];
+  readonly process: RunningProcess;
+  isReady(): Promise<boolean>;
+  isAlive(): Promise<boolean>;
+  /** Ends it as the cluster does; returns its exit status, or the signal that killed it after its grace. */
+  stop(): Promise<unknown>;
+  kill(): Promise<unknown>;
+}
+
+export interface Cluster {
+  /** Starts a pod of a deployment, and waits until it is ready. */
+  start(deployment: string): Promise<Pod>;
+  /** Replaces a pod as the strategy of these deployments does. Returns how the old one ended. */
+  replace(pod: Pod): Promise<unknown>;
+  /** Kills a pod and starts another. */
+  crash(pod: Pod): Promise<void>;
+  /** The pods of a deployment that the cluster leads callers to. */
+  endpointsOf(deployment: string): readonly Pod[];
+}
+
+/**
+ * @param image an image of buildah
+ * @param secrets a folder with a folder of files for each secret
+ */
+export async function aCluster(image: string, manifests: readonly Manifest[], secrets: string): Promise<Cluster> {
+  const root = await mountImage(image, manifests);
+  const folder = temporaryFolder();
+  const hosts = join(folder, 'hosts');
+  const network = `127.${randomInt(16, 255)}.${randomInt(256)}`;
+  const endpoints = new Set<Pod>();
+  let started = 0;
+  const tell = () => {
+    const names = [...endpoints].map(({ address, deployment }) => `${address} ${deployment}\n`);
+    writeFileSync(hosts, ['127.0.0.1 localhost\n', ...names].join(''));
+  };
+  const leave = (pod: Pod) => {
+    endpoints.delete(pod);
+    tell();
+  };
+  tell();
+
+  const cluster: Cluster = {
+    async start(name) {
+      started += 1;
+      const pod = await startPod(name, {
+        root,
+        folder: join(folder, `${started}`),
+        hosts,
+        secrets,
+        manifests,
+        address: `${network}.${started}`,
+      });
+      for (const probe of [pod.isAlive, pod.isReady]) {
+        await expect.poll(probe, { timeout: 90_000, interval: 100 }).toBe(true);
+      }
+      endpoints.add(pod);
+      tell();
+      return pod;
+    },
+    async replace(pod) {
+      await cluster.start(pod.deployment);
+      const [status] = await Promise.all([pod.stop(), sleep(PROPAGATION_MS).then(() => leave(pod))]);
+      return status;
+    },
+    async crash(pod) {
+      await pod.kill();
+      await sleep(PROPAGATION_MS);
+      leave(pod);
+      await cluster.start(pod.deployment);
+    },
+    endpointsOf: (name) => [...endpoints].filter(({ deployment }) => deployment === name),
+  };
+  return cluster;
+}
+
+/** Mounts an image, with the folders that the pods' volumes are mounted at. Returns its root, which the pods share. */
+async function mountImage(image: string, manifests: readonly Manifest[]): Promise<string> {
+  const container = (await execute('buildah', ['from', '--pull-never', image])).stdout.trim();
+  onTestFinished(async () => void (await execute('buildah', ['rm', container])));
+  const root = (await execute('buildah', ['mount', container])).stdout.trim();
+  for (const deployment of ofKind(manifests, 'Deployment')) {
+    for (const { mountPath } of podOf(deployment).containers[0].volumeMounts)
+      mkdirSync(join(root, mountPath), { recursive: true });
+  }
+  return root;
+}
+
+interface Node {
+  readonly root: string;
+  /** What belongs to the pod alone. */
+  readonly folder: string;
+  readonly hosts: string;
+  readonly secrets: string;
+  readonly manifests: readonly Manifest[];
+  readonly address: string;
+}
+
+async function startPod(name: string, node: Node): Promise<Pod> {
+  const { root, manifests, address } = node;
+  const deployment = ofKind(manifests, 'Deployment').find(({ metadata }) => metadata.name === name);
+  if (!deployment) throw new Error(`there is no deployment ${name}`);
+  const { securityContext, terminationGracePeriodSeconds, containers } = podOf(deployment);
+  const [container] = containers;
+  const { runAsUser, runAsGroup, fsGroup } = securityContext;
+  // What the manifest forbids all containers; test/kubernetes.test.ts checks that it does.
+  const rights = ['--bounding-set=-all', '--inh-caps=-all', '--no-new-privs', '--pdeathsig=KILL'];
+  const user = ['setpriv', `--reuid=${runAsUser}`, `--regid=${runAsGroup}`, `--groups=${fsGroup}`, ...rights];
+  const environment = Object.entries({
+    PATH: '/usr/local/bin:/usr/bin:/bin',
+    NODE_ENV: 'production',
+    ...environmentOf(container, manifests),
+  }).map(([setting, value]) => `${setting}=${value.replace('0.0.0.0', address)}`);
+  const within = [...user, 'env', '-i', '--chdir=/app', ...environment];
+
+  const mounts = mountsOf(deployment, node).map(([outside, inside, isReadOnly]) => {
+    const target = join(root, inside);
+    return `mount --bind ${outside} ${target}${isReadOnly ? ` && mount -o remount,bind,ro ${target}` : ''}`;
+  });
+  const script = ['set -e', `mount --rbind ${root} ${root}`, ...mounts, `mount -t proc proc ${root}/proc`]
+    .concat(`mount --rbind /dev ${root}/dev`, `mount -o remount,bind,ro ${root}`, `exec chroot ${root} "$@"`)
+    .join('\n');
+  const unshare = ['--mount', '--pid', '--fork', '--kill-child', 'bash', '-c', script, 'pod'];
+  const running = watch(
+    spawn('unshare', [...unshare, ...within, ...container.command], { stdio: ['ignore', 'pipe', 'pipe'] }),
+  );
+  onTestFinished(() => running.kill());
+  const pid = await expect
+    .poll(() => childOf(running.child.pid))
+    .toBeGreaterThan(0)
+    .then(() => childOf(running.child.pid));
+  const commandPrefix = ['nsenter', `--target=${pid}`, '--mount', '--pid', '--root', ...within];
+  const probe = (what: Probe | undefined) => succeeds(what, container, address, commandPrefix);
+  const signal = (which: NodeJS.Signals) => running.child.exitCode === null && process.kill(pid, which);
+  return {
+    deployment: name,
+    address,
+    commandPrefix,
+    process: running,
+    isReady: () => probe(container.readinessProbe ?? container.livenessProbe),
+    isAlive: () => probe(container.livenessProbe),
+    async stop() {
+      signal('SIGTERM');
+      const late = setTimeout(() => signal('SIGKILL'), terminationGracePeriodSeconds * 1000);
+      return running.ended().finally(() => clearTimeout(late));
+    },
+    kill() {
+      signal('SIGKILL');
+      return running.ended();
+    },
+  };
+}
+
+/** What is mounted where, and whether read-only. */
+function mountsOf(deployment: Manifest, { folder, hosts, secrets }: Node): [string, string, boolean][] {
+  const { volumes, containers, securityContext } = podOf(deployment);
+  const mounts = containers[0].volumeMounts.map(({ name, mountPath, readOnly = false }): [string, string, boolean] => {
+    const volume = volumes.find((each) => each.name === name);
+    // A claim is the same volume for all pods.
+    const claim = volume?.persistentVolumeClaim?.claimName;
+    const outside = claim === undefined ? join(folder, name) : join(folder, '..', claim);
+    mkdirSync(outside, { recursive: true });
+    if (volume?.secret) cpSync(join(secrets, volume.secret.secretName), outside, { recursive: true });
+    // As the cluster does it by `fsGroup`.
+    const mode = volume?.secret?.defaultMode.toString(8) ?? '0660';
+    const own = `chown -R 0:${securityContext.fsGroup} ${outside} && chmod 2775 ${outside} && find ${outside} -type f -exec chmod ${mode} {} +`;
+    execFileSync('bash', ['-c', own]);
+    return [outside, mountPath, readOnly || volume?.secret !== undefined];
+  });
+  return [...mounts, [hosts, '/etc/hosts', true]];
+}
+
+/** The child of a process, or 0. */
+const childOf = (pid: number | undefined) => Number(spawnSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' }).stdout);
+
+async function succeeds(
+  probe: Probe | undefined,
+  { ports }: ContainerSpec,
+  address: string,
+  [program = '', ...args]: readonly string[],
+): Promise<boolean> {
+  if (probe?.exec)
+    return execute(program, [...args, ...probe.exec.command]).then(
+      () => true,
+      () => false,
+    );
+  const port = ports.find(({ name }) => name === probe?.httpGet?.port)?.containerPort;
+  return fetch(`http://${address}:${port}${probe?.httpGet?.path}`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}

@@ -1,0 +1,51 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { MAX_DRAIN_MS, STOP_MS } from '../common/deadlines.ts';
+import { ROOT, temporaryFolder } from './support/processes.ts';
+import { describeIf, hasCommand } from './support/servers.ts';
+
+const UNITS = ['lead-intake-core@', 'lead-intake-gateway@', 'lead-intake-relay'];
+const pathOf = (unit: string) => join(ROOT, 'ops/systemd', `${unit}.service`);
+
+/** How exposed a unit may be at most by systemd's own measure, tenths from 0 to 100. A service without any hardening has some 96. */
+const MAX_EXPOSURE = 20;
+
+describe.each(UNITS)('the unit %s', (unit) => {
+  // @proves kubernetes-1
+  test('gives its process the time that a stop takes by its deadlines', () => {
+    const [, timeout] = /^TimeoutStopSec=(\d+)$/m.exec(readFileSync(pathOf(unit), 'utf8')) ?? [];
+    const drainMs = unit.includes('relay') ? 0 : MAX_DRAIN_MS;
+    expect(Number(timeout) * 1000).toBeGreaterThan(drainMs + STOP_MS);
+  });
+});
+
+describeIf(hasCommand('systemd-analyze'), 'systemd', 'install systemd, which need not run', () => {
+  /** Returns what systemd objects to in a unit, on a machine that may not have its program. */
+  const faultsOf = (path: string) => {
+    const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', '--recursive-errors=no', path], {
+      encoding: 'utf8',
+    });
+    return stderr.split('\n').filter((line) => line !== '' && !/Command \/usr\/bin\/node is not executable/.test(line));
+  };
+  const isConfined = (path: string) => {
+    const options = ['--offline=yes', '--no-pager', `--threshold=${MAX_EXPOSURE}`];
+    return spawnSync('systemd-analyze', ['security', ...options, path]).status === 0;
+  };
+
+  // @proves kubernetes-5
+  test.each(UNITS)('knows every line of %s, and measures how little it may do', (unit) => {
+    expect(faultsOf(pathOf(unit))).toEqual([]);
+    expect(isConfined(pathOf(unit))).toBe(true);
+  });
+
+  test('would object to a misspelt line, and to a unit that may do more', () => {
+    const unit = readFileSync(pathOf('lead-intake-relay'), 'utf8');
+    const path = join(temporaryFolder(), 'lead-intake-relay.service');
+    writeFileSync(path, unit.replace('ProtectHome=', 'ProtectHoem='));
+    expect(faultsOf(path)).toEqual([expect.stringContaining('ProtectHoem')]);
+    writeFileSync(path, unit.replace(/^(?:Capability|Protect|SystemCallFilter|RestrictNamespaces).*\n/gm, ''));
+    expect(isConfined(path)).toBe(false);
+  });
+});
