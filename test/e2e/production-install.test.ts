@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { cpSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
@@ -8,32 +8,41 @@ import { ROOT, temporaryFolder, watch } from '../support/processes.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
 
 const execute = promisify(execFile);
+const DEPLOY = join(ROOT, 'docs/how-to/deploy.md');
 
-const [, oldest = ''] = /^\^(\d+\.\d+\.\d+) /.exec(packageJson.engines.node) ?? [];
+/** The oldest Node of each line that package.json allows, the oldest line first. */
+const NODES = [...packageJson.engines.node.matchAll(/\d+\.\d+\.\d+/g)].map(([version]) => version);
+const [oldest] = NODES;
+
+/** How far the size of an installation may be from that in deploy.md. */
+const TOLERANCE = 0.1;
 
 // `npm ci` needs the registry anyway, which these tests only use a second time.
 describeIf(hasCommand('npm'), 'an installation for production', 'install npm', () => {
-  // @proves packages-7
-  test(`has packages for the oldest Node of package.json, ${oldest}, and the service runs on it`, async () => {
+  // @proves packages-7 supply-5
+  test(`has packages for the oldest Node of package.json, ${oldest}, is as large as deploy.md says, and the service runs on ${NODES.join(', ')}`, async () => {
     const [folder, nodeFolder] = [temporaryFolder(), temporaryFolder()];
     const { stdout: files } = await execute('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], {
       cwd: ROOT,
     });
     for (const file of files.split('\0').filter(Boolean)) cpSync(join(ROOT, file), join(folder, file));
-    await execute('npm', ['install', '--prefix', nodeFolder, `node@${oldest}`]);
-    const path = [join(nodeFolder, 'node_modules/.bin'), process.env.PATH].join(delimiter);
-    const env = { ...process.env, PATH: path, CORE_PORT: '0', GATEWAY_PORT: '0', LOG_LEVEL: 'silent' };
-
-    const { stdout: version } = await execute('node', ['--version'], { env });
-    expect(version.trim()).toBe(`v${oldest}`);
+    const aliases = NODES.map((version) => `node-${version}@npm:node@${version}`);
+    await execute('npm', ['install', '--prefix', nodeFolder, ...aliases]);
+    const settings = { CORE_PORT: '0', GATEWAY_PORT: '0', LOG_LEVEL: 'silent' };
+    const environmentOf = (version = '') => {
+      const path = [join(nodeFolder, 'node_modules', `node-${version}`, 'bin'), process.env.PATH].join(delimiter);
+      return { ...process.env, PATH: path, ...settings };
+    };
+    const env = environmentOf(oldest);
+    for (const version of NODES) {
+      const { stdout } = await execute('node', ['--version'], { env: environmentOf(version) });
+      expect(stdout.trim()).toBe(`v${version}`);
+    }
     await execute('npm', ['ci', '--omit=dev', '--engine-strict'], { cwd: folder, env });
-    const child = spawn('node', ['start.ts'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    const running = watch(child);
-    onTestFinished(async () => {
-      child.kill('SIGTERM');
-      await running.ended();
-    });
-    const [, url = ''] = await running.printed(/REST API {2}(\S+)/);
+    const { stdout: kilobytes } = await execute('du', ['-sk', join(folder, 'node_modules')]);
+    const [, megabytes] = /what runs in production \((\d+) MB\)/.exec(readFileSync(DEPLOY, 'utf8')) ?? [];
+    expect(Math.abs(Number.parseInt(kilobytes, 10) / 1000 / Number(megabytes) - 1)).toBeLessThan(TOLERANCE);
+    const { running, url, stop } = await startIn(folder, env);
     const [secret] = await running.printed(/lik_\S{48}/);
 
     const response = await fetch(url, {
@@ -56,5 +65,24 @@ describeIf(hasCommand('npm'), 'an installation for production', 'install npm', (
     for (const text of [await archive.text(), await (await fetch(new URL('/docs/quick-start.md', url))).text()]) {
       expect(text).toContain('The packages of this release are not here');
     }
+    expect(await stop()).toBe(0);
+
+    for (const version of NODES.slice(1)) {
+      const other = await startIn(folder, environmentOf(version));
+      await expect.poll(async () => (await fetch(new URL('/readyz', other.url))).ok).toBe(true);
+      expect(await other.stop()).toBe(0);
+    }
   });
 });
+
+/** Starts the service of a folder. It is stopped at the end of the test, unless it has been. */
+async function startIn(folder: string, env: NodeJS.ProcessEnv) {
+  const running = watch(spawn('node', ['start.ts'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] }));
+  const stop = () => {
+    running.child.kill('SIGTERM');
+    return running.ended();
+  };
+  onTestFinished(async () => void (await stop()));
+  const [, url = ''] = await running.printed(/REST API {2}(\S+)/);
+  return { running, url, stop };
+}
