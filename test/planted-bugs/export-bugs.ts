@@ -10,6 +10,12 @@ const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 /** Faults of exports and filters. */
 export const EXPORT_BUGS: readonly PlantedBug[] = [
   {
+    name: 'an export of the audit log ends now, before an event that is being stored',
+    suite: 'test/integration/audit.test.ts',
+    caughtBy: 'has each event of all studios and of none once, also where it is resumed, and ends five minutes ago',
+    patches: [{ file: 'src/usecases/export-audit.ts', find: 'to ?? latest', put: 'to ?? clock()' }],
+  },
+  {
     name: 'CSV does not escape a formula after an apostrophe',
     suite: CSV_CELLS,
     caughtBy: `"'=1+1" is written "''=1+1"`,
