@@ -53,6 +53,7 @@ const OPENING: Readonly<Record<string, () => Buffer>> = {
   [EXPORT]: () => requestOf(EXPORT, { studioId: STUDIO }),
   'LeadIntakeService/ExportContact': () =>
     requestOf('LeadIntakeService/ExportContact', { studioId: STUDIO, contact: { email: 'ada@example.org' } }),
+  'AuditService/ExportAuditEvents': () => requestOf('AuditService/ExportAuditEvents', {}),
   'ExchangeService/Exchange': () =>
     requestOf('ExchangeService/Exchange', { items: [{ secretSha256, authenticate: {} }] }),
   'Health/Watch': () => framed(Buffer.alloc(0)),
