@@ -11,6 +11,10 @@ import { aService, leadOf } from '../support/service.ts';
 
 const PREFIX = '/some/prefix';
 const PHONE = { width: 390, height: 844 };
+const MANUALS = [
+  ...['wordpress', 'typescript', 'python', 'php'],
+  ...['nextjs', 'rails', 'laravel', 'php-form'].map((name) => `recipes/${name}`),
+].map((name) => `/docs/${name}`);
 const WRITTEN_PAGES = [
   '/docs',
   '/docs/recipes/django',
@@ -73,7 +77,7 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     const page = await open(`${publicUrl}/docs/quick-start`);
     for (const width of [320, 768]) {
       await page.setViewportSize({ width, height: 844 });
-      for (const path of WRITTEN_PAGES) {
+      for (const path of [...WRITTEN_PAGES, ...MANUALS]) {
         await page.goto(publicUrl + path);
         const found = { faults: await page.evaluate(FAULTS_OF_TEXT), shown: await page.evaluate(SHOWN_WIDTH) };
         expect({ path, ...found }).toEqual({ path, faults: [], shown: width });
