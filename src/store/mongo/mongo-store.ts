@@ -55,7 +55,7 @@ export function storeOn(connection: Connection, report: ReportUnreadable = () =>
     ...mongoApiKeys(connection, reads, report),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),
-    ...mongoRequestLog(connection, report),
+    ...mongoRequestLog(repeated, report),
   };
 }
 
