@@ -173,7 +173,7 @@ export const PAST_FAULTS: readonly PastFault[] = [
   fault(
     'a member comes and goes without an event',
     'src/store/decisions.ts',
-    "before === role ? [] : [{ action: 'studio-member-changed', memberId, caller, time, from, to }]",
+    "before === role ? [] : [{ action: 'studio-member-changed', ...actorIn(by), time, from, to }]",
     '[]',
   ),
 ];
