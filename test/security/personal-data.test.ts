@@ -253,6 +253,8 @@ async function validValues({ crm }: Core): Promise<Values> {
     expected_update_time: undefined,
     create_time: '2024-05-04T10:00:00Z',
     update_time: '2024-05-04T10:00:00Z',
+    'ExportAuditEventsRequest.start_time': '2024-05-04T10:00:00Z',
+    'ExportAuditEventsRequest.end_time': '2024-05-05T10:00:00Z',
     'LeadFilter.create_time': { startTime: '2024-05-04T10:00:00Z' },
     'LeadFilter.update_time': { startTime: '2024-05-04T10:00:00Z' },
     source_ids: [sourceId],
