@@ -93,7 +93,7 @@ function welcome(gatewayUrl: string, coreUrl: string, demo: Demo | undefined): s
   return `
 Lead Intake is running. Ctrl-C stops it.
   REST API  ${gatewayUrl}/v1/integrations/leads
-  Docs      ${gatewayUrl}/docs  (try it out; OpenAPI at ${gatewayUrl}/v1/openapi.json)
+  Docs      ${gatewayUrl}/docs  (what to do in your website; OpenAPI at ${gatewayUrl}/v1/openapi.json)
   RPC       ${coreUrl}  (gRPC, gRPC-Web, Connect)
 ${demo ? demoHint(gatewayUrl, demo) : ''}`;
 }
