@@ -153,6 +153,11 @@ describe('the docs', () => {
   });
 });
 
+test('each picture is shown by a page', () => {
+  const shown = MARKDOWN_PAGES.flatMap(({ path, links }) => links.map((link) => join(dirname(path), link)));
+  expect(globSync('docs/**/*.svg', { cwd: ROOT }).filter((picture) => !shown.includes(picture))).toEqual([]);
+});
+
 describe.each(MARKDOWN_PAGES)('$path', ({ path, links }) => {
   // @proves docs-2
   test('has no broken link', () => {
@@ -214,7 +219,10 @@ function isIntact(page: string, link: string): boolean {
   return anchor === undefined || MARKDOWN_PAGES.some((other) => other.path === path && other.anchors.has(anchor));
 }
 
-const SERVED = pagesOf({ publicUrl: '', limit: 0, windowSeconds: 0 }, findPackages([])).map(({ path }) => path);
+const SERVED = [
+  ...pagesOf({ publicUrl: '', limit: 0, windowSeconds: 0 }, findPackages([])).map(({ path }) => path),
+  ...globSync('docs/assets/*.svg', { cwd: join(ROOT, 'gateway') }).map((asset) => `/${asset}`),
+];
 
 /** Whether a gateway serves a path: a page of `/docs`, the OpenAPI document, or a manual, once the packages are built. */
 const isServed = (path: string): boolean =>

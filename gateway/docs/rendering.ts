@@ -47,7 +47,8 @@ export function render(markdown: string, link: (path: string) => string): { html
       },
     },
     walkTokens(token) {
-      if (token.type === 'link' && token.href.startsWith('/')) token.href = link(token.href);
+      if ((token.type === 'link' || token.type === 'image') && token.href.startsWith('/'))
+        token.href = link(token.href);
     },
   });
   const parse = (token: Token) => {

@@ -97,7 +97,7 @@ function serveFiles(app: FastifyInstance): void {
         return reply.sendFile(name, folder, CHUNKS);
       });
     };
-    for (const name of ['style.css', 'icon.svg', 'site.js', 'reference.js']) serve(name, ASSETS_FOLDER);
+    for (const name of ['style.css', 'icon.svg', 'outbox.svg', 'site.js', 'reference.js']) serve(name, ASSETS_FOLDER);
     serve(REFERENCE_SCRIPT, REFERENCE_FOLDER);
   });
 }

@@ -143,6 +143,7 @@ describe('an asset', () => {
     ['reference.js', 'application/javascript; charset=utf-8'],
     ['style.css', 'text/css; charset=utf-8'],
     ['icon.svg', 'image/svg+xml'],
+    ['outbox.svg', 'image/svg+xml'],
   ])('is served whole, with the security headers: %s', async (name, mediaType) => {
     const path = `/docs/assets/${name}`;
     const response = await get(path, { range: 'bytes=0-9' });
