@@ -80,7 +80,7 @@ export function addDatabaseCommands(): void {
           return 'the demo key was revoked: create another one with `keys create`';
         });
         return undefined;
-      }),
+      }, 'mayCreate'),
     );
 }
 

@@ -73,7 +73,7 @@ function addStudioCommands(): void {
           const fields = { regionCode, quotaLimit, keepEnquiries, retentionDays, isTest };
           const put: PutStudioCommand = { id, status, ...fields, memberId: member, ...BY_HAND };
           return publicStudio(await putStudio(deps, put));
-        });
+        }, 'mayCreate');
       },
     );
   studios

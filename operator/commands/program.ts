@@ -10,7 +10,7 @@ import { Throttle } from '../../common/throttle.ts';
 import { readDatabaseUrl } from '../../src/config.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { Refusal } from '../../src/domain/refusal.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { openStore, refuseAbsentFile } from '../../src/store/open-store.ts';
 import { StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { CommandFault } from '../command.ts';
@@ -67,10 +67,19 @@ export function reportUnreadable({ message }: UnreadableRecord): void {
   process.exitCode = 1;
 }
 
-/** Runs a command on the store and prints its result, if it has one. */
-export function runOnStore(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
+/**
+ * Runs a command on the store and prints its result, if it has one.
+ *
+ * @param mayCreate whether a file that does not exist is created; any other command would say of the wrong, empty database
+ *   that there is nothing
+ */
+export function runOnStore(
+  command: (deps: Dependencies) => Promise<unknown>,
+  mayCreate: 'mayCreate' | undefined = undefined,
+): Promise<void> {
   return runReported(async () => {
     const databaseUrl = readDatabaseUrl(process.env).reveal();
+    if (!mayCreate) refuseAbsentFile(databaseUrl);
     const store = await openStore(databaseUrl, undefined, reportUnreadable);
     try {
       const result = await command({ store, clock: systemClock, newId });

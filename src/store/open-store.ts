@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/database-name.ts';
 import {
+  absentFile,
   type Backup,
   type BackupWatch,
   backUpFile,
@@ -33,6 +35,12 @@ export async function openStore(
   if (path !== undefined) return openSqliteStore(path, observer, report, slow);
   const { openMongoStore } = await import('./mongo/mongo-store.ts');
   return openMongoStore(databaseUrl, observer, report, slow);
+}
+
+/** @throws StoreUnavailable when the address names a file that does not exist */
+export function refuseAbsentFile(databaseUrl: string): void {
+  const path = filePathIn(databaseUrl);
+  if (path !== undefined && !existsSync(path)) throw absentFile(path);
 }
 
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {

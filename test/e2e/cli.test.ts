@@ -382,6 +382,7 @@ test.each([
   ['a missing option', ['keys', 'create', 's1', '--name', 'n'], ["required option '--member"]],
 ])('%s: is reported on standard error, with status 1', async (_, args, messages) => {
   const { cli } = commandLine();
+  await cli('studios', 'put', 's1');
 
   const failure = await cli(...args).catch((error) => error);
 
@@ -615,6 +616,7 @@ test('an operator imports what another deployment exported; an import that was k
 
 test('the keys that end soon are listed, of all studios, and nothing when there is none', async () => {
   const { cli, json } = commandLine();
+  await cli('studios', 'put', 's1');
   expect(await cli('keys', 'ending')).toBe('');
   for (const studio of ['s1', 's2', 's3']) {
     await cli('studios', 'put', studio);

@@ -138,10 +138,17 @@ afterAll(() => rmSync(original, { recursive: true, force: true }));
 
 type Output = 'pipe' | 'full disk' | 'closed pipe' | 'null device' | 'closed';
 
+/** What looks at no database, or at one that may be absent. */
+const OFF_DATABASE = ['callers token', 'doctor', 'verify'];
+
 /** Runs a command in a copy of the folder. */
 async function ran(
   args: readonly string[],
-  { input = '', output = 'pipe' }: { input?: string | undefined; output?: Output },
+  {
+    input = '',
+    output = 'pipe',
+    database = 'leads.db',
+  }: { input?: string | undefined; output?: Output; database?: string },
 ) {
   const folder = temporaryFolder();
   for (const name of ['leads.db', 'input.txt', 'journal', 'leads.csv']) {
@@ -151,7 +158,7 @@ async function ran(
   const [command = '', ...words] = output === 'closed' ? ['sh', '-c', 'exec "$0" "$@" >&-', CLI] : [CLI];
   const child = spawn(command, [...words, ...args], {
     cwd: folder,
-    env: { PATH, NODE_COMPILE_CACHE, ...PLANTED, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
+    env: { PATH, NODE_COMPILE_CACHE, ...PLANTED, DATABASE_URL: `sqlite:${join(folder, database)}` },
     stdio: [
       'pipe',
       output === 'full disk' ? openSync('/dev/full', 'w') : output === 'null device' ? 'ignore' : 'pipe',
@@ -231,6 +238,21 @@ describe.each(COMMANDS)('%s', (name, command) => {
     });
     expect(sentences[0]).toMatch(/no such file|does not exist|ENOENT/);
   });
+});
+
+// @proves commands-1
+test('only a command that begins a deployment creates a database', async () => {
+  const created = [];
+  for (const [name] of COMMANDS) {
+    const { args, input } = ROWS[name] as Row;
+    const { status, stderr, folder } = await ran([...name.split(' '), ...args], { input, database: 'absent.db' });
+    if (existsSync(join(folder, 'absent.db'))) created.push(name);
+    else if (!OFF_DATABASE.includes(name)) {
+      const said = `the database file ${join(folder, 'absent.db')} does not exist: DATABASE_URL names it\n`;
+      expect({ name, status, stderr }).toEqual({ name, status: 1, stderr: said });
+    }
+  }
+  expect(created).toEqual(['studios put', 'demo']);
 });
 
 // @proves secrets-7

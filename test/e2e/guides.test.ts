@@ -411,6 +411,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   test('webhooks.md: a relay with the endpoints file of the page follows the feed', async () => {
     const { folder, coreUrl, ports } = await aPlace();
     const database = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
+    await printed('npx lead-intake studios put my-studio', database);
     const made = await printed(commandsIn(WEBHOOKS, 'webhooks-setup'), database);
     const [, secret = ''] = /^(whsec_\S+)$/m.exec(made) ?? [];
     const [, token = ''] = /^(lic_[\w-]{48})$/m.exec(made) ?? [];

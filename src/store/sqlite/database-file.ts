@@ -52,6 +52,9 @@ function nearestFolder(path: string): string {
   return existsSync(folder) ? folder : nearestFolder(folder);
 }
 
+export const absentFile = (path: string): StoreUnavailable =>
+  new StoreUnavailable(`the database file ${path} does not exist: DATABASE_URL names it`);
+
 export interface Vacuumed {
   readonly before: number;
   readonly after: number;
@@ -65,7 +68,7 @@ export interface Vacuumed {
  */
 export function vacuumFile(path: string): Vacuumed {
   const before = statSync(path, { throwIfNoEntry: false })?.size;
-  if (before === undefined) throw new StoreUnavailable(`the database file ${path} does not exist`);
+  if (before === undefined) throw absentFile(path);
   const database = openDatabase(path);
   try {
     database.exec('VACUUM');
@@ -122,7 +125,7 @@ export interface Backup {
  */
 export async function backUpFile(path: string, file: string, watch: BackupWatch): Promise<Backup> {
   const partial = `${file}.partial`;
-  if (!existsSync(path)) throw new StoreUnavailable(`the database file ${path} does not exist`);
+  if (!existsSync(path)) throw absentFile(path);
   if (existsSync(file)) throw existsAlready(file);
   await makeFile(partial);
   try {
