@@ -77,7 +77,7 @@ export function connectToCore(
     readMaxBytes: MAX_RESPONSE_BYTES,
     // Within one network, compression costs more than it saves.
     acceptCompression: [],
-    interceptors: [presentToken(token)],
+    interceptors: [presentToken(token), repeatUnprocessed],
   });
   return { transport, sessions };
 }
@@ -201,9 +201,19 @@ export class CoreSessions extends Http2SessionManager {
   }
 }
 
+/** Sends a call of one request once more, over the next connection, if no core has processed it; the caller sees no error. */
+export const repeatUnprocessed: Interceptor = (next) => async (request) => {
+  try {
+    return await next(request);
+  } catch (error) {
+    if (request.stream || !isUnprocessed(error)) throw error;
+    return await next(request);
+  }
+};
+
 /**
  * Returns whether a call failed before any core processed it, so that it may be retried whatever it was: it arrived
- * while the core was closing the connection, and HTTP/2 refused its stream.
+ * while the core was closing the connection, and HTTP/2 refused its stream. To connect-node that is an internal error.
  */
 export function isUnprocessed(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {

@@ -118,14 +118,11 @@ export function createCoreClient(
       const onHeader = (headers: Headers) => {
         isDraining = headers.has(DRAINING_HEADER);
       };
-      const check = () => health.check({ service: ExchangeService.typeName }, { timeoutMs: CORE_HEALTH_MS, onHeader });
-      const retry = (error: unknown) => (isUnprocessed(error) ? check() : Promise.reject(error));
-      const { status } = await check()
-        .catch(retry)
-        .catch((error) => {
-          const reason = HEALTH_CHECK_FAULTS[ConnectError.from(error).code];
-          throw reason === undefined ? error : new Error(reason, { cause: error });
-        });
+      const options = { timeoutMs: CORE_HEALTH_MS, onHeader };
+      const { status } = await health.check({ service: ExchangeService.typeName }, options).catch((error) => {
+        const reason = HEALTH_CHECK_FAULTS[ConnectError.from(error).code];
+        throw reason === undefined ? error : new Error(reason, { cause: error });
+      });
       // A core that drains serves until it closes the connection; the next one leads to another core.
       if (status !== Serving.SERVING && !isDraining) throw new Error('it reports that it is not serving; see its log');
     },

@@ -1,14 +1,18 @@
 import { once } from 'node:events';
 import { connect as connectHttp2, constants, createServer, type ServerHttp2Stream } from 'node:http2';
 import { Agent, request as httpsRequest } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createClient } from '@connectrpc/connect';
-import { createConnectTransport } from '@connectrpc/connect-node';
+import { type ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { CoreToken, connectToCore as connectProcess } from '../../common/core-connection.ts';
+import { Secret } from '../../common/secret.ts';
+import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { Health, HealthCheckResponse_ServingStatus } from '../../proto/gen/health/v1/health_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { callBlock, FLAG, FRAME, frame, type framesIn, opening, talk, wholeCall } from '../security/http2-wire.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { callBlock, FLAG, FRAME, frame, framesIn, opening, talk, wholeCall } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
@@ -207,6 +211,101 @@ test('a gateway retries what a core refuses unprocessed on an old connection, an
   expect((await createAt(url, studio.secret)).status).toBe(201);
   expect([...refused].toSorted()).toEqual(['/grpc.health.v1.Health/Check', '/leadintake.v1.ExchangeService/Exchange']);
 });
+
+/** Clients of a core, each of which calls over a connection of its own: whether a lead was created, or with what code it was not. */
+const CLIENTS: Readonly<Record<string, (port: number, studioId: string) => () => Promise<unknown>>> = {
+  'grpc-js': (port, studioId) => {
+    const caller = aCaller(port);
+    return () => caller.call('LeadIntakeService/CreateLead', aCreateLeadRequest(studioId)).then(() => 'created');
+  },
+  'a gateway or relay': (port, studioId) => {
+    const token = new CoreToken({ CORE_TOKEN: new Secret(CORE_TOKEN), coreTokenFile: undefined });
+    const noFiles = new TlsCredentials({ ca: undefined, cert: undefined, key: undefined });
+    const { transport, sessions } = connectProcess({ CORE_URL: `http://127.0.0.1:${port}` }, noFiles, token);
+    onTestFinished(() => sessions.abort());
+    return creatingOver(transport, studioId);
+  },
+  ...Object.fromEntries(
+    [createConnectTransport, createGrpcTransport].map((create) => [
+      `${create.name} of connect-node`,
+      (port, studioId) => creatingOver(create({ baseUrl: `http://127.0.0.1:${port}`, httpVersion: '2' }), studioId),
+    ]),
+  ),
+};
+
+// @proves crashes-26 connect-5
+test.each([
+  ['grpc-js', 'created'],
+  ['a gateway or relay', 'created'],
+  ['createConnectTransport of connect-node', '[internal] Stream closed with error code NGHTTP2_REFUSED_STREAM'],
+  ['createGrpcTransport of connect-node', '[internal] Stream closed with error code NGHTTP2_REFUSED_STREAM'],
+])('a call of %s that crosses the GOAWAY is not processed, and is %s', async (client, outcome) => {
+  const { port, crossing } = await aWayToTheCore();
+  const caller = aCaller();
+  const { studioId } = (await createKey(caller)).owner;
+  const create = CLIENTS[client]?.(port, studioId) as () => Promise<unknown>;
+  expect(await create()).toBe('created');
+  await sleep(OLD_AFTER_MS);
+
+  const goAwaySent = crossing();
+  const last = create();
+  await goAwaySent;
+  expect(await Promise.all([last, create()])).toEqual(['created', outcome]);
+  expect(await create()).toBe('created');
+
+  const { leads } = await caller.call<{ leads: object[] }>('LeadIntakeService/ListLeads', { studioId });
+  expect(leads.length).toBe(outcome === 'created' ? 4 : 3);
+});
+
+/** A function that creates a lead with a key of its own. */
+function creatingOver(transport: Transport, studioId: string): () => Promise<unknown> {
+  const { createLead } = createClient(LeadIntakeService, transport);
+  const headers = { authorization: `Bearer ${CORE_TOKEN}` };
+  return () =>
+    createLead({ studioId, idempotencyKey: newId(), displayName: 'Ada', contact: aContact() }, { headers }).then(
+      () => 'created',
+      ({ message }: ConnectError) => message,
+    );
+}
+
+const aContact = () => ({ value: { case: 'email', value: `${newId()}@example.org` } }) as const;
+
+/**
+ * A way to the core for the current test. `crossing` holds what the core sends until the client has begun another call after the next
+ * GOAWAY, and resolves once that GOAWAY is held.
+ */
+async function aWayToTheCore(): Promise<{ port: number; crossing: () => Promise<unknown> }> {
+  let held: { readonly goAway: PromiseWithResolvers<void>; isSent: boolean; bytes: Buffer } | undefined;
+  const has = (type: number, bytes: Buffer) => framesIn(bytes).some((each) => each.type === type);
+  const way = createTcpServer({ noDelay: true }, (client) => {
+    const server = connect({ port: core.port, host: '127.0.0.1', noDelay: true });
+    client.on('data', (bytes: Buffer) => {
+      server.write(bytes);
+      if (!held?.isSent || !has(FRAME.headers, bytes)) return;
+      client.write(held.bytes);
+      held = undefined;
+    });
+    server.on('data', (bytes: Buffer) => {
+      if (!held) return void client.write(bytes);
+      held.bytes = Buffer.concat([held.bytes, bytes]);
+      held.isSent = has(FRAME.goAway, held.bytes);
+      if (held.isSent) held.goAway.resolve();
+    });
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const)
+      one.on('error', () => {}).on('close', () => other.destroy());
+    onTestFinished(() => void client.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(way, 'listening');
+  onTestFinished(() => void way.close());
+  const crossing = () => {
+    held = { goAway: Promise.withResolvers(), isSent: false, bytes: Buffer.alloc(0) };
+    return held.goAway.promise;
+  };
+  return { port: (way.address() as AddressInfo).port, crossing };
+}
 
 /** Long enough that an export of some leads exceeds the buffers of its connection. */
 const NOTE = 'x'.repeat(2000);

@@ -18,6 +18,14 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'a call of one request that no core has processed is not sent again',
+    suite: OLD_CONNECTIONS,
+    caughtBy: 'a call of a gateway or relay that crosses the GOAWAY is not processed, and is created',
+    patches: [
+      { file: 'common/core-connection.ts', find: 'request.stream || !isUnprocessed(error)', put: 'error !== request' },
+    ],
+  },
+  {
     name: 'a gateway keeps the certificates of its start',
     suite: RENEWED,
     caughtBy:

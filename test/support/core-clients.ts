@@ -3,7 +3,7 @@ import type { SecureContextOptions } from 'node:tls';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
-import { CoreSessions } from '../../common/core-connection.ts';
+import { CoreSessions, repeatUnprocessed } from '../../common/core-connection.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyScope, ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
@@ -43,7 +43,7 @@ export function connectToCore(coreUrl: string, token?: string, tls: SecureContex
     baseUrl: coreUrl,
     httpVersion: '2',
     sessionManager,
-    interceptors: token === undefined ? [] : [presentToken],
+    interceptors: [...(token === undefined ? [] : [presentToken]), repeatUnprocessed],
   });
   return {
     leads: createClient(LeadIntakeService, transport),
