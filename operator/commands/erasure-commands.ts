@@ -5,6 +5,7 @@ import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../../src/store/store.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { countClosedLeads, eraseClosedLeads, eraseContact, eraseLead } from '../../src/usecases/erase-leads.ts';
+import { examineStudio } from '../../src/usecases/erase-studio.ts';
 import { everyStudio, getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND, CommandFault } from '../command.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
@@ -106,9 +107,15 @@ interface Erasure {
   readonly eraseTime: string;
 }
 
-/** Writes one line of JSON per erased lead, in the order of studios and ids. @throws OutputFault */
+/** Another line: a studio that has ended, whose leads may all have gone. */
+interface End {
+  readonly endedStudioId: string;
+}
+
+/** Writes one line of JSON per studio that has ended, and per erased lead, in the order of studios and ids. @throws OutputFault */
 async function exportErasures(deps: Pick<Dependencies, 'store'>): Promise<void> {
-  for await (const { id: studioId } of everyStudio(deps)) {
+  for await (const { id: studioId, status } of everyStudio(deps)) {
+    if (status === 'ended') await print(`${JSON.stringify({ endedStudioId: studioId } satisfies End)}\n`);
     let after: string | null = null;
     do {
       const { leads, next } = await deps.store.walkErasedLeads(studioId, after, BATCH_SIZE);
@@ -122,7 +129,7 @@ async function exportErasures(deps: Pick<Dependencies, 'store'>): Promise<void> 
 }
 
 /**
- * Erases the leads that a journal names. May be repeated.
+ * Erases the leads that a journal names, and names the studios on standard error that are to be erased. May be repeated.
  *
  * @param report called for each lead that cannot be erased, because it cannot be read
  * @returns the number of erased leads, of those that do not exist, of those that cannot be erased, and of those with a hold, which are
@@ -162,6 +169,10 @@ async function applyErasures(
   for await (const line of createInterface({ input: journal })) {
     number += 1;
     const erasure = erasureIn(line);
+    if (erasure && 'endedStudioId' in erasure) {
+      await remindOf(erasure.endedStudioId);
+      continue;
+    }
     if (!erasure) {
       await applyBatch();
       throw new CommandFault(
@@ -173,11 +184,21 @@ async function applyErasures(
   }
   await applyBatch();
   return counts;
+
+  async function remindOf(studioId: string): Promise<void> {
+    const studio = await store.findStudio(studioId);
+    if (!studio) return;
+    const isErased = studio.status === 'ended' && (await examineStudio({ store }, studioId)).leads === 0;
+    if (isErased) return;
+    console.error(`the studio ${studioId} was erased, and is back: erase it again, with \`studios erase\``);
+    process.exitCode = 1;
+  }
 }
 
-function erasureIn(line: string): Erasure | undefined {
+function erasureIn(line: string): Erasure | End | undefined {
   try {
-    const erasure = Object(JSON.parse(line)) as Erasure;
+    const erasure = Object(JSON.parse(line)) as Erasure & End;
+    if (typeof erasure.endedStudioId === 'string') return { endedStudioId: erasure.endedStudioId };
     return typeof erasure.studioId === 'string' && isCanonicalUuid(erasure.leadId) ? erasure : undefined;
   } catch {
     return undefined;

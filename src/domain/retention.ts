@@ -6,6 +6,12 @@ import type { Retention } from './studio.ts';
 /** How long nothing is erased after a retention was set, so that a mistyped one can be put right; milliseconds. */
 export const RETENTION_GRACE_MS = 7 * DAY_MS;
 
+/** How long an erased lead of a studio that has ended is kept, in which consumers hear of it; milliseconds. */
+const ERASED_KEPT_MS = 30 * DAY_MS;
+
+/** Returns until when such leads were erased that are not kept any more at a time. */
+export const lastKeptErasure = (time: Date): Date => new Date(time.getTime() - ERASED_KEPT_MS);
+
 /** How much longer than its days a lead is kept: for so long a clock may be ahead, by any time, without an erasure too early. */
 const MARGIN_MS = DAY_MS;
 

@@ -538,6 +538,15 @@ export interface LeadErasureStore {
   deleteLeads(studioId: string, limit: number, by: AuditContext): Promise<number | 'held'>;
 
   /**
+   * Deletes those of some leads of a studio that were erased at a time or before, with all that is kept of them. Must leave one whose
+   * changes a named consumer has not acknowledged, or may yet be sent, as far as they were there before the call; the consumer without a name does not count. Deletes none
+   * while a hold on the studio stands.
+   *
+   * @returns the number of deleted leads; fewer where a response was lost
+   */
+  deleteErasedLeads(studioId: string, leadIds: readonly string[], erasedUntil: Date): Promise<number>;
+
+  /**
    * Returns the leads among the next `limit` of a studio, lowest id first, that are not erased, readable or not, with whether a
    * hold on each stands.
    */
@@ -554,6 +563,13 @@ export interface LeadErasureStore {
     limit: number,
   ): Promise<{ readonly leads: readonly ErasedLead[]; readonly next: string | null }>;
 }
+
+/** The methods that write leads. */
+export type LeadWrites =
+  | 'createLead'
+  | 'changeLeadStage'
+  | 'updateLead'
+  | Exclude<keyof LeadErasureStore, 'walkUnerasedLeads' | 'walkErasedLeads'>;
 
 export interface HoldStore {
   /**

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BY_RETENTION } from '../domain/audit.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
-import { type ExpiredLeads, expiredLeads, firstErasure } from '../domain/retention.ts';
+import { type ExpiredLeads, expiredLeads, firstErasure, lastKeptErasure } from '../domain/retention.ts';
 import { retentionDaysFault } from '../domain/studio.ts';
 import { type EraseLeadOutcome, StoreUnavailable } from '../store/store.ts';
 import { MAX_COUNTED } from './consumers.ts';
@@ -37,18 +37,23 @@ const LEADS_PER_PAGE = 10;
 const LEADS_PER_RANGE = 1000;
 const MIN_RANGE_MS = 3_600_000;
 
+/** The number of leads of a studio that has ended which are examined at a time. */
+const LEADS_PER_REMOVAL = 100;
+
 /** Where to go on in a studio. */
-interface Place {
+type Place = KeptPlace | { readonly removedTo: string | null };
+
+interface KeptPlace {
   /** The leads that changed before are done. */
   readonly from: Date;
   /** The end of the range that is looked through, behind a position of it; null: its range is yet to be found. */
   readonly within: { readonly after: string; readonly to: Date } | null;
 }
 
-const START: Place = { from: new Date(0), within: null };
+const START: KeptPlace = { from: new Date(0), within: null };
 
-/** What became of a lead that is not kept any more; `unreadable`: it was passed over. */
-export type RetentionOutcome = EraseLeadOutcome['kind'] | 'unreadable' | 'failed';
+/** What became of a lead that is not kept any more; `unreadable`: it was passed over; `deleted`: it was erased long ago. */
+export type RetentionOutcome = EraseLeadOutcome['kind'] | 'unreadable' | 'failed' | 'deleted';
 
 /** Must not throw. */
 export interface RetentionObserver {
@@ -61,8 +66,8 @@ export interface RetentionObserver {
 }
 
 /**
- * Erases the closed leads that no studio's retention keeps, and old entries of the log of requests, until the signal aborts. Of any number of processes one does so
- * at a time, at PACE; another follows it once it ends.
+ * Erases the closed leads that no studio's retention keeps, and deletes what is left of those of studios that have ended, and old entries of
+ * the log of requests, until the signal aborts. Of any number of processes one does so at a time, at PACE; another follows it once it ends.
  */
 export async function retainLeads(
   deps: Changing,
@@ -91,12 +96,14 @@ export async function retainLeads(
 
   async function list(): Promise<void> {
     const now = deps.clock();
-    for await (const { id, retention } of everyStudio(deps)) {
+    for await (const { id, retention, status } of everyStudio(deps)) {
       await forgetOldRequests(deps, id).catch(observer.failed);
-      if (!retention) continue;
-      if (!waiting.has(id)) waiting.set(id, START);
-      // When it was set, it was that late at least. A time in the future was set by a clock that was ahead.
-      if (retention.since <= now && !(firstTime && retention.since < firstTime)) firstTime = retention.since;
+      const { leads, next } = status === 'ended' ? await deps.store.walkErasedLeads(id, null, 1) : NO_LEADS;
+      const since = retention?.since ?? leads[0]?.erasedAt;
+      if (!retention && leads.length === 0 && next === null) continue;
+      if (!waiting.has(id)) waiting.set(id, retention ? START : { removedTo: null });
+      // When it was set, or erased, it was that late at least. A time in the future is of a clock that was ahead.
+      if (since && since <= now && !(firstTime && since < firstTime)) firstTime = since;
     }
     listedAt = performance.now();
   }
@@ -106,12 +113,18 @@ export async function retainLeads(
     const until = performance.now() + pace.turnMs;
     const erased = new Map<string, number>();
     try {
-      for (let left = pace.leadsPerTurn; left > 0 && performance.now() < until; ) {
+      for (let left = pace.leadsPerTurn; left > 0 && performance.now() < until && !signal.aborted; ) {
         const [first] = waiting;
         if (!first) break;
         const [studioId, place] = first;
         // Whatever fails there must not stop the others.
         waiting.delete(studioId);
+        if ('removedTo' in place) {
+          await removeAfter(studioId, place.removedTo, time);
+          // One write, as a page of erasures at least.
+          left -= LEADS_PER_PAGE;
+          continue;
+        }
         const page = await expired(deps, studioId, place, time);
         observer.passed('unreadable', page.skipped);
         for (const lead of page.records) {
@@ -128,10 +141,35 @@ export async function retainLeads(
       for (const [studioId, leads] of erased) observer.erased(studioId, leads);
     }
   }
+
+  async function removeAfter(studioId: string, after: string | null, time: Date): Promise<void> {
+    try {
+      const { deleted, next } = await removeErased(deps, studioId, after, time);
+      observer.passed('deleted', deleted);
+      if (next !== null) waiting.set(studioId, { removedTo: next });
+    } catch (error) {
+      // The right to delete may be missing.
+      observer.failed(error);
+    }
+    await rest(pace.restMs);
+  }
+}
+
+const NO_LEADS = { leads: [], next: null } as const;
+
+/** Deletes what was left of some leads of a studio that has ended; returns how many, and where to go on; null: there are no more to delete now. */
+async function removeErased({ store }: Changing, studioId: string, after: string | null, time: Date) {
+  const isOver = (await store.findStudio(studioId))?.status === 'ended';
+  const { leads, next } = isOver ? await store.walkErasedLeads(studioId, after, LEADS_PER_REMOVAL) : NO_LEADS;
+  const last = lastKeptErasure(time);
+  const ids = leads.filter(({ erasedAt }) => erasedAt <= last).map(({ id }) => id);
+  if (ids.length > 0) return { deleted: await store.deleteErasedLeads(studioId, ids, last), next };
+  // They were erased in this order, so those behind are kept as well.
+  return { deleted: 0, next: leads.length > 0 ? null : next };
 }
 
 /** Returns some leads of a studio that are not kept any more, and where to go on; null: there are no more. */
-async function expired({ store }: Reading, studioId: string, { from, within }: Place, time: Date) {
+async function expired({ store }: Reading, studioId: string, { from, within }: KeptPlace, time: Date) {
   const { retention, hold } = (await store.findStudio(studioId)) ?? {};
   if (!retention || hold || firstErasure(retention) > time) return { records: [], next: null, skipped: 0 };
   const all = expiredLeads(retention.days, time, from);

@@ -80,6 +80,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
   putHold: ['writes', (store) => store.putHold({ ...ofLead, reason: 'ANY', ...BY })],
   deleteLeads: ['writes', (store) => store.deleteLeads(STUDIO_ID, 10, BY)],
+  deleteErasedLeads: ['writes', (store) => store.deleteErasedLeads(STUDIO_ID, [lead.id], NOW)],
   walkUnerasedLeads: ['reads', (store) => store.walkUnerasedLeads(STUDIO_ID, null, 10)],
   walkErasedLeads: ['reads', (store) => store.walkErasedLeads(STUDIO_ID, null, 10)],
   findRetentionTime: ['reads', (store) => store.findRetentionTime()],

@@ -2,9 +2,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, correctLead, moveLead } from './store-actions.ts';
+import { acknowledgementOf, actionsOn, correctLead, moveLead } from './store-actions.ts';
 
 /** The promises of `LeadErasureStore`. */
 export function leadErasureContract(opened: () => OpenedStore): void {
@@ -58,6 +58,45 @@ export function leadErasureContract(opened: () => OpenedStore): void {
         await created(aLead({ contact: lead.contact }));
       },
     );
+
+    // @proves erasure-17
+    test('an erased lead is deleted with all that is kept of it, once every named consumer has heard of it', async () => {
+      const asked = await store.createConsumer(aConsumer(), BY);
+      if (asked.kind !== 'created') return expect.fail(asked.kind);
+      const { number } = asked.consumer;
+      const [first, second, open, theirs] = [
+        await created(),
+        await created(),
+        await created(),
+        await created(aLead({ studioId: 'studio-2' })),
+      ];
+      const all = [first, second, open, theirs].map(({ id }) => id);
+      const now = plus(new Date(), 60_000);
+      for (const lead of [first, second, theirs]) await erase(lead, now);
+      const deleted = (until = now) => store.deleteErasedLeads(STUDIO_ID, all, until);
+      // Nothing is distributed, then it waits, then only one was acknowledged.
+      expect(await deleted()).toBe(0);
+      const changes = (await store.listDeliveries(number, 10))?.changes ?? [];
+      expect(await deleted()).toBe(0);
+      const [ofFirst] = changes.filter(({ lead }) => lead.id === first.id).map(acknowledgementOf);
+      if (!ofFirst) return expect.fail('it was not sent');
+      await store.acknowledgeDeliveries(number, [ofFirst]);
+      expect(await deleted(plus(now, -1))).toBe(0);
+      expect(await deleted()).toBe(1);
+      expect(await deleted()).toBe(0);
+      expect(await store.presenceOfLead(STUDIO_ID, first.id)).toBeNull();
+      expect(await store.listAuditEvents(STUDIO_ID, first.id)).toEqual([]);
+      expect((await store.walkErasedLeads(STUDIO_ID, null, 10)).leads).toMatchObject([{ id: second.id }]);
+      expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id)).not.toContain(first.id);
+      await store.removeConsumer(number, BY);
+      expect(await deleted()).toBe(1);
+      expect(await store.findLead(STUDIO_ID, open.id)).toEqual(open);
+      expect(await store.presenceOfLead('studio-2', theirs.id)).toBe('erased');
+      const { idempotencyKey } = claimsOf(first);
+      const again = aLead();
+      expect(await store.createLead(again, claimsOf(again, { idempotencyKey }))).toMatchObject({ kind: 'created' });
+      expect(await store.deleteErasedLeads('studio-none', all, now)).toBe(0);
+    });
 
     // @proves limits-6
     test('a corrected lead is found for erasure by each former contact, until it is erased', async () => {

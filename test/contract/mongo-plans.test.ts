@@ -293,6 +293,11 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       1,
       () => store.eraseLead({ studioId, leadId: newId(), memberId: null, now: NOW }),
     ],
+    'deleting erased leads': [
+      ['_id_', '_id_', '_id_', '_id_'],
+      2,
+      () => store.deleteErasedLeads(studioId, [newId(), newId()], NOW),
+    ],
     'holding a lead': [['_id_'], 1, () => store.putHold({ studioId, leadId: newId(), reason: 'ANY', ...BY })],
     'concurrent reads of leads by id, in several studios': [
       ['_id_'],

@@ -3,7 +3,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newIdAt } from '../../src/domain/new-id.ts';
 import type { Store, StudioPut } from '../../src/store/store.ts';
 import { countExpiredLeads, type RetentionObserver, retainLeads } from '../../src/usecases/retain-leads.ts';
-import { aLead, anApiKey, aStudio, BY, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, anApiKey, aStudio, BY, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
 import { correctLead, moveLead } from './store-actions.ts';
 
@@ -143,6 +143,49 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       ]);
       const changes = await store.listLeadChanges(1000);
       expect(changes.find((change) => change.lead.id === lead.id)).toMatchObject({ lead: { erasedAt: NOW } });
+    });
+
+    // @proves erasure-17 bounds-160
+    test('what is left of the leads of studios that have ended goes after thirty days, and nothing of others', async () => {
+      const ended = 'studio-ended';
+      await store.putStudio(aStudio({ id: ended }), BY);
+      await store.putRetentionTime(null, NOW);
+      const erasedAgo = async (studioId: string, ms: number) => {
+        const lead = aLead({ studioId, createdAt: plus(NOW, -100 * DAY_MS) });
+        await store.createLead(lead, claimsOf(lead));
+        const erasure = { studioId, leadId: lead.id, memberId: null, now: plus(NOW, -ms) };
+        expect(await store.eraseLead(erasure)).toMatchObject({ kind: 'erased' });
+        return lead;
+      };
+      const gone = [await erasedAgo(ended, 30 * DAY_MS), await erasedAgo(ended, 60 * DAY_MS)];
+      const kept = [await erasedAgo(ended, 30 * DAY_MS - 1), await erasedAgo(STUDIO_ID, 60 * DAY_MS)];
+      await store.endStudio(ended, BY);
+      const isGone = async () =>
+        (await Promise.all(gone.map(({ id }) => store.presenceOfLead(ended, id)))).every((presence) => !presence);
+
+      expect(await retain(isGone)).toEqual({ deleted: 2 });
+
+      for (const { studioId, id } of kept) expect(await store.presenceOfLead(studioId, id)).toBe('erased');
+      expect(await store.findStudio(ended)).toMatchObject({ status: 'ended' });
+      const [event] = await store.listAuditEvents(ended, null);
+      expect(event).toMatchObject({ action: 'studio-status-changed', to: 'ended' });
+    });
+
+    // @proves erasure-17
+    test('the time begins with the first erasure of a studio that has ended, and no hold is passed over', async () => {
+      const lead = aLead({ createdAt: plus(NOW, -100 * DAY_MS) });
+      await store.createLead(lead, claimsOf(lead));
+      const erasedAt = plus(NOW, -60 * DAY_MS);
+      await store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: erasedAt });
+      await store.endStudio(STUDIO_ID, BY);
+      await retain(async () => (await store.findRetentionTime()) !== null);
+      expect((await store.findRetentionTime())?.time?.getTime()).toBeGreaterThanOrEqual(erasedAt.getTime());
+      expect((await store.findRetentionTime())?.time?.getTime()).toBeLessThan(plus(erasedAt, DAY_MS).getTime());
+      expect(await store.presenceOfLead(STUDIO_ID, lead.id)).toBe('erased');
+      await store.putHold({ studioId: STUDIO_ID, leadId: null, reason: 'ANY', ...BY });
+      expect(await store.deleteErasedLeads(STUDIO_ID, [lead.id], NOW)).toBe(0);
+      await store.putHold({ studioId: STUDIO_ID, leadId: null, reason: null, ...BY });
+      expect(await store.deleteErasedLeads(STUDIO_ID, [lead.id], NOW)).toBe(1);
     });
 
     // @proves bounds-117

@@ -210,6 +210,7 @@ export const HARMLESS_WHEN_REPEATED = {
   eraseLead: 'no one can restore a lead',
   endStudio: 'no one can put it again',
   putRetentionTime: 'it names the version',
+  deleteErasedLeads: 'it names leads that are erased, and no one can restore one',
   deleteLeads: 'no one needs the leads of a test studio',
   revokeApiKey: 'no one can restore a key',
   recordApiKeyUse: 'the later time stays',

@@ -578,6 +578,34 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
   expect(await json('vacuum')).toMatchObject({ before: expect.any(Number) });
 });
 
+// @proves erasure-18
+test('the journal of erasures names studios that have ended, and which of them a restore has brought back', async () => {
+  const { path, cli, json } = commandLine();
+  for (const id of ['gone', 'restored', 'stays']) await cli('studios', 'put', id);
+  const store = openSqliteStore(path);
+  onTestFinished(() => store.close());
+  const [left, back] = ['gone', 'restored'].map((studioId) => aLead({ studioId })) as [Lead, Lead];
+  for (const lead of [left, back]) await store.createLead(lead, claimsOf(lead));
+  const end = (studioId: string) => store.endStudio(studioId, { ...BY, now: new Date() });
+  await end('gone');
+  await store.eraseLead({ studioId: 'gone', leadId: left.id, memberId: null, now: new Date() });
+  expect(await store.deleteErasedLeads('gone', [left.id], new Date(Date.now() + DAY_MS))).toBe(1);
+  expect(await cli('erasures', 'export')).toBe('{"endedStudioId":"gone"}\n');
+  const file = `${path}.journal`;
+  writeFileSync(
+    file,
+    ['gone', 'restored', 'unknown'].map((endedStudioId) => JSON.stringify({ endedStudioId })).join('\n'),
+  );
+  const told = (stderr: string) => ({ code: 1, stderr });
+  const REMINDER = 'the studio restored was erased, and is back: erase it again, with `studios erase`\n';
+  expect(await cli('erasures', 'apply', file).catch((error) => error)).toMatchObject(told(REMINDER));
+  // As if its erasure had been interrupted before the backup.
+  await end('restored');
+  expect(await cli('erasures', 'apply', file).catch((error) => error)).toMatchObject(told(REMINDER));
+  await store.eraseLead({ studioId: 'restored', leadId: back.id, memberId: null, now: new Date() });
+  expect(await json('erasures', 'apply', file)).toEqual({ erased: 0, notFound: 0, skipped: 0, held: 0 });
+});
+
 // @proves imports-2
 test('an operator imports what another deployment exported; an import that was killed and repeated ends the same', async () => {
   const [from, to] = [commandLine(), commandLine()];

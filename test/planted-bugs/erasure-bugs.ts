@@ -99,6 +99,24 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'what is left of an erased lead goes while it waits for a consumer',
+    suite: ON_SQLITE,
+    caughtBy: 'an erased lead is deleted with all that is kept of it, once every named consumer has heard of it',
+    patches: [{ file: SQLITE, text: 'WHERE consumer = consumers.number AND lead = leads.number', put: 'WHERE false' }],
+  },
+  {
+    name: 'on MongoDB, what is left of an erased lead goes before it was distributed',
+    suite: 'test/contract/mongo-store.test.ts',
+    caughtBy: 'an erased lead is deleted with all that is kept of it, once every named consumer has heard of it',
+    patches: [{ file: 'src/store/mongo/leads.ts', find: 'consumers.length > 0 && { $or: isDistributed }', put: '{}' }],
+  },
+  {
+    name: 'what is left of erased leads goes at once',
+    suite: ON_SQLITE,
+    caughtBy: 'what is left of the leads of studios that have ended goes after thirty days, and nothing of others',
+    patches: [{ file: 'src/domain/retention.ts', find: 'time.getTime() - ERASED_KEPT_MS', put: 'time.getTime()' }],
+  },
+  {
     name: 'the log is never truncated',
     suite: REMAINS,
     caughtBy: 'leads erase beside a running core',

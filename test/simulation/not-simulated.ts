@@ -62,6 +62,11 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a request names its lead also once that is erased',
     'a batch that is sent again is another one',
   ],
+  'thirty days after the erasure of a studio, which no life lasts': [
+    'what is left of an erased lead goes while it waits for a consumer',
+    'on MongoDB, what is left of an erased lead goes before it was distributed',
+    'what is left of erased leads goes at once',
+  ],
   'a connection that goes on without its caller: its drain, too, ends calls': [
     'open streams continue after their caller is removed from the file',
   ],

@@ -12,7 +12,7 @@ import {
   readableOrThrow,
 } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
-import type { LeadErasureStore, LeadStore, ReportUnreadable } from '../store.ts';
+import type { LeadErasureStore, LeadStore, LeadWrites, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
 import {
   claimsWithKey,
@@ -53,7 +53,7 @@ const FOR_COUNT = {
 export function mongoLeadReads(
   { leads, call }: Connection,
   report: ReportUnreadable,
-): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
+): Omit<LeadStore & LeadErasureStore, LeadWrites> {
   const documentsById = leadFinder<LeadKey>(leads, {
     filterOf: (keys) => ({
       studioId: studiosOf(keys),

@@ -2,6 +2,7 @@ import { type Filter, MongoBulkWriteError, MongoServerError, type UpdateFilter, 
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { Actor } from '../../domain/audit.ts';
 import { isKeyKept, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
+import { DISTRIBUTED } from '../../domain/lead-change.ts';
 import { checkedHold } from '../checked.ts';
 import {
   type Decide,
@@ -15,7 +16,7 @@ import {
   replayOutcome,
   type StoredLead,
 } from '../decisions.ts';
-import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
+import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore, LeadWrites } from '../store.ts';
 import { applyOnce, KeyedMutex, recordIn } from './apply-once.ts';
 import { type Batched, requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
@@ -55,7 +56,7 @@ import { serverRefusal } from './server-refusal.ts';
 export function mongoLeadWrites(
   connection: Connection,
   reads: StudioReads,
-): Pick<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
+): Pick<LeadStore & LeadErasureStore, LeadWrites> {
   const isHeld = async (studioId: string, deadline: AbortSignal) =>
     checkedHold((await reads.submit({ studioId }, deadline))?.hold) !== null;
   const write = leadWriter(connection);
@@ -63,6 +64,7 @@ export function mongoLeadWrites(
     createLead: leadCreator(connection),
     eraseLead: write(decideLeadErasure, isHeld),
     deleteLeads: leadDeleter(connection, isHeld),
+    deleteErasedLeads: erasedLeadDeleter(connection, isHeld),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
   };
@@ -106,6 +108,27 @@ const leadDeleter =
       return held.size > 0 ? 'held' : found.length;
     });
   };
+
+/** A delivery that is made meanwhile, because the lead is sent again, goes with the next poll. */
+const erasedLeadDeleter =
+  ({ leads, deliveries, feed, call }: Connection, isHeld: StudioHeld): LeadErasureStore['deleteErasedLeads'] =>
+  (studioId, leadIds, erasedUntil) =>
+    repeating({ call })(async (deadline) => {
+      if (await isHeld(studioId, deadline)) return 0;
+      const { list } = (await feed.findOne({ _id: 'consumers' }, CONSUMERS)) ?? NO_CONSUMERS;
+      const consumers = checkedConsumers(list, () => {});
+      const ids = leadIds.map((leadId) => leadKey(studioId, leadId));
+      const $in = consumers.flatMap(({ number }) => ids.map((id) => deliveryKey(number, id)));
+      const waiting = await deliveries.find({ studioId, _id: { $in } }, { ...READ, projection: { _id: 1 } }).toArray();
+      const isDistributed = [{ 'changes.since': null }, { 'changes.since': { $gte: new Date(DISTRIBUTED) } }];
+      const settled = {
+        studioId,
+        _id: { $in: ids, $nin: waiting.map(({ _id: { id } }) => leadKey(studioId, `${id}`)) },
+        erasedAt: { $lte: erasedUntil },
+        ...(consumers.length > 0 && { $or: isDistributed }),
+      } as object;
+      return (await leads.deleteMany(settled, { maxTimeMS: STORE_SILENCE_MS })).deletedCount;
+    });
 
 /** A creation that is attempted. */
 interface Creation {

@@ -5,7 +5,7 @@ import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { idBelow } from '../../domain/new-id.ts';
 import { type Checked, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
-import { type LeadErasureStore, type LeadStore, UnreadableRecord } from '../store.ts';
+import { type LeadErasureStore, type LeadStore, type LeadWrites, UnreadableRecord } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { creationFinder, entryRange } from './leads.ts';
 import {
@@ -36,9 +36,7 @@ const AFTER_ALL_IDS = 'ff'.repeat(17);
 /** The leads between two ids, in the order of these. */
 const BETWEEN = "id > unhex(?, '-') AND id < unhex(?, '-') ORDER BY id";
 
-export function sqliteLeadReads(
-  connection: Connection,
-): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
+export function sqliteLeadReads(connection: Connection): Omit<LeadStore & LeadErasureStore, LeadWrites> {
   const { database, studios, isApplied, report } = connection;
   const findByKey = creationFinder(connection);
   const select = (condition: string, { sql }: { readonly sql: string } = WITH_HOLD) =>

@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { assert } from '../../../common/invariants.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
+import { DISTRIBUTED } from '../../domain/lead-change.ts';
 import { checkedHold } from '../checked.ts';
 import {
   creationEvent,
@@ -15,7 +16,7 @@ import {
   type StoredLead,
 } from '../decisions.ts';
 import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
-import type { LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
+import type { LeadCommand, LeadErasureStore, LeadStore, LeadWrites } from '../store.ts';
 import type { Connection } from './connection.ts';
 import {
   CREATION,
@@ -50,11 +51,11 @@ import {
 export function sqliteLeadWrites(
   connection: Connection,
   erased: () => unknown = () => {},
-): Pick<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
+): Pick<LeadStore & LeadErasureStore, LeadWrites> {
   const claims = contactClaims(connection.database);
   const write = leadWriter(connection, claims);
   const eraseLead = write(decideLeadErasure);
-  const deleteLeads = leadDeleter(connection, claims);
+  const { deleteLeads, deleteErasedLeads } = leadDeleters(connection, claims);
   return {
     createLead: leadCreator(connection, claims),
     changeLeadStage: write(decideLeadStage),
@@ -69,18 +70,27 @@ export function sqliteLeadWrites(
       if (leads !== 0 && leads !== 'held') erased();
       return leads;
     },
+    deleteErasedLeads,
   };
 }
 
-/** Returns a function that deletes leads of a studio, with all that is kept of them. */
-function leadDeleter(
+/** Returns functions that delete leads of a studio, with all that is kept of them. */
+function leadDeleters(
   { database, commits, studios, recordEvent }: Connection,
   claimed: ContactClaims,
-): LeadErasureStore['deleteLeads'] {
+): Pick<LeadErasureStore, 'deleteLeads' | 'deleteErasedLeads'> {
   const select = prepareLists(
     database,
     `SELECT number, hex(id), contact_keys, ${HELD_STUDIO} OR erased_at IS NULL AND ${HOLD_OF_LEAD} IS NOT NULL
     FROM leads WHERE studio_number = ?2 ORDER BY id LIMIT ?3 + 0`,
+  );
+  const selectErased = prepareLists(
+    database,
+    `SELECT number, hex(id), contact_keys FROM leads
+    WHERE studio_number = ?2 AND id IN (SELECT unhex(value, '-') FROM json_each(?3)) AND erased_at <= ?4 AND NOT ${HELD_STUDIO}
+      AND NOT EXISTS (
+        SELECT 1 FROM consumers WHERE changed_since < ${DISTRIBUTED}
+          OR EXISTS (SELECT 1 FROM deliveries WHERE consumer = consumers.number AND lead = leads.number))`,
   );
   const deleteEvents = database.prepare('DELETE FROM audit_events WHERE studio_id = ? AND lead_id = ?');
   const removals = [
@@ -88,21 +98,33 @@ function leadDeleter(
     'former_contacts WHERE lead_number',
     'leads WHERE number',
   ].map((where) => database.prepare(`DELETE FROM ${where} = ?`));
-  return (studioId, limit, by) =>
-    commits.write(() => {
-      const studio = studios.inWrite(studioId);
-      const rows = studio === undefined ? [] : select.all(studioId, studio, limit);
-      if (rows.some(([, , , isHeld]) => isHeld)) return 'held';
-      // Before the events of leads are deleted: the numbers of events only grow.
-      if (rows.length > 0)
-        recordEvent({ studioId, ...eventOfAct(by, { action: 'studio-emptied', to: `${rows.length}` }) });
-      for (const [number, id, keys] of rows as [number, string, Uint8Array][]) {
-        claimed.free(studio as number, hashesIn(keys) ?? claimed.of(studio as number, number), number);
-        deleteEvents.run(studioId, idText(id));
-        for (const removal of removals) removal.run(number);
-      }
-      return rows.length;
-    });
+  const remove = (studioId: string, studio: number | undefined, rows: readonly ListRow[]): number => {
+    for (const [number, id, keys] of rows as [number, string, Uint8Array][]) {
+      claimed.free(studio as number, hashesIn(keys) ?? claimed.of(studio as number, number), number);
+      deleteEvents.run(studioId, idText(id));
+      for (const removal of removals) removal.run(number);
+    }
+    return rows.length;
+  };
+  return {
+    deleteLeads: (studioId, limit, by) =>
+      commits.write(() => {
+        const studio = studios.inWrite(studioId);
+        const rows = studio === undefined ? [] : select.all(studioId, studio, limit);
+        if (rows.some(([, , , isHeld]) => isHeld)) return 'held';
+        // Before the events of leads are deleted: the numbers of events only grow.
+        if (rows.length > 0)
+          recordEvent({ studioId, ...eventOfAct(by, { action: 'studio-emptied', to: `${rows.length}` }) });
+        return remove(studioId, studio, rows);
+      }),
+
+    deleteErasedLeads: (studioId, leadIds, erasedUntil) =>
+      commits.write(() => {
+        const studio = studios.inWrite(studioId);
+        const some = [JSON.stringify(leadIds), erasedUntil.getTime()] as const;
+        return studio === undefined ? 0 : remove(studioId, studio, selectErased.all(studioId, studio, ...some));
+      }),
+  };
 }
 
 function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore['createLead'] {
