@@ -6,7 +6,7 @@ import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect
 import type { Logger } from 'pino';
 import { CORE_CONNECT_MS, CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from './deadlines.ts';
 import type { Secret } from './secret.ts';
-import { bearerToken, type SettingFile } from './settings.ts';
+import { bearerToken, type SettingFile, tokenOf } from './settings.ts';
 import type { TlsCredentials, TlsFiles } from './tls-credentials.ts';
 import { watchFiles } from './watched-files.ts';
 
@@ -109,30 +109,53 @@ export function tlsToCore({ CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY
   return { ca: CORE_CA_FILE, cert: CORE_CLIENT_CERT_FILE, key: CORE_CLIENT_KEY_FILE };
 }
 
-/** Adds the core's token to every call, if there is one. */
+/** Adds the core's token to every call, if there is one. A call of one request with a token that is not accepted yet is sent again with the former. */
 export function presentToken(token: CoreToken): Interceptor {
-  return (next) => (request) => {
+  return (next) => async (request) => {
     const { authorization } = token;
-    if (authorization !== undefined) request.header.set('authorization', authorization);
-    return next(request);
+    if (authorization === undefined) return next(request);
+    request.header.set('authorization', authorization);
+    try {
+      return await next(request);
+    } catch (error) {
+      const isRefused = ConnectError.from(error).code === Code.Unauthenticated;
+      const former = isRefused ? token.formerOf(authorization) : undefined;
+      if (former === undefined || request.stream) throw error;
+      request.header.set('authorization', former);
+      return next(request);
+    }
   };
 }
 
-/** The token that a process presents to the core. Reloaded when its file changes. */
+/** For how long the former token is presented once the new one was refused; milliseconds. */
+const FORMER_TOKEN_MS = 10_000;
+
+/**
+ * The token that a process presents to the core. Reloaded when its file changes; the former is presented while the core does not accept the
+ * new one, because a file that both read does not change for both at once.
+ */
 export class CoreToken {
   readonly #file: SettingFile | undefined;
-  #authorization: string | undefined;
+  #newest: string | undefined;
+  #former: string | undefined;
+  #presentsFormerUntil = Number.NEGATIVE_INFINITY;
 
-  constructor({ CORE_TOKEN, coreTokenFile }: Pick<CoreAccess, 'CORE_TOKEN' | 'coreTokenFile'>) {
-    this.#file = coreTokenFile;
-    // From the file contents rather than CORE_TOKEN: the file may have changed between the two reads.
-    const token = coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN;
-    this.#authorization = token && `Bearer ${token.reveal()}`;
+  constructor(access: Pick<CoreAccess, 'CORE_TOKEN' | 'coreTokenFile'>) {
+    this.#file = access.coreTokenFile;
+    const token = tokenOf(access);
+    this.#newest = token && `Bearer ${token.reveal()}`;
   }
 
   /** The `authorization` header of calls; undefined: none. */
   get authorization(): string | undefined {
-    return this.#authorization;
+    return performance.now() < this.#presentsFormerUntil ? this.#former : this.#newest;
+  }
+
+  /** Returns the header with the former token, which is presented for a while; undefined: there is none, or it is the one that was refused. */
+  formerOf(refused: string): string | undefined {
+    if (this.#former === undefined || refused === this.#former) return undefined;
+    this.#presentsFormerUntil = performance.now() + FORMER_TOKEN_MS;
+    return this.#former;
   }
 
   /**
@@ -142,7 +165,11 @@ export class CoreToken {
    */
   watch(log: Logger): () => void {
     const reload = (text: string) => {
-      this.#authorization = `Bearer ${bearerToken(text.trim()).reveal()}`;
+      const read = `Bearer ${bearerToken(text.trim()).reveal()}`;
+      if (read === this.#newest) return {};
+      this.#former = this.#newest;
+      this.#newest = read;
+      this.#presentsFormerUntil = Number.NEGATIVE_INFINITY;
       return {};
     };
     return watchFiles({ what: 'tokens for the core', files: this.#file ? [this.#file] : [], reload }, log);

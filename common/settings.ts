@@ -166,6 +166,21 @@ export interface SettingFile {
 /** The path of a file, which is read. */
 export const file = (path: string): SettingFile => ({ path, contents: new Secret(readText(path)) });
 
+/** The file that `NAME_FILE` names, to be watched; undefined: there is none. */
+export const fileOf = (name: string, env: Environment): SettingFile | undefined => {
+  const path = env[`${name}_FILE`];
+  return path?.trim() ? file(path) : undefined;
+};
+
+/** The token that a process starts with: from its file, which may have changed since the setting was read. */
+export const tokenOf = ({
+  CORE_TOKEN,
+  coreTokenFile,
+}: {
+  readonly CORE_TOKEN: Secret | undefined;
+  readonly coreTokenFile: SettingFile | undefined;
+}): Secret | undefined => (coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN);
+
 /** A whole number from `min` to `max`, both included. */
 export const integer =
   (min: number, max: number) =>

@@ -6,6 +6,7 @@ import {
   commonSettings,
   type Environment,
   file,
+  fileOf,
   folder,
   hostOfUrl,
   httpUrl,
@@ -59,7 +60,7 @@ export function readGatewayConfig(env: Environment): GatewayConfig {
     PUBLIC_URL: config.PUBLIC_URL ?? addressOf(config.GATEWAY_HOST, config.GATEWAY_PORT),
     CORE_URL: config.CORE_URL ?? addressOf(config.CORE_HOST, config.CORE_PORT),
     ...unusedVariables(gatewaySettings, env),
-    coreTokenFile: env.CORE_TOKEN_FILE?.trim() ? file(env.CORE_TOKEN_FILE) : undefined,
+    coreTokenFile: fileOf('CORE_TOKEN', env),
   };
 }
 

@@ -5,6 +5,7 @@ import {
   commonSettings,
   type Environment,
   file,
+  fileOf,
   httpUrl,
   integer,
   readSettings,
@@ -47,7 +48,7 @@ export function readRelayConfig(env: Environment): RelayConfig {
     ...config,
     CORE_URL: config.RELAY_CORE_ADDRESS,
     CORE_TOKEN: config.RELAY_TOKEN,
-    coreTokenFile: env.RELAY_TOKEN_FILE?.trim() ? file(env.RELAY_TOKEN_FILE) : undefined,
+    coreTokenFile: fileOf('RELAY_TOKEN', env),
     RELAY_ENDPOINTS_FILE: config.RELAY_ENDPOINTS_FILE as EndpointsFile,
     ...unusedVariables(relaySettings, env),
   };

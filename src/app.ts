@@ -5,7 +5,7 @@ import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/m
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
-import type { SettingFile } from '../common/settings.ts';
+import { bearerToken, type SettingFile, tokenOf } from '../common/settings.ts';
 import { stopListening } from '../common/stop-listening.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import { watchFiles } from '../common/watched-files.ts';
@@ -61,7 +61,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
       metrics?.clockSetBack();
       log.warn({ aheadMs }, 'the clock was set back: leads created before have times in the future');
     });
-    const callers = new Callers(config.CORE_TOKEN, config.CORE_CALLERS_FILE?.entries);
+    const callers = new Callers(tokenOf(config), config.CORE_CALLERS_FILE?.entries);
     const server = createCoreServer(
       config,
       { store, clock: systemClock, newId },
@@ -77,7 +77,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
     );
     metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT, reusePort: config.REUSE_PORT });
-    const stopWatching = watchCallers(config.CORE_CALLERS_FILE?.file, callers, log);
+    const stopWatching = watchCallers(config, callers, log);
     readiness.start();
     const retaining = retainLeads({ store, clock: systemClock }, retentionObserver(log, metrics), draining.signal);
     return {
@@ -104,12 +104,24 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   }
 }
 
-/** Reloads the callers file when it changes. */
-function watchCallers(file: SettingFile | undefined, callers: Callers, log: Logger): () => void {
+/** Reloads the callers file and CORE_TOKEN_FILE when they change. */
+function watchCallers(config: CoreConfig, callers: Callers, log: Logger): () => void {
   const reload = (text: string) => {
     const entries = parseCallers(text);
     callers.replace(entries);
     return { callers: Object.keys(entries).length };
   };
-  return watchFiles({ what: 'callers', files: file ? [file] : [], reload }, log);
+  const share = (text: string) => {
+    callers.share(bearerToken(text.trim()));
+    return {};
+  };
+  const stops = [
+    watchFiles({ what: 'callers', files: filesOf(config.CORE_CALLERS_FILE?.file), reload }, log),
+    watchFiles({ what: 'tokens for the core', files: filesOf(config.coreTokenFile), reload: share }, log),
+  ];
+  return () => {
+    for (const stop of stops) stop();
+  };
 }
+
+const filesOf = (file: SettingFile | undefined): SettingFile[] => (file ? [file] : []);

@@ -4,6 +4,7 @@ import {
   commonSettings,
   type Environment,
   file,
+  fileOf,
   integer,
   isLoopback,
   readSettings,
@@ -31,12 +32,14 @@ export const coreSettings = settingsReadBy({
 });
 
 /** The values of the core's settings. */
-export type CoreConfig = SettingsOf<typeof coreSettings> & UnusedVariables;
+export type CoreConfig = SettingsOf<typeof coreSettings> &
+  UnusedVariables & { readonly coreTokenFile: SettingFile | undefined };
 
 /** @throws SettingsError */
 export const readCoreConfig = (env: Environment): CoreConfig => ({
   ...readSettings(coreSettings, env, rulesBetween),
   ...unusedVariables(coreSettings, env),
+  coreTokenFile: fileOf('CORE_TOKEN', env),
 });
 
 /** Returns the core's TLS certificate, its key and the authorities of client certificates. */

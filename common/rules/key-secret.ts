@@ -33,6 +33,9 @@ export const hintOf = (secret: string): string => secret.slice(-HINT_LENGTH);
 
 export const isHint = (value: unknown): value is string => typeof value === 'string' && value.length === HINT_LENGTH;
 
+/** Whether a text has the form of the secret of a key, or of a caller's token, anywhere. */
+export const hasSecretForm = (text: string): boolean => /li[kc]_[A-Za-z0-9_-]{48}/.test(text);
+
 /** Finds the form of a secret in any text, also after an escape (`%20lik_…`); `isKeySecret` checks the checksum. */
 const IN_TEXT = /lik_[A-Za-z0-9_-]{48}(?![A-Za-z0-9_-])/g;
 

@@ -42,22 +42,47 @@ interface KnownCaller {
   readonly withdraw: () => void;
 }
 
+/** For how long a replaced CORE_TOKEN works; milliseconds. Kubernetes takes more than a minute to write a file for all. */
+const FORMER_TOKEN_MS = 300_000;
+
 /** The programs that may call the core. */
 export class Callers {
   /** By a token's SHA-256 in hexadecimal digits, or by a certificate subject's form. */
   #known = new Map<string, KnownCaller>();
-  /** CORE_TOKEN by its hash, with all roles; undefined once a callers file has listed it. */
-  #shared: (KnownCaller & { readonly hash: string }) | undefined;
-  readonly #hasFile: boolean;
+  /** CORE_TOKEN by its hash, and the one before for a while, with all roles; without one that a callers file has listed. */
+  readonly #shared = new Map<string, KnownCaller>();
+  /** The hash of the latest CORE_TOKEN. */
+  #newest: string | undefined;
+  /** Whether there is no authentication. */
+  readonly #isOpen: boolean;
 
   /**
    * @param token has all roles unless the callers file lists it
    * @param entries the callers file; undefined: there is none
    */
   constructor(token: Secret | undefined, entries: CallerEntries | undefined) {
-    this.#shared = token && { ...known(ANY_CALLER), hash: tokenHash(token.reveal()) };
-    this.#hasFile = entries !== undefined;
+    this.#isOpen = token === undefined && entries === undefined;
+    if (token) this.#shared.set(tokenHash(token.reveal()), known(ANY_CALLER));
     if (entries) this.replace(entries);
+  }
+
+  /**
+   * Replaces CORE_TOKEN, unless the callers file lists it. The former works for FORMER_TOKEN_MS more: those that present it learn of
+   * the new one by their own copy of the file.
+   */
+  share(token: Secret): void {
+    const hash = tokenHash(token.reveal());
+    this.#newest = hash;
+    for (const former of this.#shared.keys()) {
+      // It may have come back.
+      setTimeout(() => former !== this.#newest && this.#unshare(former), FORMER_TOKEN_MS).unref();
+    }
+    if (!this.#known.has(hash) && !this.#shared.has(hash)) this.#shared.set(hash, known(ANY_CALLER));
+  }
+
+  #unshare(hash: string): void {
+    this.#shared.get(hash)?.withdraw();
+    this.#shared.delete(hash);
   }
 
   /** Replaces the callers file's entries. Withdraws callers whose roles or studios have changed. */
@@ -66,10 +91,7 @@ export class Callers {
     this.#known = new Map();
     for (const [name, entry] of Object.entries(entries)) {
       for (const { sha256 } of entry.tokens ?? []) {
-        if (sha256 === this.#shared?.hash) {
-          this.#shared.withdraw();
-          this.#shared = undefined;
-        }
+        this.#unshare(sha256);
         this.#add(sha256, namedCaller(name, entry, tokenDigits(sha256)), before);
       }
       const { certificateSubject: subject } = entry;
@@ -86,7 +108,7 @@ export class Callers {
    * The lookup by hash need not take constant time: knowing the beginning of a hash does not help to find its token.
    */
   of({ authorization, certificateSubject }: Presented): Caller | undefined {
-    if (!this.#hasFile && this.#shared === undefined) return ANY_CALLER;
+    if (this.#isOpen) return ANY_CALLER;
     if (authorization === undefined) {
       return certificateSubject && this.#known.get(subjectForm(certificateSubject))?.caller;
     }
@@ -94,7 +116,7 @@ export class Callers {
     // An empty token is never valid, even if the file lists its hash by mistake.
     if (token === undefined) return undefined;
     const presented = tokenHash(token);
-    return (this.#known.get(presented) ?? (presented === this.#shared?.hash ? this.#shared : undefined))?.caller;
+    return (this.#known.get(presented) ?? this.#shared.get(presented))?.caller;
   }
 
   #add(credential: string, caller: Caller, before: ReadonlyMap<string, KnownCaller>): void {

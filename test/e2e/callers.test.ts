@@ -1,5 +1,6 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { type CallerEntries, type CallerToken, parseCallers, tokenHash } from '../../src/callers-file.ts';
 import { times } from '../support/builders.ts';
@@ -79,4 +80,48 @@ test('a token is changed under load without a failed request, and the retired to
   isOver = true;
   await Promise.all(load);
   expect([...statuses.keys()]).toEqual([200]);
+});
+
+// @proves secrets-3
+test.each([
+  ['gateway', 'core'],
+  ['core', 'gateway'],
+] as const)('the token that core and gateway share is changed, at the %s first, and both go on', async (...order) => {
+  const [{ token: first }, { token: second }] = await Promise.all([aToken(), aToken()]);
+  const tokenFileOf = { core: join(temporaryFolder(), 'token'), gateway: join(temporaryFolder(), 'token') };
+  for (const file of Object.values(tokenFileOf)) writeFileSync(file, first);
+  const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+  const core = run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN_FILE: tokenFileOf.core } });
+  const CORE_URL = await addressOf(core);
+  const gateway = run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN_FILE: tokenFileOf.gateway } });
+  const url = await addressOf(gateway);
+  const processes = { core, gateway };
+  const isServed = async (token: string) => {
+    const clients = connectToCore(CORE_URL, token);
+    const answer = await clients.directory.listStudios({}).then(
+      () => true,
+      () => false,
+    );
+    await clients.close();
+    return answer;
+  };
+  await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(200);
+  expect([await isServed(first), await isServed(second)]).toEqual([true, false]);
+
+  const readiness = new Set<number>();
+  let isOver = false;
+  const probes = (async () => {
+    while (!isOver) readiness.add((await fetch(`${url}/readyz`)).status);
+  })();
+  for (const each of order) {
+    writeFileSync(tokenFileOf[each], second);
+    await processes[each].printed(/tokens for the core reloaded/);
+    // More than one of the checks that the gateway makes each second.
+    await setTimeout(2500);
+  }
+  isOver = true;
+  await probes;
+  expect([...readiness]).toEqual([200]);
+  // Others may learn of it later.
+  expect([await isServed(first), await isServed(second)]).toEqual([true, true]);
 });

@@ -22,6 +22,32 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'the id of a request may have a secret',
+    suite: 'test/security/secrets.test.ts',
+    caughtBy: 'of successful and of refused requests',
+    patches: [{ file: 'common/rules/public-api.ts', find: '!hasSecretForm(text)', put: 'true' }],
+  },
+  {
+    name: 'a core does not read a changed token',
+    suite: 'test/e2e/callers.test.ts',
+    caughtBy: 'at the gateway first, and both go on',
+    patches: [
+      { file: 'src/rpc/callers.ts', find: 'this.#shared.set(hash, known(ANY_CALLER))', put: 'this.#newest = hash' },
+    ],
+  },
+  {
+    name: 'a gateway presents only the new token',
+    suite: 'test/e2e/callers.test.ts',
+    caughtBy: 'at the gateway first, and both go on',
+    patches: [
+      {
+        file: 'common/core-connection.ts',
+        find: 'isRefused ? token.formerOf(authorization) : undefined',
+        put: 'undefined',
+      },
+    ],
+  },
+  {
     name: 'the log has the headers of requests',
     suite: 'test/security/secrets.test.ts',
     caughtBy: 'of successful and of refused requests',

@@ -224,6 +224,10 @@ async function sendInvalidRequests(processes: Processes, person: Person): Promis
   for (const each of [broken, unknown, `${secret} ${secret}`]) {
     expectNoCanary(processes, await send(processes, 'POST', '', each, { body: capture }), 401);
   }
+  // A caller of either port that sends a secret as the id of its request.
+  const id = { 'x-request-id': `id.${secret}` };
+  expectNoCanary(processes, await send(processes, 'GET', `/${randomUUID()}`, secret, { headers: id }), 404);
+  await crm.directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE } }, { headers: id });
   const basic = { authorization: `Basic ${Buffer.from(`${secret}:`).toString('base64')}` };
   expectNoCanary(processes, await send(processes, 'GET', '', secret, { headers: basic }), 401);
   const reader = await processes.aStudioWithKey([ApiKeyScope.LEADS_READ]);

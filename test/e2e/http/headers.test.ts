@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { newCoreToken, newKeySecret } from '../../../common/rules/key-secret.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
 import { aCapture, anEmail, aService, LEADS, type StudioWithKey } from '../../support/service.ts';
 
@@ -55,7 +56,19 @@ describe('an X-Request-Id', () => {
     { tags: ['2.5.requestId', '7.request-id', '8.requestId'] },
     async (_, status, call) => {
       const given = new Set<string>();
-      for (const unfit of [undefined, '', 'x'.repeat(129), 'two words', 'a,b', 'ü', '{"a":1}', '<script>', 'a/b']) {
+      const secrets = [newKeySecret(), `id-${newCoreToken()}.1`];
+      for (const unfit of [
+        undefined,
+        '',
+        'x'.repeat(129),
+        'two words',
+        'a,b',
+        'ü',
+        '{"a":1}',
+        '<script>',
+        'a/b',
+        ...secrets,
+      ]) {
         const response = await call(unfit === undefined ? {} : { 'x-request-id': unfit });
         expect(response.status).toBe(status);
         const id = response.headers.get('x-request-id') ?? '';
@@ -65,7 +78,7 @@ describe('an X-Request-Id', () => {
         const text = await response.text();
         if (status >= 400 && text) expect(JSON.parse(text).requestId).toBe(id);
       }
-      expect(given.size).toBe(9);
+      expect(given.size).toBe(11);
     },
   );
 });

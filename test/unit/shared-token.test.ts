@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Secret } from '../../common/secret.ts';
+import { tokenHash } from '../../src/callers-file.ts';
+import { Callers } from '../../src/rpc/callers.ts';
+
+// CORE_TOKEN, while its file changes.
+
+const MINUTE_MS = 60_000;
+const [A, B] = ['token-a-of-the-core', 'token-b-of-the-core'];
+const secretOf = (token: string) => new Secret(token);
+const callerOf = (callers: Callers, token: string) =>
+  callers.of({ authorization: `Bearer ${token}`, certificateSubject: undefined });
+const accepted = (callers: Callers) => [A, B].filter((token) => callerOf(callers, token));
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+test('the former works for five minutes, and then its streams end', () => {
+  const callers = new Callers(secretOf(A), undefined);
+  const { withdrawn } = callerOf(callers, A) ?? {};
+  callers.share(secretOf(B));
+  vi.advanceTimersByTime(5 * MINUTE_MS - 1);
+  expect([accepted(callers), withdrawn?.aborted]).toEqual([[A, B], false]);
+  vi.advanceTimersByTime(1);
+  expect([accepted(callers), withdrawn?.aborted]).toEqual([[B], true]);
+});
+
+test('one that comes back stays', () => {
+  const callers = new Callers(secretOf(A), undefined);
+  callers.share(secretOf(B));
+  vi.advanceTimersByTime(MINUTE_MS);
+  callers.share(secretOf(A));
+  vi.advanceTimersByTime(4 * MINUTE_MS);
+  expect(accepted(callers)).toEqual([A, B]);
+  vi.advanceTimersByTime(MINUTE_MS);
+  expect(accepted(callers)).toEqual([A]);
+});
+
+test('one that the callers file lists has the roles of the file, whichever comes first', () => {
+  const entries = { crm: { may: ['crm' as const], tokens: [{ sha256: tokenHash(B) }] } };
+  const callers = new Callers(secretOf(A), entries);
+  callers.share(secretOf(B));
+  expect(callerOf(callers, B)?.name).toBe('crm');
+  callers.replace({});
+  expect(accepted(callers)).toEqual([A]);
+  vi.advanceTimersByTime(5 * MINUTE_MS);
+  // Nobody is let in without a token, although none is left.
+  expect([accepted(callers), callers.of({ authorization: undefined, certificateSubject: undefined })]).toEqual([
+    [],
+    undefined,
+  ]);
+});
