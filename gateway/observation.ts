@@ -1,11 +1,12 @@
-import { Counter, Gauge } from '@prometheus-io/client';
+import { Counter } from '@prometheus-io/client';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { createRegistry, gauge, gaugeExpiries, histogram, SIZES } from '../common/metrics.ts';
+import { createRegistry, gauge, gaugeBy, gaugeExpiries, histogram, SIZES } from '../common/metrics.ts';
 import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
 import type { Quota, QuotaDecision } from './admission/quota/quota-port.ts';
+import { BusiestKeys } from './busiest-keys.ts';
 import { type AddressLogging, loggedAddress } from './client-address.ts';
 import { MAX_PENDING_REQUESTS } from './core/exchange-batcher.ts';
 import { type FaultyField, PROBLEM_CODES, PROBLEMS, type Problem, type ProblemCode } from './problems.ts';
@@ -190,17 +191,14 @@ export function createGatewayMetrics() {
     registers: [registry],
   });
   for (const reason of ['limit', 'core'] as const) unrecorded.inc({ reason }, 0);
+  const busiestKeys = new BusiestKeys();
   let inFlight = 0;
   gauge(registry, 'lead_intake_gateway_requests_under_way', 'Requests without a response.', () => inFlight);
   const waiting = new Map<string, () => number>();
-  new Gauge({
-    name: 'lead_intake_gateway_core_requests_waiting',
-    help: `Requests that wait for the core, by operation; at most ${MAX_PENDING_REQUESTS}.`,
-    labelNames: ['operation'],
-    registers: [registry],
-    collect() {
-      for (const [operation, count] of waiting) this.set({ operation }, count());
-    },
+  const help = `Requests that wait for the core, by operation; at most ${MAX_PENDING_REQUESTS}.`;
+  gaugeBy(registry, 'lead_intake_gateway_core_requests_waiting', help, {
+    label: 'operation',
+    read: async () => [...waiting].map(([operation, count]) => [operation, count()]),
   });
 
   return {
@@ -209,10 +207,12 @@ export function createGatewayMetrics() {
     countInFlight(change: 1 | -1) {
       inFlight += change;
     },
-    requestFinished({ operation, outcome, replayed, durationMs }: FinishedRequest) {
-      requests.observe({ operation, outcome }, durationMs / 1000);
-      if (replayed) replays.inc();
+    requestFinished(finished: FinishedRequest) {
+      requests.observe({ operation: finished.operation, outcome: finished.outcome }, finished.durationMs / 1000);
+      if (finished.replayed) replays.inc();
+      busiestKeys.count(finished);
     },
+    busiestKeys,
     requestsUnrecorded: (reason: 'limit' | 'core', count: number) => unrecorded.inc({ reason }, count),
     quotaChecked: (outcome: 'admitted' | 'limited' | 'delayed' | 'unavailable', durationMs: number) =>
       quota.observe({ decision: outcome }, durationMs / 1000),

@@ -3,6 +3,7 @@ import { eachPage } from '../../src/domain/cursor.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { firstErasure } from '../../src/domain/retention.ts';
 import type { MemberRole, Studio } from '../../src/domain/studio.ts';
+import { everyStudioWithLeads } from '../../src/usecases/count-leads.ts';
 import { EndedStudios, eraseStudio, examineStudio } from '../../src/usecases/erase-studio.ts';
 import { putHold, removeHold } from '../../src/usecases/holds.ts';
 import {
@@ -83,7 +84,15 @@ function addStudioCommands(): void {
   studios
     .command('list')
     .description('list all studios')
-    .action(() => runOnStore(async (deps) => (await Array.fromAsync(everyStudio(deps))).map(publicStudio)));
+    .option('--leads', 'with the number of their leads, those with most first; counts all of them')
+    .action(({ leads }: { leads?: true }) =>
+      runOnStore(async (deps) => {
+        if (!leads) return (await Array.fromAsync(everyStudio(deps))).map(publicStudio);
+        const counted = await Array.fromAsync(everyStudioWithLeads(deps));
+        const biggestFirst = counted.toSorted((one, other) => other.leads - one.leads);
+        return biggestFirst.map(({ studio, leads }) => ({ ...publicStudio(studio), leads }));
+      }),
+    );
   addStudioErasures(studios);
 }
 

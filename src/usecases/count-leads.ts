@@ -4,7 +4,7 @@ import { filterOf, type GivenLeadFilter, isAnyTime, isMatch } from '../domain/le
 import { Faults } from '../domain/refusal.ts';
 import { MAX_LEAD_SOURCES } from '../domain/studio.ts';
 import type { Reading } from './dependencies.ts';
-import { existingStudio } from './studios.ts';
+import { everyStudio, existingStudio } from './studios.ts';
 
 /** The number of leads that a count examines, and how many it reads at a time. */
 const MAX_EXAMINED = 100_000;
@@ -83,4 +83,21 @@ export async function countLeads(
     // Others may have been created in the same millisecond.
     completeSince: isLowerBound && oldest ? new Date(oldest.getTime() + 1) : null,
   };
+}
+
+/** Yields all studios with the number of their leads that are not erased; unreadable ones are reported instead. */
+export async function* everyStudioWithLeads({ store }: Reading) {
+  for await (const studio of everyStudio({ store })) {
+    let leads = 0;
+    for (let before: string | null | undefined; before !== null; ) {
+      const page: Awaited<ReturnType<typeof store.listLeadsToCount>> = await store.listLeadsToCount(
+        studio.id,
+        before ?? null,
+        MAX_PER_READ,
+      );
+      leads += page.records.length;
+      before = page.next;
+    }
+    yield { studio, leads };
+  }
 }

@@ -19,7 +19,7 @@ import { openDatabase, schemaVersion } from '../../src/store/sqlite/open-databas
 import { sqliteRetention } from '../../src/store/sqlite/retention.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
-import { countLeads } from '../../src/usecases/count-leads.ts';
+import { countLeads, everyStudioWithLeads } from '../../src/usecases/count-leads.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, idTextOf, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
@@ -477,7 +477,7 @@ describe('SQLite', () => {
     expect(stored).toEqual({ count: 100_000, oldest: 2 });
   });
 
-  // @proves leads-35 bounds-96 bounds-97
+  // @proves leads-35 studios-4 bounds-96 bounds-97
   test('of many leads the newest hundred thousand are counted, and a stage beyond them as far as it is said', async () => {
     const store = openSqliteStore(path);
     onTestFinished(() => store.close());
@@ -491,6 +491,14 @@ describe('SQLite', () => {
       SELECT 1, unhex(printf('%012x', 1700000000000 + number) || '70008000000000000000'), 'Ada', 'email', 'a@b',
         iif(number <= 5000, 'won', iif(number <= 20000, 'lost', 'new')), 1700000000000 + number, 1700000000000 + number,
         x'', 1, randomblob(16), x'', 1 FROM numbers`);
+
+    await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+    await create(store, aLead({ studioId: 'studio-2', createdAt: NOW }));
+    const all = (await Array.fromAsync(everyStudioWithLeads({ store }))).map(({ studio, leads }) => [studio.id, leads]);
+    expect(all).toEqual([
+      [STUDIO_ID, 120_001],
+      ['studio-2', 1],
+    ]);
 
     const { byStage, bySource, completeSince } = await countLeads({ store }, { studioId: STUDIO_ID });
     const countOf = (wanted: string) => byStage.find(({ of }) => of === wanted);

@@ -326,7 +326,7 @@ test('an operator lists studios and the newest leads of one, reads a lead, and e
   await cli('studios', 'put', 's1', '--status', 'suspended');
   await cli('studios', 'put', 's2');
   const store = openSqliteStore(path);
-  const leads = times(60, (index) => aLead({ studioId: index < 30 ? 's1' : 's2' }));
+  const leads = times(61, (index) => aLead({ studioId: index < 30 ? 's1' : 's2' }));
   for (const lead of leads) await store.createLead(lead, claimsOf(lead));
   await store.close();
   const newest = leads.toReversed();
@@ -334,6 +334,11 @@ test('an operator lists studios and the newest leads of one, reads a lead, and e
   const idsOf = (of: readonly Lead[]) => of.map(({ id }) => id);
 
   expect(await json('studios', 'list')).toMatchObject([{ id: 's1', status: 'suspended' }, { id: 's2' }]);
+  expect((await json('studios', 'list'))[0]).not.toHaveProperty('leads');
+  expect(await json('studios', 'list', '--leads')).toMatchObject([
+    { id: 's2', leads: 31 },
+    { id: 's1', leads: 30 },
+  ]);
   expect(idsOf(await json('leads', 'list', '--studio', 's2'))).toEqual(idsOf(newest.slice(0, 25)));
   const listed = await json('leads', 'list', '--studio', 's2', '--limit', '30');
   expect(listed).toEqual(JSON.parse(JSON.stringify(newest.slice(0, 30))));
@@ -359,8 +364,8 @@ test('an operator lists studios and the newest leads of one, reads a lead, and e
   expect(await cli('leads', 'events', '--studio', 's2', lead.id)).toMatch(/seller-1.*stage-move/);
 
   const counts = await json('leads', 'count', '--studio', 's2', '--stage', 'new');
-  expect(counts).toMatchObject({ byStage: [{ of: 'new', count: 30 }], bySource: [{ of: null, count: 30 }] });
-  expect(await cli('leads', 'count', '--studio', 's2')).toMatch(/trial_booked.*no source.*30/s);
+  expect(counts).toMatchObject({ byStage: [{ of: 'new', count: 31 }], bySource: [{ of: null, count: 31 }] });
+  expect(await cli('leads', 'count', '--studio', 's2')).toMatch(/trial_booked.*no source.*31/s);
 
   const exported = async (...args: string[]) => leadsIn(await cli('leads', 'export', ...args)).map(({ id }) => id);
   expect(await exported()).toEqual(idsOf(leads));

@@ -67,6 +67,10 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'on MongoDB, what is left of an erased lead goes before it was distributed',
     'what is left of erased leads goes at once',
   ],
+  'who looks at the busiest keys of a gateway': [
+    'the keys that are counted are unbounded',
+    'keys that come late are not counted',
+  ],
   'a connection that goes on without its caller: its drain, too, ends calls': [
     'open streams continue after their caller is removed from the file',
   ],
