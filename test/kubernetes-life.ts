@@ -1,19 +1,16 @@
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { tokenHash } from '../src/callers-file.ts';
 import { times } from './support/builders.ts';
-import { anAuthority } from './support/certificates.ts';
 import { allLeads, arrangeStudio, connectToCore } from './support/core-clients.ts';
 import { commandsIn } from './support/examples.ts';
-import { build, describeWithKustomize, parseManifests } from './support/kubernetes.ts';
+import { build, describeWithKustomize, kubectlThatKeeps, parseManifests } from './support/kubernetes.ts';
 import { describeWithMongo } from './support/mongodb.ts';
 import { aCluster, type Cluster, type Pod } from './support/pods.ts';
 import { bash, ROOT, temporaryFolder } from './support/processes.ts';
 import { describeWithRedis } from './support/servers.ts';
 import { aCapture, LEADS } from './support/service.ts';
-import { aWebhookSecret } from './support/webhooks.ts';
 
 /** Callers, and the pause after each of their requests, so that all of them stay within the quota of a key. */
 const CALLERS = 4;
@@ -21,6 +18,7 @@ const PAUSE_MS = 450;
 const [CORE, GATEWAY, RELAY] = ['lead-intake-core', 'lead-intake-gateway', 'lead-intake-relay'] as const;
 const TOKEN = 'the token of the pods of this test';
 const PAGE = readFileSync(join(ROOT, 'docs/how-to/kubernetes.md'), 'utf8');
+const CERTIFICATES = readFileSync(join(ROOT, 'docs/how-to/certificates.md'), 'utf8');
 
 /** The containers of the image as the manifests for Kubernetes describe them, in a life with upgrades and crashes. */
 export function kubernetesLife(image: () => string): void {
@@ -69,7 +67,6 @@ function withDatabaseAndRedis(image: () => string): void {
         await Promise.all([cluster.start(GATEWAY), cluster.start(GATEWAY)]);
         const secret = await runGuide(cluster);
         await expectConfined(cluster);
-        await inPod(cluster, CORE, 'lead-intake consumers create crm-hook --all-studios --start now');
         const relay = await cluster.start(RELAY);
 
         const created = await replaceAndCrashAll(cluster, secret);
@@ -112,52 +109,17 @@ async function writeDeployment(urls: { database: string; redis: string }) {
   const secrets = join(folder, 'cluster');
   symlinkSync(ROOT, join(folder, 'lead-intake'));
   await bash(`set -e; cd ${folder}\n${commandsIn(PAGE, 'kubernetes-overlay')}`);
-  const written = join(folder, 'production/secrets');
-  const callers = {
-    relay: {
-      may: ['feed'],
-      consumers: ['crm-hook'],
-      tokens: [{ sha256: tokenHash('the token of the relay of this test') }],
-    },
-  };
-  const endpoints = { 'crm-hook': { url: 'https://crm.example.com/hooks', secrets: [aWebhookSecret()] } };
-  writeFileSync(join(written, 'relay-token'), 'the token of the relay of this test');
-  writeFileSync(join(written, 'callers.json'), JSON.stringify({ callers }));
-  writeFileSync(join(written, 'endpoints.json'), JSON.stringify({ endpoints }));
-
-  const commands = commandsIn(PAGE, 'kubernetes-secrets')
-    .replace(/'mongodb:[^']+'/, `'${urls.database}'`)
-    .replace(/'rediss:[^']+'/, `'${urls.redis}'`);
-  const output = await bash(`set -e; cd ${folder}/production\n${kubectlThatKeeps(secrets)}\n${commands}\necho done`);
+  const output = await bash(`set -e; cd ${folder}/production
+${kubectlThatKeeps(secrets)}
+${commandsIn(CERTIFICATES, 'certificates').replace('name=core\n', `name=${CORE}\n`)}
+${commandsIn(PAGE, 'kubernetes-secrets')
+  .replace(/'mongodb:[^']+'/, `'${urls.database}'`)
+  .replace(/'rediss:[^']+'/, `'${urls.redis}'`)}
+${commandsIn(PAGE, 'kubernetes-apply-secrets')}
+echo done`);
   expect(output).toMatch(/done\n$/);
-  expect(readdirSync(secrets).toSorted()).toEqual([CORE, GATEWAY, RELAY].toSorted());
-
-  const authority = await anAuthority('cluster');
-  for (const [name, use] of [
-    [`${CORE}-tls`, 'server'],
-    ['lead-intake-client-tls', 'client'],
-  ] as const) {
-    const { cert, key } = await authority.issue(CORE, use);
-    mkdirSync(join(secrets, name));
-    for (const [file, text] of Object.entries({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': authority.cert })) {
-      writeFileSync(join(secrets, name, file), text);
-    }
-  }
   return { folder, secrets };
 }
-
-/** A `kubectl` that puts the files of secrets into a folder. */
-const kubectlThatKeeps = (folder: string) => `kubectl() {
-  case "$1 $2 $3" in
-    'apply --filename '*) test -e "$3" ;;
-    'config set-context --current') ;;
-    'create secret generic')
-      local name=$4
-      mkdir -p ${folder}/$name
-      for option in "\${@:5}"; do cp "\${option#--from-file=}" ${folder}/$name; done ;;
-    *) echo "unknown: $*"; return 1 ;;
-  esac
-}`;
 
 /** Runs the commands of the guide from its start on in the pods. Returns the secret of the key. */
 async function runGuide(cluster: Cluster): Promise<string> {

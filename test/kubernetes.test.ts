@@ -5,6 +5,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { STOP_MS } from '../common/deadlines.ts';
 import { gatewaySettings } from '../gateway/config.ts';
 import { relaySettings } from '../relay/config.ts';
+import { parseEndpoints } from '../relay/endpoints-file.ts';
+import { parseCallers, tokenHash } from '../src/callers-file.ts';
 import { coreSettings } from '../src/config.ts';
 import { commandsIn } from './support/examples.ts';
 import {
@@ -12,6 +14,7 @@ import {
   describeWithKubeconform,
   describeWithKustomize,
   environmentOf,
+  kubectlThatKeeps,
   type Manifest,
   OVERLAYS,
   ofKind,
@@ -219,6 +222,77 @@ describeWithKustomize('the manifests for Kubernetes', () => {
         expect(deployment.spec.template.metadata.annotations['prometheus.io/port']).toBe(`${port}`);
       }
     });
+  });
+
+  // @proves kubernetes-1 docs-1
+  test('the guide makes every file that its pods read, and none that Git would take', async () => {
+    const secrets = join(scratch(), 'cluster');
+    const page = read('docs/how-to/kubernetes.md');
+    const certificates = commandsIn(read('docs/how-to/certificates.md'), 'certificates');
+    const output = await bash(`set -eo pipefail; cd ${scratch()}/production
+      ${kubectlThatKeeps(secrets)}
+      ${certificates.replace('name=core\n', 'name=lead-intake-core\n')}
+      ${commandsIn(page, 'kubernetes-secrets')}
+      ${commandsIn(page, 'kubernetes-apply-secrets')}
+      git init -q . && git add . && git ls-files
+      echo done`);
+    expect(output).toMatch(/^\.gitignore\nkustomization\.yaml\ndone\n$/m);
+
+    const manifests = manifestsOf('the overlay of the guide');
+    for (const deployment of ofKind(manifests, 'Deployment')) {
+      const { containers, volumes } = podOf(deployment);
+      const files = Object.values(environmentOf(containers[0], manifests)).filter((value) => value.startsWith('/'));
+      const made = files.map((file) => {
+        const mount = containers[0].volumeMounts.find(({ mountPath }) => file.startsWith(`${mountPath}/`));
+        const volume = volumes.find(({ name }) => name === mount?.name);
+        return readFileSync(join(secrets, volume?.secret?.secretName ?? '', file.slice(`${mount?.mountPath}/`.length)));
+      });
+      expect(made.filter(({ length }) => length === 0)).toEqual([]);
+    }
+    const token = readFileSync(join(secrets, 'lead-intake-relay/relay-token'), 'utf8').trim();
+    const callers = parseCallers(readFileSync(join(secrets, 'lead-intake-core/callers.json'), 'utf8'));
+    expect(callers.relay?.tokens).toEqual([{ sha256: tokenHash(token) }]);
+    const endpoints = parseEndpoints(readFileSync(join(secrets, 'lead-intake-relay/endpoints.json'), 'utf8'));
+    expect([...endpoints.keys()]).toEqual(callers.relay?.consumers);
+  });
+
+  // @proves docs-1
+  test('what the guide takes out of a core, so that it sleeps, is there', () => {
+    const commands = commandsIn(read('docs/how-to/kubernetes.md'), 'kubernetes-restore');
+    const [, patch = ''] = /--patch '([^']+)'/.exec(commands) ?? [];
+    const core = ofKind(manifestsOf('ops/kubernetes/overlays/sqlite'), 'Deployment').find(
+      ({ metadata }) => metadata.name === 'lead-intake-core',
+    );
+    type Part = { readonly [name: string]: Part } | undefined;
+    const at = (path: string) =>
+      path
+        .split('/')
+        .slice(1)
+        .reduce((part: Part, name) => part?.[name], core as unknown as Part);
+    const operations: readonly { readonly path: string }[] = JSON.parse(patch);
+    expect(operations.map(({ path }) => path.split('/').at(-1)).toSorted()).toEqual(
+      [
+        'command',
+        ...Object.keys(at('/spec/template/spec/containers/0') ?? {}).filter((name) => name.endsWith('Probe')),
+      ].toSorted(),
+    );
+    for (const { path } of operations) expect(at(path)).toBeDefined();
+  });
+
+  // @proves kubernetes-1
+  test.each(BUILDS)('%s: a pod that has started stays in its Service while its dependencies fail', (name) => {
+    for (const deployment of ofKind(manifestsOf(name), 'Deployment')) {
+      const [{ name: process, readinessProbe, livenessProbe, startupProbe }] = podOf(deployment).containers;
+      if (process === 'relay') continue;
+      const asked = [startupProbe, readinessProbe, livenessProbe].map(
+        (probe) => probe?.httpGet?.path ?? probe?.exec?.command.join(' '),
+      );
+      const expected = {
+        gateway: ['/readyz', '/healthz', '/healthz'],
+        core: ['node src/check-health.ts', '/metrics', '/metrics'],
+      };
+      expect(asked).toEqual(expected[process as 'core']);
+    }
   });
 
   // @proves kubernetes-2

@@ -21,6 +21,14 @@ describe.each(UNITS)('the unit %s', (unit) => {
   });
 });
 
+test.each(UNITS)('the unit %s starts its process again, however often that fails', (unit) => {
+  const [, ofUnit = '', ofService = ''] = readFileSync(pathOf(unit), 'utf8').split(/^\[\w+\]$/m);
+  // By default five failures within ten seconds are the last, and a failing start takes one.
+  expect(ofUnit).toMatch(/^StartLimitIntervalSec=0$/m);
+  expect(ofService).toMatch(/^Restart=always$/m);
+  expect(Number(/^RestartSec=(\d+)$/m.exec(ofService)?.[1])).toBeGreaterThanOrEqual(1);
+});
+
 describeIf(hasCommand('systemd-analyze'), 'systemd', 'install systemd, which need not run', () => {
   /** Returns what systemd objects to in a unit, on a machine that may not have its program. */
   const faultsOf = (path: string) => {

@@ -1,6 +1,15 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -28,6 +37,8 @@ const UPGRADE = guide('how-to/upgrade.md');
 const MOVE = guide('how-to/move-leads.md');
 const WEBHOOKS = guide('how-to/webhooks.md');
 const COPY = guide('how-to/keep-a-copy.md');
+const CERTIFICATES = guide('how-to/certificates.md');
+const KUBERNETES = guide('how-to/kubernetes.md');
 const COMMANDS = guide('reference/command-line.md');
 const OBSERVABILITY = guide('reference/observability.md');
 
@@ -352,6 +363,55 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const restore = commandsWith(BACKUP, 'restore', { 'erasures.ndjson': files['erasures.ndjson'] });
     await printed(restore, env);
     expect(await leads()).toHaveLength(2);
+  });
+
+  test('certificates.md: a core and a gateway with the certificates of the page know each other', async () => {
+    const { folder, coreUrl, url, ports } = await aPlace();
+    mkdirSync(join(folder, 'secrets'));
+    await printed(`cd ${folder}\n${commandsWith(CERTIFICATES, 'certificates', { 'name=core\n': 'name=localhost\n' })}`);
+    const settingsOf = (who: string) => {
+      const [, row = ''] = new RegExp(`^\\| ${who} \\|(.*)$`, 'm').exec(CERTIFICATES) ?? [];
+      const pairs = [...row.matchAll(/`([A-Z_]+)`(?: is)? `([\w.]+)`/g)];
+      expect(pairs).toHaveLength(3);
+      return Object.fromEntries(pairs.map(([, name, file]) => [name, join(folder, 'secrets', `${file}`)]));
+    };
+    const database = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
+    serve('node src/main.ts', { ...ports, ...database, ...settingsOf('a core') });
+    const CORE_URL = coreUrl.replace('http://127.0.0.1', 'https://localhost');
+    const ofGateway = settingsOf('a gateway, a relay');
+    serve('node gateway/main.ts', { ...ports, CORE_URL, ...ofGateway });
+    await expectReady(url);
+    const { CORE_CA_FILE } = ofGateway;
+    const stranger = { ...ports, GATEWAY_PORT: `${await freePort()}`, CORE_URL, CORE_CA_FILE: `${CORE_CA_FILE}` };
+    await serve('node gateway/main.ts', stranger).printed(/not ready: the core is unavailable/);
+  });
+
+  test('kubernetes.md: a backup is fetched, and restored while the core sleeps', async () => {
+    const { folder, env, leads, lead, cli } = await aDatabase();
+    const [pod, here] = [join(folder, 'pod'), join(folder, 'here')];
+    for (const place of [join(pod, 'data'), here]) mkdirSync(place, { recursive: true });
+    renameSync(join(folder, 'lead-intake.db'), join(pod, 'data/lead-intake.db'));
+    symlinkSync(join(pod, 'data/lead-intake.db'), join(folder, 'lead-intake.db'));
+    // What is executed in the pod runs in its folder; the cluster does the rest.
+    const kubectl = `lead-intake() { ${CLI} "$@"; }
+      kubectl() {
+        [ "$1" = exec ] || return 0
+        while [ "$1" != -- ]; do shift; done
+        shift; (cd ${pod} && "$@")
+      }
+      cd ${here}\n`;
+    const inPod = { DATABASE_URL: `sqlite:${join(pod, 'data/lead-intake.db')}` };
+    const [fetched, journal] = commandsIn(KUBERNETES, 'kubernetes-backup').split(/^(?=.*erasures export)/m);
+    await printed(`${fetched}`, inPod, kubectl);
+    await cli('leads', 'erase', 'STUDIO', lead.id);
+    await printed(`${journal}`, inPod, kubectl);
+    const restore = commandsWith(KUBERNETES, 'kubernetes-restore', {
+      '/tmp/erasures.ndjson': join(pod, 'erasures.ndjson'),
+    });
+    expect(await printed(restore, inPod, kubectl)).toContain('restored');
+    expect(await leads()).toHaveLength(2);
+    expect(readdirSync(join(pod, 'data')).filter((name) => name.startsWith('backup'))).toEqual([]);
+    expect(env.DATABASE_URL).toContain(folder);
   });
 
   test('upgrade.md: the file of release 1.1 is copied before a core of this one opens it', async () => {

@@ -41,7 +41,7 @@ export async function startHaproxy(gateways: readonly number[], cores: readonly 
   // In this order: the ports of the servers are those of the guide, too.
   const local = addresses.toReversed().reduce((all, [from, to]) => {
     if (!all.includes(from)) throw new Error(`deploy.md has no ${from}`);
-    return all.replace(from, to);
+    return all.replaceAll(from, to);
   }, settings);
   writeFileSync(file, `global\n  stats socket ${socket} mode 600\n\n${local}`);
   const running = watch(spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'pipe'] }));
@@ -50,8 +50,9 @@ export async function startHaproxy(gateways: readonly number[], cores: readonly 
   async function stateOf(port: number): Promise<string> {
     const stats = connect(socket).end('show stat\n');
     const [, ...rows] = (await text(stats)).trim().split('\n');
-    const row = rows.map((each) => each.split(',')).find((cells) => cells.includes(`127.0.0.1:${port}`));
-    return row?.[STATE] ?? 'unknown';
+    const states = rows.map((each) => each.split(',')).filter((cells) => cells.includes(`127.0.0.1:${port}`));
+    // A server may be in a backend that checks nothing, too.
+    return states.map((cells) => cells[STATE] ?? '').find((state) => state !== 'no check') ?? 'unknown';
   }
   return { apiUrl: `http://127.0.0.1:${apiPort}`, coreUrl: `http://127.0.0.1:${corePort}`, stateOf };
 }

@@ -99,3 +99,21 @@ export function environmentOf({ env = [], envFrom }: ContainerSpec, manifests: r
 export const OVERLAYS: readonly string[] = ['sqlite', 'mongodb-redis'].map((name) =>
   join('ops/kubernetes/overlays', name),
 );
+
+/** A `kubectl`, for bash, that puts the files of secrets into a folder. */
+export const kubectlThatKeeps = (folder: string) => `kubectl() {
+  case "$1 $2 $3" in
+    'apply --filename -') cat > /dev/null ;;
+    'apply --filename '*) test -e "$3" ;;
+    'config set-context --current') ;;
+    'create secret generic')
+      local name=$4 option file
+      mkdir -p ${folder}/$name
+      for option in "\${@:5}"; do
+        [[ $option == --from-file=* ]] || continue
+        file=\${option#--from-file=}
+        if [[ $file == *=* ]]; then cp "\${file#*=}" "${folder}/$name/\${file%%=*}"; else cp "$file" ${folder}/$name; fi
+      done ;;
+    *) echo "unknown: $*"; return 1 ;;
+  esac
+}`;

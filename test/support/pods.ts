@@ -24,8 +24,8 @@ export interface Pod {
   /** Begins with the command that runs others in the container. */
   readonly commandPrefix: readonly string[];
   readonly process: RunningProcess;
+  /** Whether every probe of it succeeds, that of its start, too. */
   isReady(): Promise<boolean>;
-  isAlive(): Promise<boolean>;
   /** Ends it as the cluster does; returns its exit status, or the signal that killed it after its grace. */
   stop(): Promise<unknown>;
   kill(): Promise<unknown>;
@@ -74,9 +74,7 @@ export async function aCluster(image: string, manifests: readonly Manifest[], se
         manifests,
         address: `${network}.${started}`,
       });
-      for (const probe of [pod.isAlive, pod.isReady]) {
-        await expect.poll(probe, { timeout: 90_000, interval: 100 }).toBe(true);
-      }
+      await expect.poll(pod.isReady, { timeout: 90_000, interval: 100 }).toBe(true);
       endpoints.add(pod);
       tell();
       return pod;
@@ -153,15 +151,20 @@ async function startPod(name: string, node: Node): Promise<Pod> {
     .toBeGreaterThan(0)
     .then(() => childOf(running.child.pid));
   const commandPrefix = ['nsenter', `--target=${pid}`, '--mount', '--pid', '--root', ...within];
-  const probe = (what: Probe | undefined) => succeeds(what, container, address, commandPrefix);
+  const probe = (what: Probe) => succeeds(what, container, address, commandPrefix);
   const signal = (which: NodeJS.Signals) => running.child.exitCode === null && process.kill(pid, which);
   return {
     deployment: name,
     address,
     commandPrefix,
     process: running,
-    isReady: () => probe(container.readinessProbe ?? container.livenessProbe),
-    isAlive: () => probe(container.livenessProbe),
+    async isReady() {
+      // One after the other, as the cluster does it: the others begin once that of the start has succeeded.
+      for (const each of [container.startupProbe, container.readinessProbe, container.livenessProbe]) {
+        if (each && !(await probe(each))) return false;
+      }
+      return true;
+    },
     async stop() {
       signal('SIGTERM');
       const late = setTimeout(() => signal('SIGKILL'), terminationGracePeriodSeconds * 1000);
@@ -197,18 +200,18 @@ function mountsOf(deployment: Manifest, { folder, hosts, secrets }: Node): [stri
 const childOf = (pid: number | undefined) => Number(spawnSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' }).stdout);
 
 async function succeeds(
-  probe: Probe | undefined,
+  probe: Probe,
   { ports }: ContainerSpec,
   address: string,
   [program = '', ...args]: readonly string[],
 ): Promise<boolean> {
-  if (probe?.exec)
+  if (probe.exec)
     return execute(program, [...args, ...probe.exec.command]).then(
       () => true,
       () => false,
     );
-  const port = ports.find(({ name }) => name === probe?.httpGet?.port)?.containerPort;
-  return fetch(`http://${address}:${port}${probe?.httpGet?.path}`).then(
+  const port = ports.find(({ name }) => name === probe.httpGet?.port)?.containerPort;
+  return fetch(`http://${address}:${port}${probe.httpGet?.path}`).then(
     ({ ok }) => ok,
     () => false,
   );
