@@ -46,7 +46,7 @@ export function certificateFaults(
 }
 
 /** The maximum size of a response message; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
-const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
+export const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
 /**
  * Creates the transport to a core, which connects at the first call and after each loss, with the current credentials.

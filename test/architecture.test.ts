@@ -178,6 +178,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   'libphonenumber-js': ['src/domain/contact.ts', 'src/domain/phone-number'],
   '@connectrpc/': [
     'common/core-connection.ts',
+    'common/envelopes.ts',
     'relay/core.ts',
     'src/rpc/',
     'src/port/server.ts',
@@ -185,6 +186,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'operator/doctor/',
     'gateway/core/core-client.ts',
     'gateway/core/core-problems.ts',
+    'gateway/core/exchange-calls.ts',
   ],
   commander: ['operator/commands/'],
   'csv-stringify/sync': ['operator/csv-export.ts'],

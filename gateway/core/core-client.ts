@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
+import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { type CoreToken, connectToCore, isUnprocessed } from '../../common/core-connection.ts';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../../common/deadlines.ts';
 import { DRAINING_HEADER } from '../../common/readiness.ts';
@@ -20,6 +20,7 @@ import { OVERLOADED, Problem } from '../problems.ts';
 import type { Operation, Sender } from '../request.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
 import { ExchangeBatcher, type Result, type Share } from './exchange-batcher.ts';
+import { type Exchange, exchangeOver } from './exchange-calls.ts';
 
 /**
  * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The
@@ -83,7 +84,7 @@ export function createCoreClient(
   metrics: GatewayMetrics | undefined,
 ): CoreClient {
   const { transport, sessions } = connectToCore(config, credentials, token);
-  const { exchange } = createClient(ExchangeService, transport);
+  const exchange = exchangeOver(sessions, token);
   const authenticate = batches(exchange, metrics, 'AuthenticateApiKey', 'bearer');
   const createLead = batches(exchange, metrics, 'CreateLead', 'body');
   const getLead = batches(exchange, metrics, 'GetLead', 'body');
@@ -152,7 +153,7 @@ type Answer<Case> = Pick<ExchangeResult, 'leadId' | 'replayed'> & {
  * @param operation the name of the core's RPC
  */
 function batches<Case extends 'body' | 'bearer'>(
-  exchange: Client<typeof ExchangeService>['exchange'],
+  exchange: Exchange,
   metrics: GatewayMetrics | undefined,
   operation: string,
   outcomeCase: Case,
@@ -162,7 +163,7 @@ function batches<Case extends 'body' | 'bearer'>(
     async function* (messages) {
       try {
         // Each request has a timeout of its own, so the call has none.
-        for await (const { results } of exchange(requestsOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
+        for await (const { results } of exchange(requestsOf(messages))) yield results.map(resultOf);
       } catch (error) {
         // As when the core ends the call: the pending requests go over the next one.
         if (!isUnprocessed(error)) throw error;

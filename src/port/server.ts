@@ -13,7 +13,7 @@ import { callHandler, pathOf, type Request, type Response } from '../rpc/call-ha
 import { type Callers, callerIdentifier, valuesOf } from '../rpc/callers.ts';
 import type { ExchangeContext } from '../rpc/exchange-service.ts';
 import { callOf, connectionDraining, type RunCall, refused } from '../rpc/observation.ts';
-import { maxTimeoutMsOf, routes, traitsOf } from '../rpc/routes.ts';
+import { maxTimeoutMsOf, servedMethods, traitsOf } from '../rpc/routes.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { Connections } from './connections.ts';
 
@@ -76,8 +76,8 @@ export function createCoreServer(
   const identify = callerIdentifier(callers);
   const ending = new AbortController();
   const serving = { store: readiness, draining, ending: ending.signal };
-  const methods = routes(deps, { run, batchReceived, serving, reflects: config.CORE_REFLECTION });
-  const serve = callHandler({ routes: methods, maxTimeoutMsOf, readMaxBytes: MAX_CALL_BYTES }, run, log);
+  const methods = servedMethods(deps, { run, batchReceived, serving, reflects: config.CORE_REFLECTION });
+  const serve = callHandler({ ...methods, maxTimeoutMsOf, readMaxBytes: MAX_CALL_BYTES }, run, log);
 
   handleAll(server, async (request, response) => {
     const caller = identify(request);

@@ -23,10 +23,13 @@ import {
 } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
+import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { admitKnownCallers, callerIfAny, callerOf, refuseOtherStudios } from './callers.ts';
+import { exchangeServer, isOfGateway, type ServedExchange } from './exchange-stream.ts';
 import { callOf, type RunCall, refused } from './observation.ts';
 import { accessWithdrawn, connectErrorOf, unauthenticated } from './refusals.ts';
+import { takeUntil } from './take-until.ts';
 
 /** A request and its response, over HTTP/1.1 or HTTP/2. */
 export type Request = IncomingMessage | Http2ServerRequest;
@@ -37,6 +40,7 @@ export type ServeCall = (request: Request, response: Response, values: ContextVa
 
 interface ServedMethods {
   readonly routes: (router: ConnectRouter) => void;
+  readonly exchange: ServedExchange;
   /** Returns the maximum deadline of a method; milliseconds. */
   readonly maxTimeoutMsOf: (method: DescMethod) => number;
   /** The maximum size of a message, unless the method has another one; bytes. */
@@ -71,23 +75,25 @@ export const pathOf = ({ url }: { readonly url?: string | undefined }): string =
  * counted, also one that the library refuses by itself.
  */
 export function callHandler(
-  { routes, maxTimeoutMsOf, readMaxBytes }: ServedMethods,
+  { routes, exchange, maxTimeoutMsOf, readMaxBytes }: ServedMethods,
   run: RunCall,
   log: Logger,
 ): ServeCall {
   const admit = admitKnownCallers(run);
   const undecoded = refuseUndecoded(run);
+  const requestGate = async (context: HandlerContext) => {
+    context.values.get(progressKey).isAtGate = true;
+    await admit(context);
+    undecoded.gate(context);
+  };
   const router = createConnectRouter({
-    requestGate: async (context) => {
-      context.values.get(progressKey).isAtGate = true;
-      await admit(context);
-      undecoded.gate(context);
-    },
+    requestGate,
     interceptors: [undecoded.interceptor, endWithdrawn, runCalls(run)],
     acceptCompression: [compressionGzip, compressionBrotli],
     readMaxBytes,
   });
   routes(router);
+  const serveExchange = exchangeServer(exchange, { gate: requestGate, readable: undecoded.messages });
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   return async (request, response, values) => {
@@ -100,6 +106,9 @@ export function callHandler(
       const progress = { isAtGate: false, isDecoded: false, disconnected: call.signal };
       values.set(progressKey, progress);
       clampTimeout(call.header, maxTimeoutMsOf(handler.method));
+      if (handler.method === ExchangeService.method.exchange && isOfGateway(request)) {
+        return await serveExchange(request, response as Http2ServerResponse, { ...call, contextValues: values });
+      }
       const answer = await handler(call);
       if (progress.isAtGate) await universalResponseToNodeResponse(answer, response);
       else await answerUnserved(request, response, values, answer.status, handler.method);
@@ -199,29 +208,13 @@ const endWithdrawn: Interceptor = (next) => async (request) => {
   }
 };
 
-/** Yields values until the signal is aborted. */
-export async function* takeUntil<Value>(signal: AbortSignal, values: AsyncIterable<Value>): AsyncGenerator<Value> {
-  const iterator = values[Symbol.asyncIterator]();
-  // One listener for all values: one per value would accumulate on the signal.
-  let stop = () => {};
-  const onAbort = () => stop();
-  signal.addEventListener('abort', onAbort);
-  try {
-    while (!signal.aborted) {
-      const next = await new Promise<IteratorResult<Value>>((resolve, reject) => {
-        stop = () => resolve({ done: true, value: undefined });
-        iterator.next().then(resolve, reject);
-      });
-      if (next.done) return;
-      yield next.value;
-    }
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-}
+/** The messages of a stream, and the call that they belong to. */
+type Sent<Message> = Pick<StreamRequest, 'method' | 'header' | 'contextValues'> & {
+  readonly message: AsyncIterable<Message>;
+};
 
 function refuseUndecoded(run: RunCall) {
-  return { gate, interceptor };
+  return { gate, interceptor, messages };
 
   /**
    * Refuses unary calls whose message cannot be decoded as INVALID_REQUEST: to the library they are internal errors, and
@@ -244,17 +237,16 @@ function refuseUndecoded(run: RunCall) {
   /** Refuses streams in the same way; the interceptors get their messages undecoded. */
   function interceptor(next: Parameters<Interceptor>[0]): ReturnType<Interceptor> {
     return (request) => {
-      const progress = request.contextValues.get(progressKey);
-      progress.isDecoded = true;
-      return next(request.stream ? { ...request, message: decoded(request, progress) } : request);
+      request.contextValues.get(progressKey).isDecoded = true;
+      return next(request.stream ? { ...request, message: messages(request) } : request);
     };
   }
 
-  async function* decoded({ message, method, header, contextValues }: StreamRequest, progress: Progress) {
+  async function* messages<Message>({ message, method, header, contextValues }: Sent<Message>) {
     try {
       yield* message;
     } catch (error) {
-      const refusal = refusalOfMessage(error, progress);
+      const refusal = refusalOfMessage(error, contextValues.get(progressKey));
       if (!refusal) throw error;
       throw await refused(run, callOf(method, header, callerIfAny({ values: contextValues })), refusal);
     }

@@ -17,11 +17,11 @@ import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead, listLeads, pageLimit } from '../usecases/read-leads.ts';
-import { takeUntil } from './call-handler.ts';
 import { callerOf } from './callers.ts';
 import { bearerToWire, leadDataFromWire, sourceIdFromWire } from './convert.ts';
 import { callOf, connectionDraining, type RunCall, refused } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
+import { takeUntil } from './take-until.ts';
 
 /** The maximum number of items in a message, and of results in a message. */
 const MAX_ITEMS = 100;
@@ -127,8 +127,10 @@ export function exchangeService(
         const faults = new Faults();
         if (items.length < 1 || items.length > MAX_ITEMS) faults.note('items', `must be 1 to ${MAX_ITEMS}`);
         faults.refuseIfAny();
-        const kinds = Object.entries(Object.groupBy(items, (item) => operationOf(item)?.name ?? 'Exchange'));
-        for (const [operation, { length } = []] of kinds) batchReceived?.(operation, length ?? 0);
+        if (batchReceived) {
+          const kinds = Object.entries(Object.groupBy(items, (item) => operationOf(item)?.name ?? 'Exchange'));
+          for (const [operation, { length } = []] of kinds) batchReceived(operation, length ?? 0);
+        }
         const authenticateOnce = oncePerSecret(authenticate);
         for (const item of items) {
           const leads = item.request.case === 'listLeads' ? pageLimit(item.request.value.pageSize) : 1;

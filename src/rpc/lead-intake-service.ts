@@ -35,7 +35,6 @@ import { exportLeads } from '../usecases/export-leads.ts';
 import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import { listLeadEvents } from '../usecases/lead-events.ts';
 import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
-import { takeUntil } from './call-handler.ts';
 import { actorOf, callerOf, refuseOtherConsumers, refuseOtherStudios } from './callers.ts';
 import { consumerNamed } from './consumer-service.ts';
 import {
@@ -54,10 +53,10 @@ import {
   leadToWire,
   rangeFromWire,
 } from './convert.ts';
-
 import type { ExchangeContext } from './exchange-service.ts';
 import { type Call, callOf, connectionDraining, type RunCall } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
+import { takeUntil } from './take-until.ts';
 
 type Service = ServiceImpl<typeof LeadIntakeService>;
 type Context = Pick<ExchangeContext, 'run' | 'ending'>;

@@ -3,7 +3,7 @@ import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code, type ServiceImpl } from '@connectrpc/connect';
 import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { ServerReflection, ServerReflectionRequest } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
-import { takeUntil } from './call-handler.ts';
+import { takeUntil } from './take-until.ts';
 
 /**
  * Implements the standard reflection (`grpc.reflection.v1`) for tools such as grpcurl. It includes the types of error

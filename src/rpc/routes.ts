@@ -79,16 +79,15 @@ interface RouteContext {
   readonly reflects: boolean;
 }
 
-export function routes(
-  deps: Dependencies,
-  { run, batchReceived, serving, reflects }: RouteContext,
-): (router: ConnectRouter) => void {
+/** Returns what registers all methods, and how the exchange is implemented. */
+export function servedMethods(deps: Dependencies, { run, batchReceived, serving, reflects }: RouteContext) {
   const items = { run, batchReceived, authenticate: bearerAuthenticator(deps), ending: serving.ending };
   const names = SERVICES.map((service) => service.typeName);
-  return (router) => {
+  const exchange = exchangeService(deps, items);
+  const routes = (router: ConnectRouter) => {
     serve(router, LeadIntakeService, leadIntakeService(deps, items), boundsOf);
     serve(router, ConsumerService, consumerService(deps), boundsOf);
-    serve(router, ExchangeService, exchangeService(deps, items), boundsOf);
+    serve(router, ExchangeService, exchange, boundsOf);
     serve(router, ApiKeyService, apiKeyService(deps, items), boundsOf);
     serve(router, DirectoryService, directoryService(deps), boundsOf);
     serve(router, AuditService, auditService(deps, items), boundsOf);
@@ -98,6 +97,7 @@ export function routes(
       serve(router, ServerReflection, reflectionService(ALL_SERVICES, serving.ending));
     }
   };
+  return { routes, exchange: { implement: exchange.exchange, readMaxBytes: MAX_BATCH_BYTES } };
 }
 
 /** Returns the maximum deadline of a method; milliseconds. Exports take hours. */

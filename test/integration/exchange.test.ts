@@ -1,8 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { fromBinary } from '@bufbuild/protobuf';
+import { createClient, type Interceptor } from '@connectrpc/connect';
+import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { PublicLead } from '../../common/rules/public-api.ts';
 import { leadListSchema, leadResponseSchema } from '../../gateway/operations/schemas.ts';
+import {
+  ExchangeRequestSchema,
+  type ExchangeResult,
+  ExchangeService,
+} from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { plus, times } from '../support/builders.ts';
 import { expectValid } from '../support/documented.ts';
@@ -17,6 +25,7 @@ import {
 } from '../support/exchange-calls.ts';
 import {
   aCreation,
+  CORE_TOKEN,
   grpcCaller,
   type PackedStatus,
   refusalIn,
@@ -189,6 +198,46 @@ describe('each item gets one result, that of a single call', () => {
 
   const inSevens = (items: readonly object[]) =>
     times(Math.ceil(items.length / 7), (index) => items.slice(7 * index, 7 * index + 7));
+});
+
+// @proves exchange-1
+test.each([
+  ['as a gateway calls', { acceptCompression: [] }],
+  ['by a client that takes compressed messages', {}],
+])('by Connect, %s, items get the results of gRPC', async (_, options) => {
+  const { leadId } = await answerTo(createItem());
+  const messages = [
+    [authenticateItem(), getItem(leadId), getItem('x')],
+    [listItem(), listItem({ pageSize: -1 })],
+    [createItem({}), ...ofEachKind({ ...key, secretSha256: randomBytes(32) })],
+  ];
+  const sent = async function* () {
+    for (const items of messages) {
+      yield fromBinary(ExchangeRequestSchema, requestBytes('ExchangeService/Exchange', { items }));
+    }
+  };
+  const sessionManager = new Http2SessionManager(core.url);
+  onTestFinished(() => sessionManager.abort());
+  const interceptors: Interceptor[] = [
+    (next) => (request) => {
+      request.header.set('authorization', `Bearer ${CORE_TOKEN}`);
+      return next(request);
+    },
+  ];
+  const connected = { baseUrl: core.url, httpVersion: '2', sessionManager, interceptors } as const;
+  const results: ExchangeResult[] = [];
+
+  const client = createClient(ExchangeService, createConnectTransport({ ...connected, ...options }));
+  for await (const message of client.exchange(sent())) results.push(...message.results);
+
+  const expected = await exchange(caller, messages);
+  expect(results.map(({ index }) => index).toSorted((a, b) => a - b)).toEqual([...expected.keys()]);
+  for (const { index, outcome } of results) {
+    const { answer, refusal } = expected[index] as Outcome;
+    if (outcome.case === 'body') expect(Buffer.from(outcome.value)).toEqual(answer?.body);
+    else if (outcome.case === 'bearer') expect(outcome.value.apiKeyId).toBe(answer?.bearer?.apiKeyId);
+    else expect(outcome.value?.message).toBe(refusal?.message);
+  }
 });
 
 // @proves exchange-3
@@ -428,36 +477,37 @@ describe('long pages', () => {
   });
 
   // @proves exchange-6 bounds-39
-  test('are not read for a caller that does not read its results, and all arrive once it does', async () => {
-    const own = await startTestCore({ CORE_METRICS_ADDRESS: '127.0.0.1:0' });
-    const client = grpcCaller(`127.0.0.1:${own.port}`);
-    const reader = await createKey(client);
-    await exchange(client, [times(100, () => createItem(aCreation({ note: 'x'.repeat(1000) }), reader))]);
-    const unread = openUnreadCall<{ index?: number; body: string }>(own.url, 'ExchangeService/Exchange');
-    onTestFinished(async () => {
-      unread.session.destroy();
-      client.close();
-      await own.stop();
-    });
-    const items = times(4, () => ({
-      secretSha256: reader.secretSha256.toString('base64'),
-      listLeads: { pageSize: 100 },
-    }));
-    const series = 'lead_intake_core_call_duration_seconds_count{operation="ListLeads",outcome="ok"}';
-    const made = async () => (await scrape(own.metricsUrl)).get(series) ?? 0;
+  test.each(['proto', 'json'] as const)(
+    'are not read for a caller that does not read its results, and all arrive once it does, by %s',
+    async (format) => {
+      const own = await startTestCore({ CORE_METRICS_ADDRESS: '127.0.0.1:0' });
+      const client = grpcCaller(`127.0.0.1:${own.port}`);
+      const reader = await createKey(client);
+      await exchange(client, [times(100, () => createItem(aCreation({ note: 'x'.repeat(1000) }), reader))]);
+      const unread = openUnreadCall(own.url, format);
+      onTestFinished(async () => {
+        unread.session.destroy();
+        client.close();
+        await own.stop();
+      });
+      const secretSha256 = format === 'json' ? reader.secretSha256.toString('base64') : reader.secretSha256;
+      const items = times(4, () => ({ secretSha256, listLeads: { pageSize: 100 } }));
+      const series = 'lead_intake_core_call_duration_seconds_count{operation="ListLeads",outcome="ok"}';
+      const made = async () => (await scrape(own.metricsUrl)).get(series) ?? 0;
 
-    const sent = unread.send(times(60, () => ({ items })));
-    await expect.poll(made).toBeGreaterThanOrEqual(MAX_LEADS_OPEN / 100);
-    for (const _ of times(300, () => 0)) await client.call('DirectoryService/ListLeadSources', reader.owner);
-    // The maximum, one more message, and what the network buffers.
-    expect(await made()).toBeLessThan(120);
+      const sent = unread.send(times(60, () => ({ items })));
+      await expect.poll(made).toBeGreaterThanOrEqual(MAX_LEADS_OPEN / 100);
+      for (const _ of times(300, () => 0)) await client.call('DirectoryService/ListLeadSources', reader.owner);
+      // The maximum, one more message, and what the network buffers.
+      expect(await made()).toBeLessThan(120);
 
-    const results = await unread.results();
-    await sent;
-    expect(results.map(({ index }) => index ?? 0).sort((a, b) => a - b)).toEqual(times(240, (index) => index));
-    expect(new Set(results.map(({ body }) => body)).size).toBe(1);
-    expect(await made()).toBe(240);
-  });
+      const results = await unread.results();
+      await sent;
+      expect(results.map(({ index }) => index).sort((a, b) => a - b)).toEqual(times(240, (index) => index));
+      expect(new Set(results.map(({ body }) => body)).size).toBe(1);
+      expect(await made()).toBe(240);
+    },
+  );
 
   /** Expects that no message grew after it was full, and that every client can read them. */
   function expectFilledToTheBound({ messages, outcomes }: ReturnType<typeof openExchange>): void {

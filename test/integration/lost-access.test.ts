@@ -71,6 +71,16 @@ const requestOf = (rpc: string, request: object) => framed(requestBytes(rpc, req
 const STREAMS = ALL_SERVICES.flatMap(({ methods }) => methods).filter(({ methodKind }) => methodKind !== 'unary');
 const nameOf = ({ parent, name }: (typeof STREAMS)[number]) => `${parent.name}/${name}`;
 
+/** Each by gRPC, and the exchange also as gateways call it. */
+const CALLS = STREAMS.flatMap((method) =>
+  (method.name === 'Exchange' ? ['application/grpc', 'application/connect+proto'] : ['application/grpc']).map(
+    (type) => ({
+      method,
+      type,
+    }),
+  ),
+);
+
 test('every streaming method is tried', () =>
   expect(Object.keys(OPENING).toSorted()).toEqual(STREAMS.map(nameOf).toSorted()));
 
@@ -84,9 +94,9 @@ test.each(Object.keys(WAYS))(
     const create = (note: string) => asAdmin('LeadIntakeService/CreateLead', aCreateLeadRequest(STUDIO, { note }));
     await Promise.all(times(300, () => create('x'.repeat(2000))));
 
-    const streams = STREAMS.map((method) => {
+    const streams = CALLS.map(({ method, type }) => {
       const name = nameOf(method);
-      const stream = begin(`/${method.parent.typeName}/${method.name}`);
+      const stream = begin(`/${method.parent.typeName}/${method.name}`, token, type);
       const seen = { name, status: undefined as number | undefined };
       stream.on('trailers', (trailers) => {
         seen.status = Number(trailers['grpc-status']);
@@ -159,11 +169,11 @@ async function startWith(callers: CallerEntries, token: string | undefined) {
   const asAdmin = (rpc: string, request: object) =>
     caller.call<{ studios: { id: string }[] }>(rpc, request, { authorization: `Bearer ${ADMIN}` });
   await asAdmin('DirectoryService/PutStudio', { studio: { id: STUDIO, status: 'STUDIO_STATUS_ACTIVE' } });
-  const begin = (path: string, by = token) => {
+  const begin = (path: string, by = token, type = 'application/grpc') => {
     const stream = session.request({
       ':method': 'POST',
       ':path': path,
-      'content-type': 'application/grpc',
+      'content-type': type,
       ...(by && { authorization: `Bearer ${by}` }),
     });
     return stream.on('error', () => {});

@@ -52,6 +52,7 @@ const OF_CALLS: readonly Protocol[] = [
 /** The protocols of streams. */
 const OF_STREAMS: readonly Protocol[] = [
   ...OF_CALLS.filter(({ hasFrames }) => hasFrames),
+  { contentType: 'application/connect+proto', isJson: false, ...STREAM },
   { contentType: 'application/connect+json', isJson: true, ...STREAM },
 ];
 

@@ -35,6 +35,30 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'a core does not wait for a gateway that reads nothing',
+    suite: EXCHANGE_SUITE,
+    caughtBy: 'are not read for a caller that does not read its results, and all arrive once it does, by proto',
+    patches: [
+      {
+        file: 'src/rpc/exchange-stream.ts',
+        find: "if (!isBelowHighWaterMark) await once(stream, 'drain', { signal });",
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'of a message that arrives in pieces the first one is lost',
+    suite: 'test/unit/envelopes.test.ts',
+    caughtBy: 'messages arrive whole, however they are cut',
+    patches: [{ file: 'common/envelopes.ts', find: 'chunks = rest.length > 0 ? [rest] : [];', put: 'chunks = [];' }],
+  },
+  {
+    name: 'a stream is read although nobody takes what arrives',
+    suite: 'test/unit/envelopes.test.ts',
+    caughtBy: 'while nobody takes what has arrived, nothing is read',
+    patches: [{ file: 'common/envelopes.ts', find: 'stream.pause()', put: 'undefined' }],
+  },
+  {
     name: 'a key is authenticated only once in a call',
     suite: EXCHANGE_SUITE,
     caughtBy: 'is checked again for each message, with its permissions',

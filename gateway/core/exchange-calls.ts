@@ -1,0 +1,72 @@
+import type { ClientHttp2Stream } from 'node:http2';
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import {
+  endStreamFlag,
+  endStreamFromJson,
+  requestHeader,
+  validateResponse,
+} from '@connectrpc/connect/protocol-connect';
+import { type CoreSessions, type CoreToken, MAX_RESPONSE_BYTES } from '../../common/core-connection.ts';
+import { enveloped, envelopesOf } from '../../common/envelopes.ts';
+import {
+  ExchangeRequestSchema,
+  type ExchangeResponse,
+  ExchangeResponseSchema,
+  ExchangeService,
+} from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+
+const { exchange } = ExchangeService.method;
+
+type Messages = AsyncIterable<MessageInitShape<typeof ExchangeRequestSchema>>;
+
+/**
+ * Makes a call of the exchange, and yields the responses.
+ *
+ * @throws ConnectError without a cause: the core has refused the call. Anything else: the call was cut off
+ */
+export type Exchange = (messages: Messages) => AsyncGenerator<ExchangeResponse>;
+
+/** Returns calls of the exchange as Connect's library makes them, on a stream of HTTP/2 without what it has between the two. */
+export function exchangeOver(sessions: CoreSessions, token: CoreToken): Exchange {
+  return async function* call(messages) {
+    const { authorization } = token;
+    const header = requestHeader(exchange.methodKind, true, undefined, authorization ? { authorization } : {}, true);
+    const path = `/${ExchangeService.typeName}/${exchange.name}`;
+    const stream = await sessions.request('POST', path, Object.fromEntries(header), {});
+    const envelopes = envelopesOf(stream, MAX_RESPONSE_BYTES);
+    stream.once('response', ({ ':status': status = 0, 'content-type': type = '' }) => {
+      try {
+        validateResponse(exchange.methodKind, true, status, new Headers({ 'content-type': type }));
+      } catch (error) {
+        stream.destroy(error as ConnectError);
+      }
+    });
+    void send(messages, stream);
+    try {
+      for await (const { flags, message } of envelopes) {
+        sessions.notifyResponseByteRead(stream);
+        if (flags & endStreamFlag) {
+          const { error } = endStreamFromJson(message);
+          if (error) throw error;
+          return;
+        }
+        yield fromBinary(ExchangeResponseSchema, message);
+      }
+      throw new ConnectError('the call has ended without saying so', Code.Unavailable);
+    } finally {
+      stream.close();
+    }
+  };
+}
+
+/** Sends one message after the other: what does not wait in a stream can be overtaken, or be given up. */
+async function send(messages: Messages, stream: ClientHttp2Stream): Promise<void> {
+  for await (const message of messages) {
+    const bytes = enveloped(toBinary(ExchangeRequestSchema, create(ExchangeRequestSchema, message)));
+    const isSent = await new Promise((resolve) => stream.write(bytes, (error) => resolve(!error)));
+    // Whoever reads learns why.
+    if (!isSent) return;
+  }
+  stream.end();
+}

@@ -1,0 +1,100 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { create, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  createHandlerContext,
+  type HandlerContext,
+  type MethodImpl,
+  type StreamRequest,
+} from '@connectrpc/connect';
+import type { UniversalServerRequest } from '@connectrpc/connect/protocol';
+import {
+  contentTypeStreamProto,
+  endStreamFlag,
+  endStreamToJson,
+  headerStreamAcceptEncoding,
+  headerStreamEncoding,
+  headerTimeout,
+} from '@connectrpc/connect/protocol-connect';
+import { enveloped, envelopesOf } from '../../common/envelopes.ts';
+import { type ExchangeRequestSchema, ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import { callerOf } from './callers.ts';
+import { takeUntil } from './take-until.ts';
+
+const { exchange: method } = ExchangeService.method;
+
+export interface ServedExchange {
+  readonly implement: MethodImpl<typeof method>;
+  /** The maximum size of a message; bytes. */
+  readonly readMaxBytes: number;
+}
+
+type Messages = AsyncIterable<MessageShape<typeof ExchangeRequestSchema>>;
+
+/** What every call passes. */
+interface Checks {
+  /** @throws ConnectError if the call is refused before its messages are read */
+  readonly gate: (context: HandlerContext) => Promise<void>;
+  /** Refuses messages that cannot be read. */
+  readonly readable: (
+    request: Pick<StreamRequest, 'method' | 'header' | 'contextValues'> & { message: Messages },
+  ) => Messages;
+}
+
+const BY_THE_LIBRARY = [headerTimeout, headerStreamEncoding, headerStreamAcceptEncoding].map((name) =>
+  name.toLowerCase(),
+);
+
+/**
+ * Whether a call is made as gateways make it: over HTTP/2, by Connect, in binary, not compressed, and without a deadline. The library
+ * serves all others.
+ */
+export const isOfGateway = (request: IncomingMessage | Http2ServerRequest): request is Http2ServerRequest =>
+  'stream' in request &&
+  request.method === 'POST' &&
+  request.headers['content-type'] === contentTypeStreamProto &&
+  !BY_THE_LIBRARY.some((name) => name in request.headers);
+
+/**
+ * Returns a function that serves such calls as the library does, but on the stream of HTTP/2 itself: what the library has between the
+ * two takes longer than what most messages ask for.
+ */
+export function exchangeServer({ implement, readMaxBytes }: ServedExchange, { gate, readable }: Checks) {
+  return async (
+    { stream }: Http2ServerRequest,
+    response: Http2ServerResponse,
+    call: Pick<UniversalServerRequest, 'method' | 'url' | 'signal' | 'header'> & { contextValues: ContextValues },
+  ): Promise<void> => {
+    const { signal, header, contextValues, url } = call;
+    const ofCall = { requestMethod: call.method, url, requestSignal: signal, requestHeader: header, contextValues };
+    const context = createHandlerContext({ service: method.parent, method, protocolName: 'connect', ...ofCall });
+    let fault: ConnectError | undefined;
+    response.writeHead(200, { 'content-type': contentTypeStreamProto });
+    try {
+      await gate(context);
+      const requests = readable({ method, header, contextValues, message: messages() });
+      for await (const answer of implement(takeUntil(callerOf(context).withdrawn, requests), context)) {
+        const isBelowHighWaterMark = response.write(enveloped(toBinary(method.output, create(method.output, answer))));
+        if (!isBelowHighWaterMark) await once(stream, 'drain', { signal });
+      }
+    } catch (error) {
+      // Its caller gets nothing more.
+      if (signal.aborted) return;
+      fault = error instanceof ConnectError ? error : new ConnectError('internal error', Code.Internal);
+    } finally {
+      context.abort(fault);
+    }
+    response.end(enveloped(Buffer.from(JSON.stringify(endStreamToJson(new Headers(), fault, {}))), endStreamFlag));
+
+    async function* messages() {
+      for await (const { flags, message } of envelopesOf(stream, readMaxBytes)) {
+        if (flags & endStreamFlag) throw new ConnectError('unexpected end flag', Code.InvalidArgument);
+        yield fromBinary(method.input, message);
+      }
+    }
+  };
+}

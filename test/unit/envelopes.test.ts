@@ -1,0 +1,64 @@
+import { PassThrough } from 'node:stream';
+import { gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { enveloped, envelopesOf } from '../../common/envelopes.ts';
+import { times } from '../support/builders.ts';
+
+const MAX_BYTES = 300;
+
+/** Of each length that a head can be cut at, and the longest. */
+const MESSAGES = [0, 1, 2, 5, 6, 300].map((length) => Buffer.alloc(length, length));
+
+const all = Buffer.concat(MESSAGES.map((message, index) => enveloped(message, index === 5 ? 2 : 0)));
+
+/** What is in a stream that gets some bytes in pieces and ends. */
+async function read(bytes: Buffer, pieceBytes = bytes.length) {
+  const stream = new PassThrough();
+  const envelopes = envelopesOf(stream, MAX_BYTES);
+  for (let at = 0; at < bytes.length; at += pieceBytes) stream.write(bytes.subarray(at, at + pieceBytes));
+  stream.end();
+  const found: { flags: number; message: Buffer }[] = [];
+  for await (const { flags, message } of envelopes) found.push({ flags, message: Buffer.from(message) });
+  return found;
+}
+
+test('messages arrive whole, however they are cut', async () => {
+  const expected = MESSAGES.map((message, index) => ({ flags: index === 5 ? 2 : 0, message }));
+  for (const pieceBytes of times(all.length, (index) => index + 1)) {
+    expect(await read(all, pieceBytes), `in pieces of ${pieceBytes}`).toEqual(expected);
+  }
+});
+
+test.each<[string, Buffer]>([
+  ['is too long', enveloped(Buffer.alloc(MAX_BYTES + 1))],
+  ['is compressed', enveloped(gzipSync('text'), 1)],
+  ['ends within its head', all.subarray(0, 3)],
+  ['ends within its content', all.subarray(0, -1)],
+])('a message that %s is a fault', (_, bytes) =>
+  expect(read(bytes)).rejects.toMatchObject({ message: expect.stringContaining('the stream is malformed') }),
+);
+
+test('a stream that is cut off or fails is an error, after what has arrived', async () => {
+  for (const error of [undefined, new Error('the network')]) {
+    const stream = new PassThrough();
+    const envelopes = envelopesOf(stream, MAX_BYTES);
+    stream.write(enveloped(Buffer.from('first')));
+    await new Promise(setImmediate);
+    stream.destroy(error);
+    expect((await envelopes.next()).value.message.toString()).toBe('first');
+    await expect(envelopes.next()).rejects.toThrow(error?.message ?? 'the stream was closed before its end');
+  }
+});
+
+test('while nobody takes what has arrived, nothing is read', async () => {
+  const stream = new PassThrough({ readableHighWaterMark: 10, writableHighWaterMark: 10 });
+  const envelopes = envelopesOf(stream, MAX_BYTES);
+  const sent = times(100, (index) => enveloped(Buffer.from([index])));
+  for (const bytes of sent) stream.write(bytes);
+  stream.end();
+  await new Promise(setImmediate);
+  expect(stream.writableLength).toBeGreaterThan(sent.length * 5);
+  const found: number[] = [];
+  for await (const { message } of envelopes) found.push(message[0] ?? -1);
+  expect(found).toEqual(times(100, (index) => index));
+});
