@@ -1,4 +1,4 @@
-import { hash, randomBytes } from 'node:crypto';
+import { hash, randomFillSync } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
@@ -15,15 +15,16 @@ export const newKeySecret = (): string => newSecret(PREFIX);
 export const newCoreToken = (): string => newSecret('lic_');
 
 function newSecret(prefix: string): string {
-  const random = randomBytes(RANDOM_BYTES);
-  return prefix + Buffer.concat([random, checksum(random)]).toString('base64url');
+  const bytes = Buffer.alloc(RANDOM_BYTES + 4);
+  randomFillSync(bytes, 0, RANDOM_BYTES).writeUInt32BE(crc32(bytes.subarray(0, RANDOM_BYTES)), RANDOM_BYTES);
+  return prefix + bytes.toString('base64url');
 }
 
 /** Whether a text has the form and the checksum of a secret. */
 export function isKeySecret(text: string): boolean {
   if (!SHAPE.test(text)) return false;
   const bytes = Buffer.from(text.slice(PREFIX.length), 'base64url');
-  return checksum(bytes.subarray(0, RANDOM_BYTES)).equals(bytes.subarray(RANDOM_BYTES));
+  return crc32(bytes.subarray(0, RANDOM_BYTES)) === bytes.readUInt32BE(RANDOM_BYTES);
 }
 
 const HINT_LENGTH = 4;
@@ -49,12 +50,6 @@ export function secretsIn(text: string): { readonly secrets: string[]; readonly 
 /** The SHA-256 of a secret, the only form in which it is stored or sent to the core; 32 bytes. */
 export function hashKeySecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
-}
-
-function checksum(bytes: Uint8Array): Buffer {
-  const sum = Buffer.alloc(4);
-  sum.writeUInt32BE(crc32(bytes));
-  return sum;
 }
 
 /** A hash as a text, for use as a key of a Map. */

@@ -70,10 +70,11 @@ export function beginRequests(
     if (observe) observe(request, reply, next);
     else next();
   });
-  app.addHook('preParsing', ({ raw }, _reply, payload, done) => {
+  app.addHook('preParsing', ({ raw, method }, _reply, payload, done) => {
     // Node has already ended the stream of a request without a body (`optimizeEmptyRequests`), so a reader would wait for
-    // its end forever.
-    done(connections.faultOf(raw) ?? null, (payload as Readable).readableEnded ? Readable.from([]) : payload);
+    // its end forever. That of a GET has none.
+    const isEmpty = method !== 'GET' && (payload as Readable).readableEnded;
+    done(connections.faultOf(raw) ?? null, isEmpty ? Readable.from([]) : payload);
   });
   app.addHook('onSend', ({ state, raw }, reply, payload, done) => {
     // An operation that ignores the body may have begun.

@@ -105,7 +105,7 @@ function credentialFinder({ database, report }: Connection): ApiKeyStore['findCr
     const source = name === null ? null : leadSourceOf({ studio_id: studioId, id: sourceId, name, enabled } as Row);
     return {
       key,
-      studio: checkedStudio(studioIn({ ...row, id: studioId }), report),
+      studio: checkedStudio(studioIn(row, studioId), report),
       issuerRole: readableOrNull(member, report)?.role ?? null,
       source: readableOrNull(source, report),
     };
