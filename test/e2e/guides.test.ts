@@ -299,12 +299,14 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 
   test('observability.md: the events of a studio and of a lead', async () => {
-    const { env, cli, lead } = await aDatabase();
+    const { folder, env, cli, lead } = await aDatabase();
     await cli('leads', 'stage', 'STUDIO', lead.id, 'lost');
     const output = await printed(commandsWith(OBSERVABILITY, 'audit', { '--lead LEAD': `--lead ${lead.id}` }), env);
     expect(output).toContain('api-key-created');
     expect(output).toContain('lost');
-    await printed(commandsWith(OBSERVABILITY, 'audit-export'), env);
+    const file = join(folder, 'events.ndjson');
+    await printed(commandsWith(OBSERVABILITY, 'audit-export', { 'events.ndjson': file }), env);
+    expect(readFileSync(file, 'utf8').split('\n', 1)).toEqual(['']);
   });
 
   test('observability.md: what the websites of a studio sent', async () => {
