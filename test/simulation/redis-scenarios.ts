@@ -45,6 +45,18 @@ const disturbance = <Choice>(
     },
   }) as Scenario;
 
+/** For a while its weather is another. */
+const spell = (
+  what: readonly [number, string],
+  choice: fc.Arbitrary<Partial<RedisDeployment['weather']> & { readonly forMs: number }>,
+): Scenario =>
+  disturbance(what, choice, false, async ({ weather }, { forMs, ...spell }) => {
+    const before = { ...weather };
+    Object.assign(weather, spell);
+    await sleep(forMs);
+    Object.assign(weather, before);
+  });
+
 async function restart(redis: RedisDeployment, kept: 'all' | 'saved' | 'none', forMs: number): Promise<void> {
   const { primary } = redis;
   redis.kill(primary);
@@ -107,41 +119,12 @@ export const REDIS_SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
   ),
 
-  loseCounts: disturbance(
-    [2, 'commands and replies of Redis are lost'],
-    fc.record({ share, forMs: span }),
-    false,
-    async ({ weather }, { share, forMs }) => {
-      weather.losses = share;
-      await sleep(forMs);
-      weather.losses = 0;
-    },
-  ),
-
-  slowRedis: disturbance(
-    [1, 'commands of Redis are slow'],
-    fc.record({ share, forMs: span }),
-    false,
-    async ({ weather }, { share, forMs }) => {
-      weather.slowness = share;
-      await sleep(forMs);
-      weather.slowness = 0;
-    },
-  ),
-
-  refuseCounts: disturbance(
-    [1, 'Redis refuses'],
-    fc.record({ refusal: fc.constantFrom(...REFUSALS), forMs: span }),
-    false,
-    async ({ weather }, { refusal, forMs }) => {
-      weather.refusal = refusal;
-      await sleep(forMs);
-      weather.refusal = undefined;
-    },
-  ),
+  loseCounts: spell([2, 'commands and replies of Redis are lost'], fc.record({ losses: share, forMs: span })),
+  slowRedis: spell([1, 'commands of Redis are slow'], fc.record({ slowness: share, forMs: span })),
+  refuseCounts: spell([1, 'Redis refuses'], fc.record({ refusal: fc.constantFrom(...REFUSALS), forMs: span })),
 
   setRedisClock: disturbance(
-    [1, 'the clock of a Redis is set'],
+    [3, 'the clock of a Redis is set'],
     fc.record({ server: fc.nat(1), aheadMs: fc.integer({ min: -90_000, max: 90_000 }) }),
     true,
     (redis, { server, aheadMs }) => redis.setClock(server, aheadMs),

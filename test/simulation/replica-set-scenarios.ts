@@ -56,6 +56,18 @@ const disturbance = <Choice>(
     },
   }) as Scenario;
 
+/** A share of the commands has another weather for a while. */
+const spell = (weather: 'losses' | 'slowness', what: string, shares: readonly number[]): Scenario =>
+  disturbance(
+    fc.record({ share: fc.constantFrom(...shares), forMs: span }),
+    what,
+    async ({ set }, { share, forMs }) => {
+      set.weather[weather] = share;
+      await sleep(forMs);
+      set.weather[weather] = 0;
+    },
+  );
+
 const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = {
   stepDown: disturbance(fc.record({}), 'the primary steps down', ({ set }) => set.primary()?.stepDownInOrder()),
 
@@ -70,25 +82,8 @@ const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
   ),
 
-  loseReplies: disturbance(
-    fc.record({ share: fc.constantFrom(0.05, 0.2, 0.5), forMs: span }),
-    'replies of the database are lost',
-    async ({ set }, { share, forMs }) => {
-      set.weather.losses = share;
-      await sleep(forMs);
-      set.weather.losses = 0;
-    },
-  ),
-
-  slowDisk: disturbance(
-    fc.record({ share: fc.constantFrom(0.05, 0.3), forMs: span }),
-    'commands of the database are slow',
-    async ({ set }, { share, forMs }) => {
-      set.weather.slowness = share;
-      await sleep(forMs);
-      set.weather.slowness = 0;
-    },
-  ),
+  loseReplies: spell('losses', 'replies of the database are lost', [0.05, 0.2, 0.5]),
+  slowDisk: spell('slowness', 'commands of the database are slow', [0.05, 0.3]),
 
   refuseCommands: disturbance(
     fc.record({

@@ -26,8 +26,7 @@ function textOf(event: Event): string {
       const what =
         name === 'create' ? JSON.stringify(operation.lead) : name === 'get' ? operation.leadId : operation.query;
       const response = answer ? `${answer.status} ${answer.code ?? answer.text}` : 'no response';
-      const request = `${name}s ${what}`;
-      return `${request} in ${studioId} with ${secret.slice(0, 12)}… and gets ${response}`;
+      return `${name}s ${what} in ${studioId} with ${secret.slice(0, 12)}… and gets ${response}`;
     }
     case 'change':
       return `changes ${event.leadId} of ${event.studioId} to ${event.stage ?? event.contact?.value}: ${Object.keys(event.outcome)}`;

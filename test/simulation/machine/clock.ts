@@ -28,6 +28,9 @@ class Timer {
   readonly #node: SimulatedNode = here();
   readonly #callback: () => void;
   #event!: { cancel(): void };
+  readonly ref = () => this;
+  readonly unref = () => this;
+  readonly hasRef = () => true;
 
   constructor(delayMs: number, callback: () => void, repeats = false) {
     this.#delayMs = delayMs;
@@ -50,18 +53,6 @@ class Timer {
   close(): this {
     this.#event.cancel();
     return this;
-  }
-
-  ref(): this {
-    return this;
-  }
-
-  unref(): this {
-    return this;
-  }
-
-  hasRef(): boolean {
-    return true;
   }
 
   [Symbol.dispose](): void {

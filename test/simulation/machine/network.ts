@@ -73,6 +73,10 @@ export class SimulatedSocket extends Duplex {
   bytesWritten = 0;
   bytesRead = 0;
   peer: SimulatedSocket | undefined;
+  readonly setNoDelay = () => this;
+  readonly setKeepAlive = () => this;
+  readonly ref = () => this;
+  readonly unref = () => this;
   readonly #inContext = AsyncLocalStorage.snapshot();
   /** What this end has sent, and its peer has not received. */
   readonly #sent: Transmission[] = [];
@@ -135,22 +139,6 @@ export class SimulatedSocket extends Duplex {
     this.#idleMs = idleMs;
     if (callback) this.once('timeout', callback);
     this.#isActive();
-    return this;
-  }
-
-  setNoDelay(): this {
-    return this;
-  }
-
-  setKeepAlive(): this {
-    return this;
-  }
-
-  ref(): this {
-    return this;
-  }
-
-  unref(): this {
     return this;
   }
 

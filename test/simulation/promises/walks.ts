@@ -87,15 +87,8 @@ function lists({ history }: Simulation): Walk[] {
 const exported = ({ history }: Simulation): Walk[] =>
   history.of('exported').map(({ of, leads, isWhole, sinceMs, span }) => {
     const what = `${when(span)}: an export of ${of || 'all studios'}`;
-    return {
-      what,
-      leads,
-      isNewestFirst: false,
-      begin: span.begin,
-      isWhole,
-      sinceMs,
-      isOf: (id) => of === '' || of === id,
-    };
+    const isOf = (id: string) => of === '' || of === id;
+    return { what, leads, isNewestFirst: false, begin: span.begin, isWhole, sinceMs, isOf };
   });
 
 const atLast = (finalLeads: ReadonlyMap<string, readonly FinalLead[]>): Walk[] =>

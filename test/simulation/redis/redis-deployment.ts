@@ -186,11 +186,6 @@ export class RedisDeployment {
     return !replica || (isUp(replica) && !replica.server.isPrimary && replica.follows === primary);
   }
 
-  stop(): void {
-    for (const { node } of this.#processes) node.kill();
-    this.killSentinel();
-  }
-
   #wrote(writer: Process, command: string, name: string, entry: Entry | undefined): void {
     const [, apiKeyId] = /^lead-intake:quota:([\da-f-]{36})$/.exec(name) ?? [];
     if (apiKeyId && ['SET', 'INCR'].includes(command)) this.counts.push({ apiKeyId, atMs: performance.now() });

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { isUnprocessed } from '../../../common/core-connection.ts';
 import { HealthCheckResponse_ServingStatus as Status } from '../../../proto/gen/health/v1/health_pb.ts';
-import { LEADS } from '../../support/service.ts';
 import { now, when } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { one } from './choices.ts';
 import { asFarAsDefinite } from './definite-outcomes.ts';
 import { MACHINE } from './faults.ts';
 import { outcomeOf } from './operations.ts';
+import { byFetch, FIRST_PAGE } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { makeSeparateStudio } from './separate-studio.ts';
 
@@ -24,7 +24,7 @@ const HELD_MS = 3 * MARGIN_MS;
  * the gateway and by each core, and a consumer of its feed gets no error.
  */
 export const drain = aScenario({
-  weight: 2,
+  weight: 4,
   choice: fc.record({ part: fc.nat(5) }),
   isPossible: ({ drainMs }) => drainMs > 0,
   run: (sim, { part }) =>
@@ -66,13 +66,9 @@ async function stop(sim: Simulation, part: number, secret: string): Promise<void
 async function keepAsking(sim: Simulation, url: string, secret: string, isOver: () => boolean): Promise<void> {
   for (; !isOver(); await sleep(BETWEEN_MS)) {
     const begin = now();
-    const headers = { authorization: `Bearer ${secret}` };
-    const answer = await fetch(`${url}${LEADS}?limit=1`, { headers }).then(
-      async (response) => `${response.status} ${await response.text()}`,
-      (error) => `${error} ${error.cause}`,
-    );
-    const isRight = /^(?:200|429) |nothing was written/.test(answer);
-    if (!isRight) sim.history.fail(`${when({ begin, end: now() })}: during a drain a request gets ${answer}`);
+    const { status = 0, text = 'no answer' } = (await byFetch(sim, url, secret, FIRST_PAGE)) ?? {};
+    if (![200, 429].includes(status) && !text.includes('nothing was written'))
+      sim.history.fail(`${when({ begin, end: now() })}: during a drain a request gets ${status} ${text}`);
   }
 }
 

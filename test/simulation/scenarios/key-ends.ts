@@ -3,12 +3,12 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { DAY_MS } from '../../support/builders.ts';
 import { BOTH_SCOPES } from '../../support/core-clients.ts';
-import { LEADS } from '../../support/service.ts';
 import { now, type Span } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { lasting } from './choices.ts';
 import { CLOCKS, setTo } from './clocks.ts';
 import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
+import { byFetch, FIRST_PAGE } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { makeSeparateStudio } from './separate-studio.ts';
 
@@ -77,14 +77,7 @@ async function end(sim: Simulation, core: number, studioId: string, lastsMs: num
 /** Records whether a gateway accepts a secret. */
 async function readWith(sim: Simulation, url: string, secret: string): Promise<void> {
   const begin = now();
-  const headers = { authorization: `Bearer ${secret}` };
-  const status = await fetch(`${url}${LEADS}?limit=1`, { headers, signal: AbortSignal.timeout(5000) }).then(
-    async (response) => {
-      await response.text();
-      return response.status;
-    },
-    () => 0,
-  );
+  const { status } = (await byFetch(sim, url, secret, FIRST_PAGE)) ?? {};
   if (status !== 200 && status !== 401) return;
   const value = status === 200 ? 'valid' : 'invalid';
   const span = { begin, end: now() };

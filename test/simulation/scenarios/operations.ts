@@ -31,6 +31,7 @@ const by = fc.record({
 });
 
 type By = typeof by extends fc.Arbitrary<infer Choice> ? Choice : never;
+export const CRM: By = { core: 0, isCommand: false, killedAfterMs: 0 };
 
 /** Something that can be asked in both ways. */
 interface Asked<Answer> {

@@ -6,6 +6,9 @@ import type { KnownStudio, Simulation } from '../simulation.ts';
 /** The longest that a caller may wait for a response, whatever fails; milliseconds. */
 export const ANSWERED_WITHIN_MS = 15_000;
 
+/** Reads a lead, if there is one. */
+export const FIRST_PAGE = { name: 'list', walk: 0, page: 0, query: '?limit=1' } as const;
+
 /** Sends a request as a website server does, and records the response. */
 export async function sendRequest(
   sim: Simulation,

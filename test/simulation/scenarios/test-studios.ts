@@ -46,11 +46,14 @@ export const tryTestStudio = aScenario({
       const kept = 'answer' in exported ? exported.answer.slice(0, -1) : [];
       if (`${kept.map((each) => [each.lead?.id, each.idempotencyKey])}` !== `${[ids[0], idempotencyKey]}`)
         sim.history.fail(`in ${studioId} the export of a person has ${kept.map((each) => each.lead?.id)}`);
+      const waiting = async () => {
+        const pull = leads.pullLeadChanges({ consumer: name, max: 100 }, CRM_TIMEOUT).catch(() => undefined);
+        return (await pull)?.changes.map((each) => each.lead?.id ?? '');
+      };
       if (asked)
         await untilDefinite(sim, `consumer ${name} has the leads of ${studioId}`, async () => {
-          const pull = leads.pullLeadChanges({ consumer: name, max: 100 }, CRM_TIMEOUT);
-          const found = new Set((await pull.catch(() => ({ changes: [] }))).changes.map((each) => each.lead?.id));
-          return ids.every((id) => found.has(id)) || undefined;
+          const found = await waiting();
+          return ids.every((id) => found?.includes(id)) || undefined;
         });
       if (byCommand) await command(sim, ['studios', 'empty', studioId]);
       const empty = () => directory.emptyStudio({ studioId }, CRM_TIMEOUT);
@@ -65,12 +68,7 @@ export const tryTestStudio = aScenario({
       made.set(sim, new Set([...testLeads(sim), ...rest]));
       if (asked)
         await untilDefinite(sim, `nothing waits for consumer ${name}`, async () => {
-          const pull = leads.pullLeadChanges({ consumer: name, max: 100 }, CRM_TIMEOUT);
-          const changes = await pull.then(
-            (answer) => answer.changes,
-            () => undefined,
-          );
-          return changes?.every((each) => rest.includes(each.lead?.id ?? '')) || undefined;
+          return (await waiting())?.every((id) => rest.includes(id)) || undefined;
         });
       const remove = () => consumers.removeConsumer({ consumer: name }, CRM_TIMEOUT);
       await definiteOutcome(sim, `consumer ${name} is removed`, remove);

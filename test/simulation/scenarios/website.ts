@@ -6,17 +6,18 @@ import { ownContact, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
 import { now, type SentLead } from '../history.ts';
 import { type KnownStudio, type Simulation, STUDIOS } from '../simulation.ts';
 import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
-import { changeLead } from './operations.ts';
+import { CRM, changeKey, changeLead, putRecord } from './operations.ts';
 import { sendRequest } from './requests.ts';
 import { aScenario, type Scenario } from './scenario.ts';
 
 /** The number of idempotency keys that a studio's callers use. */
 const IDEMPOTENCY_KEYS = 60;
 
-/** Somewhat more requests than a small quota, with which a client uses it up, and how long it then asks on; milliseconds. */
+/** More requests than a small quota; how often and how long a client then asks on; and its rest, longer than a disturbance excuses refusals; milliseconds. */
 const GREEDY_REQUESTS = 40;
 const ASKS_AGAIN_AFTER_MS = 20;
 const ASKS_FOR_MS = 4500;
+const RESTS_FOR_MS = 8000;
 
 /** The maximum pause of a visitor between two actions; milliseconds. */
 const MAX_BETWEEN_MS = 25;
@@ -124,21 +125,29 @@ function formerSecrets(sim: Simulation, { keys }: KnownStudio): string[] {
     .filter((secret) => sim.putsOf(`secret ${secret}`).some(({ value }) => value === 'invalid'));
 }
 
-/** It sends requests until the quota is used up, and then until there is quota again. */
+/** It sends requests until the quota is used up, and then until there is quota again. Meanwhile the studio's limit may be raised. */
 export const ignoreRetryAfter = aScenario({
-  weight: 3,
-  choice: fc.record({ studio, ...where }),
-  async run(sim, { studio, key, url }) {
+  weight: 6,
+  choice: fc.record({ studio, isRaised: fc.constantFrom(true, false, false), ...where }),
+  async run(sim, { studio, isRaised, key, url }) {
     const known = studioAt(sim, studio);
-    const { secret } = keyOf(known, key);
+    let { secret } = keyOf(known, key);
     const isLetIn = async () => {
       const operation = { name: 'get', leadId: sim.uuid('unknown lead') } as const;
       return (await sendRequest(sim, known, secret, one(sim.world.urls, url), operation))?.status !== 429;
     };
     for (let asked = 0; await isLetIn(); asked += 1) if (asked > GREEDY_REQUESTS) return;
+    if (isRaised) {
+      await putRecord.run(sim, { studio, putting: { what: 'quota', value: '500000' }, which: 0, by: CRM });
+      await changeKey.run(sim, { studio, action: 'create', key: 0, member: 0, scopes: 'both', by: CRM });
+      // A gateway learns of it with a key that it has not known.
+      secret = keyOf(known, 0).secret;
+    }
     const until = now() + ASKS_FOR_MS;
     do await sleep(ASKS_AGAIN_AFTER_MS);
     while (!(await isLetIn()) && now() < until);
+    await sleep(RESTS_FOR_MS);
+    await isLetIn();
   },
 });
 
