@@ -10,13 +10,14 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a backup overwrites a file that was made meanwhile',
     'doctor prints responses of the core unescaped',
   ],
-  'restores of a backup, resends of a range of times, and exports with events, which no life makes': [
-    'an export with events has as many leads in a message as one without',
-    'of several restores only the last counts',
-    'a backup of a restored database counts as its only one',
-    'on SQLite, a resend of a range of times is one of all',
-    'leads of a restored database come at revisions that clocks ahead had given before',
-  ],
+  'restores of a backup, which no seed makes, resends of a range of times, and exports with events, which no life makes':
+    [
+      'an export with events has as many leads in a message as one without',
+      'of several restores only the last counts',
+      'a backup of a restored database counts as its only one',
+      'on SQLite, a resend of a range of times is one of all',
+      'leads of a restored database come at revisions that clocks ahead had given before',
+    ],
   'other processes that lock the database file, and its modes': [
     'waiting for the lock of another process blocks the core',
     'the database file is readable by every user of the machine',

@@ -13,6 +13,7 @@ import * as oddRecords from './scenarios/odd-records.ts';
 import * as operations from './scenarios/operations.ts';
 import * as otherClients from './scenarios/other-clients.ts';
 import * as outbox from './scenarios/outbox.ts';
+import * as restore from './scenarios/restore.ts';
 import * as retention from './scenarios/retention.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import * as stalledConsumers from './scenarios/stalled-consumers.ts';
@@ -23,7 +24,8 @@ import * as website from './scenarios/website.ts';
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, otherClients, operations, exports, clocks, faults, oddRecords, transfers, outbox],
-  ...[callersFile, drains, holds, keyEnds, lateRequests, namedConsumers, retention, stalledConsumers, testStudios],
+  ...[callersFile, drains, holds, keyEnds, lateRequests, namedConsumers, restore, retention],
+  ...[stalledConsumers, testStudios],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */

@@ -76,6 +76,21 @@ test('in a life of some minutes a core erases what a studio no longer keeps', { 
   expect((await live(1, { ...USUAL, steps })).violations).toEqual([]);
 });
 
+const setBack = (choice: object) => ({
+  ...USUAL,
+  steps: [
+    { afterMs: 0, name: 'setDatabaseBack', choice: { sleeps: false, isServing: true, killedAfterMs: 0, ...choice } },
+  ],
+});
+
+// @proves feed-10
+test.each([
+  ['while it follows', { killedAfterMs: 600 }],
+  ['while it sleeps, before the core starts', { sleeps: true, isServing: false }],
+])('a copy becomes what a database is that is set back twice, %s', { timeout: 300_000 }, async (_, choice) => {
+  expect((await live(1, setBack(choice))).violations).toEqual([]);
+});
+
 test('npm run simulate lives the life of a seed, and writes its events', { timeout: 300_000 }, async () => {
   const simulate = (...args: readonly string[]) =>
     promisify(execFile)('npm', ['run', '-s', 'simulate', '--', '--seed', '2', '--steps', '5', ...args], { cwd: ROOT });
@@ -119,5 +134,10 @@ describe.concurrent('a planted bug breaks a promise', () => {
     const env = plantedBug(bug);
     const { violations } = await live(seed, simulatedPlanFrom(seed, steps, database), { database, env });
     expect(violations).not.toEqual([]);
+  });
+
+  test('when a database is set back', { timeout: 600_000 }, async () => {
+    const env = plantedBug('leads of a restored database come at revisions that clocks ahead had given before');
+    expect((await live(1, setBack({}), { env })).violations).not.toEqual([]);
   });
 });
