@@ -29,13 +29,6 @@ interface Counted extends BusyKey {
   credit: number;
 }
 
-export interface BusiestKeysReport {
-  /** The number of keys that are counted. */
-  readonly keys: number;
-  readonly byRequests: readonly BusyKey[];
-  readonly byRefusals: readonly BusyKey[];
-}
-
 /**
  * The keys that send most in an hour, in bounded memory (the frequent elements of Misra and Gries): while all places are taken, each
  * request of another key takes a credit from every key, and one without any leaves. So none is missing that has sent more than
@@ -43,7 +36,6 @@ export interface BusiestKeysReport {
  */
 export class BusiestKeys {
   readonly #clock: () => number;
-  /** By their number, the oldest first. */
   readonly #slots = new Map<number, Map<string, Counted>>();
 
   /** @param clock milliseconds since any moment; never goes back */
@@ -73,25 +65,19 @@ export class BusiestKeys {
     if (outcome === 'integration_rate_limited') counted.limited += 1;
   }
 
-  report(): BusiestKeysReport {
+  /** Returns the number of the keys that are counted, and the first of them in both orders. */
+  report() {
     this.#present();
     const sums = new Map<string, BusyKey>();
-    for (const { studioId, apiKeyId, requests, refused, limited } of [...this.#slots.values()].flatMap((keys) => [
-      ...keys.values(),
-    ])) {
-      const before = sums.get(apiKeyId) ?? { requests: 0, refused: 0, limited: 0 };
-      const sum = {
-        requests: before.requests + requests,
-        refused: before.refused + refused,
-        limited: before.limited + limited,
-      };
-      sums.set(apiKeyId, { studioId, apiKeyId, ...sum });
+    for (const { credit: _, ...each } of [...this.#slots.values()].flatMap((keys) => [...keys.values()])) {
+      const sum = sums.get(each.apiKeyId);
+      sums.set(each.apiKeyId, sum ?? each);
+      for (const count of ['requests', 'refused', 'limited'] as const) if (sum) sum[count] += each[count];
     }
-    const first = (by: 'requests' | 'refused') =>
-      [...sums.values()]
-        .filter((key) => key[by] > 0)
-        .sort((one, other) => other[by] - one[by])
-        .slice(0, MAX_REPORTED);
+    const first = (by: 'requests' | 'refused') => {
+      const inOrder = [...sums.values()].sort((one, other) => other[by] - one[by]);
+      return inOrder.slice(0, MAX_REPORTED).filter((key) => key[by] > 0);
+    };
     return { keys: sums.size, byRequests: first('requests'), byRefusals: first('refused') };
   }
 

@@ -108,9 +108,7 @@ interface Erasure {
 }
 
 /** Another line: a studio that has ended, whose leads may all have gone. */
-interface End {
-  readonly endedStudioId: string;
-}
+type End = { readonly endedStudioId: string };
 
 /** Writes one line of JSON per studio that has ended, and per erased lead, in the order of studios and ids. @throws OutputFault */
 async function exportErasures(deps: Pick<Dependencies, 'store'>): Promise<void> {

@@ -565,11 +565,10 @@ export interface LeadErasureStore {
 }
 
 /** The methods that write leads. */
-export type LeadWrites =
-  | 'createLead'
-  | 'changeLeadStage'
-  | 'updateLead'
-  | Exclude<keyof LeadErasureStore, 'walkUnerasedLeads' | 'walkErasedLeads'>;
+export type LeadWrites = Exclude<
+  keyof LeadErasureStore | 'createLead' | 'changeLeadStage' | 'updateLead',
+  `walk${string}`
+>;
 
 export interface HoldStore {
   /**

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import { type Collection, type Document, Long, MongoClient, UUID } from 'mongodb';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { AuditEvent } from '../../src/domain/audit.ts';
 import type { Consumer } from '../../src/domain/consumer.ts';
 import { DISTRIBUTED } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -13,11 +14,13 @@ import {
   type LeadDocument,
   leadDocument,
   leadKey,
+  type OldEventsDocument,
+  oldEventsId,
   type StudioDocument,
 } from '../../src/store/mongo/documents.ts';
 import { openMongoStore, storeOn } from '../../src/store/mongo/mongo-store.ts';
-import type { Store, UnreadableRecord } from '../../src/store/store.ts';
-import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import type { AuditPart, Store, UnreadableRecord } from '../../src/store/store.ts';
+import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { acknowledgementOf, correctLead, moveLead } from './store-actions.ts';
 import { storeContract } from './store-contract.ts';
@@ -206,7 +209,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       },
       async dispose(): Promise<void> {
         for (const each of stores) await each.close();
-        const collections = new Set(Object.values(COLLECTIONS));
+        const collections = new Set([...Object.values(COLLECTIONS), 'oldEvents']);
         await Promise.all([...collections].map((each) => client.db().collection(each).deleteMany()));
         await client.close();
       },
@@ -268,6 +271,96 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       const { records, next } = await store.listLeadSources(studioId, null, 1000);
       expect([records.length, next]).toEqual([1000, records.at(-1)?.id]);
     }, 60_000);
+  });
+
+  describe('a history that is full', () => {
+    const entry = (number: number) => ({
+      action: 'leads-resent' as const,
+      memberId: `m-${number}`,
+      time: plus(NOW, number),
+    });
+    const by = (number: number) => ({ memberId: `m-${number}`, now: plus(NOW, number) });
+    const range = { start: NOW, end: new Date(Date.now() + 3_600_000) };
+    let client: MongoClient;
+    let store: Store;
+    beforeEach(async () => {
+      const database = aDatabase();
+      client = database.client;
+      store = await database.open();
+      await store.putStudio(aStudio(), { ...BY, now: plus(NOW, -1) });
+      return database.dispose;
+    });
+    const studios = () => client.db().collection<StudioDocument>('studios');
+    const fill = (to: number) =>
+      studios().updateOne({ _id: STUDIO_ID }, { $set: { history: times(to, (index) => entry(index)) } });
+    const numberOf = ({ memberId }: { readonly memberId: string | null }) => Number(memberId?.slice(2));
+    /** All events of the studio, in the order of a walk. */
+    async function walked(of = STUDIO_ID): Promise<number[]> {
+      const found: AuditEvent[] = [];
+      for (let after: string | null = null; ; ) {
+        const { events, next }: AuditPart = await store.walkAuditEvents(range, after);
+        found.push(...events);
+        if (next === null) return found.filter((each) => (each.leadId ?? each.studioId) === of).map(numberOf);
+        after = next;
+      }
+    }
+    const record = (number: number) => store.recordAct(STUDIO_ID, { action: 'leads-resent' }, by(number));
+    const upTo = (count: number) => times(count, (index) => index);
+
+    // @proves audit-5
+    test('loses no event: the oldest are kept apart, and walked with the others; the newest are listed', async () => {
+      await fill(1095);
+      for (const number of times(215, (index) => 1095 + index)) await record(number);
+      await Promise.all(
+        times(8, () => store.putStudio(aStudio({ status: 'suspended' }), { memberId: 'm-1310', now: plus(NOW, 1310) })),
+      );
+      expect(await walked()).toEqual(upTo(1311));
+      const listed = (await store.listAuditEvents(STUDIO_ID, null)).map(numberOf);
+      expect(listed).toEqual(upTo(1311).toReversed().slice(0, 1000));
+      expect(await studios().findOne({ _id: STUDIO_ID })).toMatchObject({ moved: 300 });
+      expect(
+        (await store.walkAuditEvents({ start: plus(NOW, 250), end: plus(NOW, 252) }, '1 ')).events.map(numberOf),
+      ).toEqual([250, 251]);
+    }, 60_000);
+
+    // @proves audit-5
+    test('goes on where a process died between storing events apart and taking them out, and where an older core dropped them', async () => {
+      const _id = oldEventsId('studios', STUDIO_ID, 0);
+      const oldEvents = client.db().collection<OldEventsDocument>('oldEvents');
+      await fill(1100);
+      await oldEvents.insertOne({ _id, history: times(100, (index) => entry(index)) });
+      expect(await walked()).toEqual(upTo(1100));
+      await record(1100);
+      expect(await walked()).toEqual(upTo(1101));
+      // A core of release 1.1 keeps the newest thousand, after another process has stored the oldest apart.
+      await oldEvents.insertOne({
+        _id: oldEventsId('studios', STUDIO_ID, 100),
+        history: times(100, (index) => entry(100 + index)),
+      });
+      await studios().updateOne(
+        { _id: STUDIO_ID },
+        { $push: { history: { $each: times(199, (index) => entry(1101 + index)), $slice: -1000 } } },
+      );
+      for (const number of times(101, (index) => 1300 + index)) await record(number);
+      const found = await walked();
+      expect(found).toEqual([...upTo(200), ...times(1101, (index) => 300 + index)]);
+    }, 60_000);
+
+    // @proves audit-5
+    test('is deleted with its lead', async () => {
+      const lead = aLead();
+      await store.createLead(lead, claimsOf(lead));
+      const leads = client.db().collection<LeadDocument>('leads');
+      await leads.updateOne({ studioId: STUDIO_ID }, { $set: { history: times(1100, (index) => entry(index)) } });
+      await moveLead(store, lead, 'won', by(1100));
+      expect(await walked(lead.id)).toEqual(upTo(1101));
+      const oldEvents = client.db().collection('oldEvents');
+      expect(await oldEvents.countDocuments()).toBe(1);
+      const at = plus(new Date(), 60_000);
+      await store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: at });
+      expect(await store.deleteErasedLeads(STUDIO_ID, [lead.id], at)).toBe(1);
+      expect(await oldEvents.countDocuments()).toBe(0);
+    });
   });
 
   const openContractStore = async (): Promise<OpenedStore> => {

@@ -12,6 +12,19 @@ const APPLY_ONCE = 'src/store/mongo/apply-once.ts';
 /** Faults of the store on MongoDB. */
 export const MONGO_BUGS: readonly PlantedBug[] = [
   {
+    name: 'a history that is full drops its oldest events',
+    suite: STORE,
+    caughtBy: 'loses no event: the oldest are kept apart, and walked with the others; the newest are listed',
+    patches: [{ file: 'src/store/mongo/documents.ts', find: '-(FULL + MOVED_AT_ONCE)', put: '-1000' }],
+  },
+  {
+    name: 'events that another process has stored apart are taken out, whichever they are',
+    suite: STORE,
+    caughtBy:
+      'goes on where a process died between storing events apart and taking them out, and where an older core dropped them',
+    patches: [{ file: APPLY_ONCE, find: 'isDeepStrictEqual(stored?.history[0], oldest[0])', put: 'true' }],
+  },
+  {
     name: 'a creation does not rely on the last check of the indexes',
     suite: INDEXES,
     caughtBy:
@@ -103,7 +116,11 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
       'does not undo what somebody else wrote since: putMember, a member that somebody else removes stays removed',
     patches: [
       { file: APPLY_ONCE, find: 'applied.some((each) => each.equals(id))', put: 'false' },
-      { file: APPLY_ONCE, find: '{ ...which, ...where, appliedRequests: { $ne: id } }', put: '{ ...which, ...where }' },
+      {
+        file: APPLY_ONCE,
+        find: '{ ...which, ...where, ...hasRoom, appliedRequests: { $ne: id } }',
+        put: '{ ...which, ...where, ...hasRoom }',
+      },
     ],
   },
   {

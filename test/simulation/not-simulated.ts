@@ -71,6 +71,10 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'the keys that are counted are unbounded',
     'keys that come late are not counted',
   ],
+  'a thousand events of one record': [
+    'a history that is full drops its oldest events',
+    'events that another process has stored apart are taken out, whichever they are',
+  ],
   'a connection that goes on without its caller: its drain, too, ends calls': [
     'open streams continue after their caller is removed from the file',
   ],

@@ -104,7 +104,7 @@ const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>
     : { revokedAt: key.revokedAt, quotaLimit: key.quotaLimit, secretSha256: new Binary(key.secretSha256) };
 
 /** Returns a function that carries out what is decided about keys. */
-function keyWriter({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex, report: ReportUnreadable) {
+function keyWriter({ apiKeys, oldEvents, call, indexes }: Connection, mutex: KeyedMutex, report: ReportUnreadable) {
   const storedApiKey = (found: ApiKeyDocument): StoredApiKey => ({
     key: apiKeyOf(found),
     legible: () => readablePartsOfKey(apiKeyIn(found), report),
@@ -118,6 +118,7 @@ function keyWriter({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex, re
           applyOnce<ApiKeyDocument, Outcome>(apiKeys, deadline, {
             which: { studioId, _id: new UUID(keyId) },
             requestId,
+            oldEvents,
             async decide(found, isApplied) {
               const stored = found && storedApiKey(found);
               const decision = decide(stored, command, isApplied);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID, type WithId } from 'mongodb';
 import { assert } from '../../../common/invariants.ts';
 import { MAX_APPLIED_REQUESTS } from '../../domain/audit.ts';
@@ -5,7 +6,17 @@ import { historyFault } from '../checked.ts';
 import type { DecidedEvent } from '../decisions.ts';
 import type { UnreadableRecord } from '../store.ts';
 import { untilKnown } from './connection.ts';
-import { type Changeable, type HistoryEntry, historyEntry, newest, READ } from './documents.ts';
+import {
+  type Changeable,
+  type HistoryEntry,
+  hasFullHistory,
+  historyEntry,
+  MOVED_AT_ONCE,
+  newest,
+  type OldEventsDocument,
+  oldEventsId,
+  READ,
+} from './documents.ts';
 import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** What a change decides after it has read the document. */
@@ -29,6 +40,8 @@ export interface ChangeOf<Document, Outcome> {
   /** What to read of the document besides the applied requests; default: all but its history. */
   readonly fields?: Readonly<Record<string, 1>>;
   readonly requestId: string | undefined;
+  /** Where events go for which there is no more room. */
+  readonly oldEvents: Collection<OldEventsDocument>;
   /**
    * Decides on the change. Must be repeatable.
    *
@@ -43,6 +56,8 @@ export interface ChangeOf<Document, Outcome> {
 /** What grows with every change. */
 const GROWING_LISTS = ['history', 'appliedRequests'] as const;
 const GROWING = { ...READ, projection: { history: 1, appliedRequests: 1 } } as const;
+
+const MOVABLE = { ...READ, projection: { history: 1, moved: 1 } } as const;
 
 /** Error codes for a document that is too large (the last is FerretDB's), or whose history is not a list. */
 const TOO_LARGE = new Set<unknown>([10334, 17419, 285999133]);
@@ -62,7 +77,7 @@ export function applyOnce<Document extends Changeable, Outcome>(
   deadline: AbortSignal,
   change: ChangeOf<Document, Outcome>,
 ): Promise<Outcome> {
-  const { which, fields, requestId, decide, onDuplicate } = change;
+  const { which, fields, requestId, oldEvents, decide, onDuplicate } = change;
   const id = requestId === undefined ? new UUID() : new UUID(requestId);
   const projection = fields ? { ...fields, appliedRequests: 1 } : { history: 0 };
   /** The newest identity before the first attempt to write; null: there was none. */
@@ -87,8 +102,10 @@ export function applyOnce<Document extends Changeable, Outcome>(
         return outcome;
       }
       const { where, update = {}, record } = decision;
-      const filter = { ...which, ...where, appliedRequests: { $ne: id } } as Filter<Document>;
+      const hasRoom = history.length > 0 && hasFullHistory(false);
+      const filter = { ...which, ...where, ...hasRoom, appliedRequests: { $ne: id } } as Filter<Document>;
       const isWritten = await updateWithEvents(collection, filter, { which, record, update, events: history, id });
+      if (!isWritten && hasRoom) await makeRoom(collection, oldEvents, which);
       return isWritten ? outcome : undefined;
     } catch (error) {
       if (isDuplicate(error)) return onDuplicate?.();
@@ -103,6 +120,37 @@ const mayBeDropped = (newest: UUID | null, applied: readonly UUID[]): boolean =>
 
 const identitiesIn = (list: unknown): UUID[] =>
   Array.isArray(list) ? list.filter((each): each is UUID => each instanceof UUID) : [];
+
+/**
+ * Moves the oldest events out of the history of a document if that is full: stores them apart, and only then takes them out,
+ * unless others have done either. A core of release 1.1, or one before this, may have dropped them meanwhile.
+ */
+export async function makeRoom<Document extends Changeable>(
+  collection: Collection<Document>,
+  oldEvents: Collection<OldEventsDocument>,
+  which: Filter<Document>,
+): Promise<void> {
+  const found = await collection.findOne({ ...which, ...hasFullHistory(true) } as Filter<Document>, MOVABLE);
+  if (!found) return;
+  const { _id, history = [] } = found;
+  const moved = Number.isSafeInteger(found.moved) ? Number(found.moved) : 0;
+  const place = oldEventsId(collection.collectionName, _id, moved);
+  const oldest = history.slice(0, MOVED_AT_ONCE);
+  try {
+    await oldEvents.insertOne({ _id: place, history: oldest });
+  } catch (error) {
+    if (!isDuplicate(error)) throw error;
+  }
+  const stored = await oldEvents.findOne({ _id: place }, READ);
+  const isThere = isDeepStrictEqual(stored?.history[0], oldest[0]);
+  const asRead = {
+    moved: found.moved ?? null,
+    ...(isThere && { history: { $size: history.length }, 'history.0': oldest[0] }),
+  };
+  const $push = { history: { $each: [], $slice: MOVED_AT_ONCE - history.length } };
+  const update = { $set: { moved: moved + MOVED_AT_ONCE }, ...(isThere && { $push }) };
+  await collection.updateOne({ ...which, ...asRead } as Filter<Document>, update as unknown as UpdateFilter<Document>);
+}
 
 interface EventfulUpdate<Document> extends Pick<ChangeOf<Document, unknown>, 'which'> {
   readonly record: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> | undefined;
@@ -163,13 +211,14 @@ export function recordIn<Document extends Changeable>(
   collection: Collection<Document>,
   deadline: AbortSignal,
   which: Filter<Document>,
-  event: DecidedEvent,
+  { event, oldEvents }: { readonly event: DecidedEvent; readonly oldEvents: Collection<OldEventsDocument> },
   { identity, fresh }: { readonly identity?: string; readonly fresh?: Document } = {},
 ): Promise<null> {
   return applyOnce<Document, null>(collection, deadline, {
     which,
     fields: { _id: 1 },
     requestId: identity,
+    oldEvents,
     async decide(found) {
       if (found) return { outcome: null, where: {}, update: {}, events: [event] };
       return { outcome: null, ...(fresh && { insert: fresh, events: [event] }) };

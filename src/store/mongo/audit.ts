@@ -12,6 +12,8 @@ import {
   type LeadKey,
   leadKey,
   NO_CONSUMERS,
+  type OldEventsDocument,
+  oldEventsId,
   READ,
 } from './documents.ts';
 
@@ -22,7 +24,7 @@ const HISTORY = { ...READ, projection: { history: 1 } } as const;
 /** Reads the history of a key, and its place in the index of slots. */
 const KEY_HISTORY = { ...READ, projection: { slot: 1, history: 1 } } as const;
 
-const WITH_EVENTS = { ...READ, projection: { studioId: 1, history: 1 } } as const;
+const WITH_EVENTS = { ...READ, projection: { studioId: 1, history: 1, moved: 1 } } as const;
 const IDS = { ...READ, projection: { _id: 1 } } as const;
 
 const KEYS_PER_READ = 50;
@@ -37,19 +39,19 @@ const AFTER_ALL_SLOTS = 'g';
  * sharded cluster one would span shards. Without one, a crash in between leaves an event without its change or a change
  * without its event. Events would also have to be ordered by clocks; here their order is that of the writes.
  *
- * The price: a history is bounded, and deleted with its document. An event takes less than 200 bytes, so
- * MAX_AUDIT_EVENTS of them take less than 200 KB of the 16 MB limit of a document; the write that adds one drops the
- * oldest. All other reads of a document leave out its history.
+ * The price: a history is bounded. An event takes less than 200 bytes, so the 1,200 at most take less than 240 KB of the 16 MB
+ * limit of a document; where a write finds it full, the oldest are first moved out, into documents of their own, which a walk reads
+ * with it. All other reads of a document leave out its history.
  */
 export function mongoAudit(connection: Connection, report: ReportUnreadable): AuditStore {
-  const { leads, apiKeys, studios, feed, call } = connection;
+  const { leads, apiKeys, studios, feed, oldEvents, call } = connection;
   const eventsOf = (history: unknown, subject: Subject) =>
     Array.isArray(history) ? history.flatMap((entry) => readableOrNull(eventOf(entry, subject), report) ?? []) : [];
   const walk = historyWalker(connection, eventsOf);
   return {
     recordAct: (studioId, act, by) =>
       call(async (deadline) => {
-        const event = eventOfAct(by, act);
+        const event = { event: eventOfAct(by, act), oldEvents };
         if (studioId !== null) return recordIn(studios, deadline, { _id: studioId }, event);
         const fresh = { _id: 'consumers', ...NO_CONSUMERS } as const;
         return recordIn<ConsumersDocument>(feed, deadline, { _id: 'consumers' }, event, { fresh });
@@ -96,7 +98,7 @@ const MIN_EVENTS = 1000;
 
 /** What has a history, in the order of a walk. */
 interface Walked {
-  readonly collection: Pick<Connection['leads'], 'find'>;
+  readonly collection: Pick<Connection['leads'], 'find' | 'collectionName'>;
   readonly subjectOf: (id: never, studioId: string) => Subject;
 }
 
@@ -105,7 +107,7 @@ interface Walked {
  * comes twice, whatever is added to it meanwhile. A position is the place of a collection, and an `_id`.
  */
 function historyWalker(
-  { feed, studios, apiKeys, leads }: Connection,
+  { feed, studios, apiKeys, leads, oldEvents }: Connection,
   eventsOf: (history: unknown, subject: Subject) => readonly AuditEvent[],
 ) {
   const walked = [
@@ -128,8 +130,13 @@ function historyWalker(
     const events: AuditEvent[] = [];
     let furthest = found.length < MAX_DOCUMENTS ? last : undefined;
     for (const each of found) {
-      const { _id, studioId, history } = each;
-      const ofEach = eventsOf(history, subjectOf(_id as never, studioId));
+      const { _id, studioId, history, moved } = each;
+      const [first, next] = [0, moved].map((before) => oldEventsId(collection.collectionName, _id, before));
+      // Those of which the document knows are not in its history any more, as it was read.
+      const isOld = { _id: { $gte: first, $lt: next }, 'history.time': { $gte: start } } as Filter<OldEventsDocument>;
+      const old = moved === undefined ? [] : await oldEvents.find(isOld, READ).sort({ _id: 1 }).toArray();
+      const all = [...old.flatMap((one) => one.history), ...(Array.isArray(history) ? history : [])];
+      const ofEach = eventsOf(all, subjectOf(_id as never, studioId));
       events.push(...ofEach.filter(({ time }) => time >= start && time < end));
       if (events.length >= MIN_EVENTS || each === found[MAX_DOCUMENTS - 1]) {
         furthest = each;

@@ -18,6 +18,7 @@ import {
   type ConsumersDocument,
   type DeliveryDocument,
   type LeadDocument,
+  type OldEventsDocument,
   READ,
   type RequestDocument,
   type RetentionTimeDocument,
@@ -36,6 +37,7 @@ export interface Collections {
   readonly retention: Collection<RetentionTimeDocument>;
   readonly deliveries: Collection<DeliveryDocument>;
   readonly requests: Collection<RequestDocument>;
+  readonly oldEvents: Collection<OldEventsDocument>;
 }
 
 export function collectionsOf(
@@ -54,6 +56,7 @@ export function collectionsOf(
     retention: bounded('feed'),
     deliveries: bounded('deliveries'),
     requests: bounded('requests'),
+    oldEvents: bounded('oldEvents'),
   };
 }
 

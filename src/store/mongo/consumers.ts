@@ -13,6 +13,7 @@ import {
   StoreUnavailable,
   UnreadableRecord,
 } from '../store.ts';
+import { makeRoom } from './apply-once.ts';
 import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import { leadChangeOf } from './change-feed.ts';
 import { type Connection, untilKnown } from './connection.ts';
@@ -93,7 +94,7 @@ function consumerWrites(
   ConsumerStore,
   'createConsumer' | 'listConsumers' | 'removeConsumer' | 'removeOrphans' | 'findStudioAfter' | 'putBackfills'
 > {
-  const { feed, studios, call } = connection;
+  const { feed, studios, oldEvents, call } = connection;
 
   /**
    * Changes the consumers unless they have changed since they were read; then it is decided again.
@@ -120,6 +121,7 @@ function consumerWrites(
         const changed = { version: version + 1, next: decided.next ?? next, list: decided.list.map(stored) };
         const history = decided.event ? [historyEntry(decided.event)] : [];
         attempted = next;
+        if (history.length > 0) await makeRoom(feed, oldEvents, { _id: 'consumers' });
         if (found) {
           const update = { $set: changed, ...(history.length > 0 && { $push: { history: newest(history) } }) };
           const { matchedCount } = await feed.updateOne({ _id: 'consumers', version }, update);

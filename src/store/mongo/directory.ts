@@ -108,7 +108,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
 }
 
 const studioPutter =
-  ({ studios, feed, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] =>
+  ({ studios, feed, oldEvents, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] =>
   (put, by) =>
     call(async (deadline) => {
       // Before its first lead, whoever distributes changes has to know that there are test studios.
@@ -117,6 +117,7 @@ const studioPutter =
         which: { _id: put.id },
         fields: STUDIO_FIELDS,
         requestId: by.requestId,
+        oldEvents,
         async decide(found, isApplied) {
           const { status = null, regionCode = null, quotaLimit = null, keepEnquiries = null, renewal } = found ?? {};
           const isRenewing = Boolean(renewal);
@@ -147,13 +148,14 @@ const studioPutter =
 
 /** What is put by a call that has begun before is removed by the next one. */
 const studioEnder =
-  ({ studios, call }: Connection): DirectoryStore['endStudio'] =>
+  ({ studios, oldEvents, call }: Connection): DirectoryStore['endStudio'] =>
   (studioId, by) =>
     call((deadline) =>
       applyOnce<StudioDocument, EndStudioOutcome>(studios, deadline, {
         which: { _id: studioId },
         fields: { status: 1, hold: 1, members: 1, sources: 1 },
         requestId: undefined,
+        oldEvents,
         async decide(found) {
           const [members, sources] = [found?.members, found?.sources].map((list) => Object.keys(Object(list)).length);
           const ending = found && { status: found.status, hold: checkedHold(found.hold), members, sources };
@@ -179,7 +181,7 @@ interface Entry {
   readonly id: string;
 }
 
-function entryWriter({ studios, call }: Connection) {
+function entryWriter({ studios, oldEvents, call }: Connection) {
   const change = <Outcome>(
     { studioId, list, id }: Entry,
     { requestId }: Repeatable,
@@ -195,6 +197,7 @@ function entryWriter({ studios, call }: Connection) {
         which: { _id: studioId },
         fields: { [path]: 1, status: 1 },
         requestId,
+        oldEvents,
         async decide(found, isApplied) {
           const value = found?.[list] && entryOf<unknown>(found[list], id);
           const decision = await decide({ path, value }, found, isApplied);

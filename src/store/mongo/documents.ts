@@ -1,4 +1,4 @@
-import { Binary, type Filter, UUID } from 'mongodb';
+import { Binary, BSON, type Filter, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
 import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
@@ -74,6 +74,8 @@ export interface LeadKey {
 export interface Changeable {
   /** Absent until the first event. */
   readonly history?: readonly HistoryEntry[];
+  /** How many events were moved out of the history; absent: none. */
+  readonly moved?: number;
   /** The identities of the latest MAX_APPLIED_REQUESTS changes. Absent until the first one by a release that keeps them. */
   readonly appliedRequests?: readonly UUID[];
 }
@@ -86,8 +88,25 @@ export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | '
   readonly to?: string | null;
 }
 
-/** Adds events to a history, of which the newest stay. */
-export const newest = (events: readonly HistoryEntry[]) => ({ $each: [...events], $slice: -MAX_AUDIT_EVENTS });
+/** Events that were moved out of a history, in their order. The `_id` is an oldEventsId. */
+export interface OldEventsDocument {
+  readonly _id: string;
+  readonly history: readonly HistoryEntry[];
+}
+
+/** The number of events that are moved at once. */
+export const MOVED_AT_ONCE = 100;
+
+/** The number of events from which on a history is full, so that as many as are listed always stay in it. */
+const FULL = MAX_AUDIT_EVENTS + MOVED_AT_ONCE;
+export const hasFullHistory = ($exists: boolean) => ({ [`history.${FULL - 1}`]: { $exists } });
+
+/** Returns the `_id` of what is moved out of a history of which so many events were moved before: so they are in their order. */
+export const oldEventsId = (collection: string, _id: unknown, moved: unknown): string =>
+  `${collection} ${BSON.EJSON.stringify(_id, { relaxed: false })} ${String(moved).padStart(9, '0')}`;
+
+/** Adds events to a history that was not full. Of a core of release 1.1, which moves none, the newest stay. */
+export const newest = (events: readonly HistoryEntry[]) => ({ $each: [...events], $slice: -(FULL + MOVED_AT_ONCE) });
 
 /** Returns an event as it is stored. */
 export const historyEntry = ({ memberId, caller, callId, ...event }: DecidedEvent): HistoryEntry => ({

@@ -8,20 +8,20 @@ import { isErased, type LeadDocument, leadKey, type StudioDocument } from './doc
 import { sameHold, sameMark } from './marks.ts';
 
 /** Puts and removes holds, in MongoDB: in the record that is held, and on the condition that it has not changed. */
-export function mongoHolds({ leads, studios, call }: Connection): HoldStore {
+export function mongoHolds({ leads, studios, oldEvents, call }: Connection): HoldStore {
   return {
     putHold: (put) =>
       call((deadline) => {
         const { studioId, leadId } = put;
-        if (leadId === null) return change(studios, deadline, put, { _id: studioId });
+        if (leadId === null) return change({ collection: studios, oldEvents }, deadline, put, { _id: studioId });
         const which = { studioId, _id: leadKey(studioId, leadId) };
-        return change(leads, deadline, put, which, sameMark);
+        return change({ collection: leads, oldEvents }, deadline, put, which, sameMark);
       }),
   };
 }
 
 function change<Document extends LeadDocument | StudioDocument>(
-  collection: Collection<Document>,
+  { collection, oldEvents }: { readonly collection: Collection<Document> } & Pick<Connection, 'oldEvents'>,
   deadline: AbortSignal,
   put: HoldPut,
   which: object,
@@ -32,6 +32,7 @@ function change<Document extends LeadDocument | StudioDocument>(
     which: which as Filter<Document>,
     fields: { changes: 1, hold: 1, erasedAt: 1 },
     requestId: put.requestId,
+    oldEvents,
     async decide(document, isApplied) {
       const found = document as Document | null;
       const isGone = !found || ('erasedAt' in found && isErased(found));

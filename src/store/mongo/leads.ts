@@ -42,6 +42,7 @@ import {
   leadKey,
   NO_CONSUMERS,
   nameOf,
+  oldEventsId,
   openClaim,
   originalDocument,
   PERSONAL,
@@ -75,8 +76,9 @@ type StudioHeld = (studioId: string, deadline: AbortSignal) => Promise<boolean>;
 
 /** Their claims, keys and events are parts of leads. Deliveries that are made meanwhile go with the next poll, which finds no lead. */
 const leadDeleter =
-  ({ leads, studios, deliveries, feed, call }: Connection, isHeld: StudioHeld): LeadErasureStore['deleteLeads'] =>
+  (connection: Connection, isHeld: StudioHeld): LeadErasureStore['deleteLeads'] =>
   (studioId, limit, by) => {
+    const { leads, studios, deliveries, feed, oldEvents, call } = connection;
     const identity = new UUID().toString();
     return repeating({ call })(async (deadline) => {
       if (await isHeld(studioId, deadline)) return 'held';
@@ -93,7 +95,8 @@ const leadDeleter =
       const ids = found.map(({ _id }) => _id);
       // Before the leads, and once: each of them may be deleted by one attempt or another.
       const emptied = eventOfAct(by, { action: 'studio-emptied', to: `${found.length}` });
-      await recordIn(studios, deadline, { _id: studioId }, emptied, { identity });
+      await recordIn(studios, deadline, { _id: studioId }, { event: emptied, oldEvents }, { identity });
+      await removeOldEvents(connection, { studioId, _id: { $in: ids } });
       // One that is held meanwhile stays.
       const erased = found.filter(isErased).map(({ _id }) => _id);
       const unheld = { studioId, _id: { $in: ids }, $or: [{ hold: null }, { _id: { $in: erased } }] } as object;
@@ -109,17 +112,29 @@ const leadDeleter =
     });
   };
 
+/** Removes what was moved out of the histories of leads. */
+async function removeOldEvents({ leads, oldEvents }: Pick<Connection, 'leads' | 'oldEvents'>, which: object) {
+  const found = await leads.find({ ...which, moved: { $gt: 0 } }, { ...READ, projection: { _id: 1 } }).toArray();
+  for (const { _id } of found) {
+    const [$gte, $lte] = [0, 999_999_999].map((moved) => oldEventsId('leads', _id, moved));
+    await oldEvents.deleteMany({ _id: { $gte, $lte } as object });
+  }
+}
+
 /** A delivery that is made meanwhile, because the lead is sent again, goes with the next poll. */
 const erasedLeadDeleter =
-  ({ leads, deliveries, feed, call }: Connection, isHeld: StudioHeld): LeadErasureStore['deleteErasedLeads'] =>
+  (connection: Connection, isHeld: StudioHeld): LeadErasureStore['deleteErasedLeads'] =>
   (studioId, leadIds, erasedUntil) =>
-    repeating({ call })(async (deadline) => {
+    repeating(connection)(async (deadline) => {
+      const { leads, deliveries, feed } = connection;
       if (await isHeld(studioId, deadline)) return 0;
       const { list } = (await feed.findOne({ _id: 'consumers' }, CONSUMERS)) ?? NO_CONSUMERS;
       const consumers = checkedConsumers(list, () => {});
       const ids = leadIds.map((leadId) => leadKey(studioId, leadId));
       const $in = consumers.flatMap(({ number }) => ids.map((id) => deliveryKey(number, id)));
-      const waiting = await deliveries.find({ studioId, _id: { $in } }, { ...READ, projection: { _id: 1 } }).toArray();
+      const ofThese = { studioId, _id: { $in } };
+      const waiting =
+        $in.length > 0 ? await deliveries.find(ofThese, { ...READ, projection: { _id: 1 } }).toArray() : [];
       const isDistributed = [{ 'changes.since': null }, { 'changes.since': { $gte: new Date(DISTRIBUTED) } }];
       const settled = {
         studioId,
@@ -127,6 +142,7 @@ const erasedLeadDeleter =
         erasedAt: { $lte: erasedUntil },
         ...(consumers.length > 0 && { $or: isDistributed }),
       } as object;
+      await removeOldEvents(connection, settled);
       return (await leads.deleteMany(settled, { maxTimeMS: STORE_SILENCE_MS })).deletedCount;
     });
 
@@ -381,7 +397,7 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 }
 
 /** Returns a function that carries out what is decided about leads. */
-export function leadWriter({ leads, call, indexes }: Connection) {
+export function leadWriter({ leads, oldEvents, call, indexes }: Connection) {
   // Concurrent changes of one lead would conflict and retry until their deadline.
   const mutex = new KeyedMutex();
   return <Command extends LeadCommand, Outcome>(
@@ -397,6 +413,7 @@ export function leadWriter({ leads, call, indexes }: Connection) {
           applyOnce<LeadDocument, Outcome>(leads, deadline, {
             which: { studioId, _id },
             requestId,
+            oldEvents,
             async onDuplicate() {
               const openContactKey = { $in: claimed.map(openClaim) };
               // The lead itself may have some of them, by this change or a concurrent one.

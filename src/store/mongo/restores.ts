@@ -3,11 +3,12 @@ import { epochAfterRestore } from '../../domain/database-epoch.ts';
 import { checkedEpoch } from '../checked.ts';
 import { eventOfAct, restoreAct } from '../decisions.ts';
 import type { RestoreStore } from '../store.ts';
+import { makeRoom } from './apply-once.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import { type ConsumersDocument, historyEntry, NO_CONSUMERS, newest, READ, someOf } from './documents.ts';
 
 /** Which database this is, and what it has lost, in MongoDB, whose tools note nothing in a backup. */
-export function mongoRestores({ feed, leads, call }: Connection): RestoreStore {
+export function mongoRestores({ feed, leads, oldEvents, call }: Connection): RestoreStore {
   const read = () => feed.findOne({ _id: 'consumers' }, { ...READ, projection: { epoch: 1, restoredTo: 1 } });
   const check = (found: Pick<ConsumersDocument, 'epoch' | 'restoredTo'> | null) =>
     checkedEpoch({ epoch: found?.epoch, restoredTo: found?.restoredTo, backedUpAt: null });
@@ -21,6 +22,7 @@ export function mongoRestores({ feed, leads, call }: Connection): RestoreStore {
           const raised = epochAfterRestore(check(found), to, now);
           const { epoch, restoredTo } = raised;
           const filter = { _id: 'consumers', epoch: found?.epoch ?? null } as Filter<ConsumersDocument>;
+          await makeRoom(feed, oldEvents, { _id: 'consumers' });
           const history = newest([historyEntry(eventOfAct({ ...by, now }, restoreAct(raised)))]);
           const update = { $set: { epoch, restoredTo }, $setOnInsert: NO_CONSUMERS, $push: { history } };
           // After another raise in between, it is a duplicate key.

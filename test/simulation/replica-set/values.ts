@@ -151,7 +151,10 @@ export function withField(document: Document, name: string, value: unknown): Doc
 export function valuesAt(value: unknown, path: readonly string[], from = 0): unknown[] {
   const name = path[from];
   if (name === undefined) return [value];
-  if (Array.isArray(value)) return value.filter(isObject).flatMap((each) => valuesAt(each, path, from));
+  if (Array.isArray(value)) {
+    const at = /^\d+$/.test(name) && Number(name) < value.length ? valuesAt(value[Number(name)], path, from + 1) : [];
+    return [...at, ...value.filter(isObject).flatMap((each) => valuesAt(each, path, from))];
+  }
   const next = fieldOf(value, name);
   if (next === undefined || from === path.length - 1) return [next];
   return valuesAt(next, path, from + 1);
