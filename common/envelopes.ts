@@ -49,7 +49,7 @@ export function envelopesOf(stream: Readable, maxBytes: number): AsyncGenerator<
     else stream.pause();
   });
   stream.once('end', () => finish(chunks.length > 0 ? faulty('it ends within a message') : undefined));
-  stream.once('error', finish);
+  stream.on('error', finish);
   stream.once('close', () => finish(new Error('the stream was closed before its end')));
   return take();
 
@@ -87,4 +87,8 @@ export function envelopesOf(stream: Readable, maxBytes: number): AsyncGenerator<
   }
 }
 
-const faulty = (fault: string) => new ConnectError(`the stream is malformed: ${fault}`, Code.InvalidArgument);
+/** The error has a cause, so that nobody takes it for one that the peer has sent: a gateway whose core dies does not know the outcome. */
+function faulty(fault: string): ConnectError {
+  const message = `the stream is malformed: ${fault}`;
+  return new ConnectError(message, Code.InvalidArgument, undefined, undefined, new Error(message));
+}

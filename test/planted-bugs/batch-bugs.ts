@@ -53,6 +53,13 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'common/envelopes.ts', find: 'chunks = rest.length > 0 ? [rest] : [];', put: 'chunks = [];' }],
   },
   {
+    name: 'a message that is cut off counts as refused by the core',
+    suite: 'test/crash/cut-connections.test.ts',
+    caughtBy:
+      'a reply is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',
+    patches: [{ file: 'common/envelopes.ts', find: 'new Error(message)', put: 'undefined' }],
+  },
+  {
     name: 'a stream is read although nobody takes what arrives',
     suite: 'test/unit/envelopes.test.ts',
     caughtBy: 'while nobody takes what has arrived, nothing is read',

@@ -1,0 +1,235 @@
+/**
+ * Shows where the processor time of a read of one lead goes: in which process and part of the code, and how many writes, reads, wake-ups
+ * and turns of the event loop it takes.
+ *
+ *   node bench/where.ts [--scenario get|list|replay|create] [--seconds NUMBER] [--functions NUMBER]
+ *
+ * - `--functions`: prints so many of the functions that take most, too
+ *
+ * Microseconds of a processor per request, with 64 connections and with 4. A run without a profiler says how many, a second one with Node's
+ * own how they are distributed. A native function counts for what has called it, if not named; what no JavaScript has called is Node's
+ * event loop and the kernel's part of it. Prints Markdown.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { newSqliteDatabase } from './database.ts';
+import { cpuTimeUs, runBenchmark, temporaryFolder } from './processes.ts';
+import { describeMachine, number, print, table } from './report.ts';
+import { type RunningTarget, startProduct } from './targets.ts';
+import { SCENARIOS } from './workload.ts';
+
+type Scenario = (typeof SCENARIOS)[number];
+
+const CONNECTIONS = [64, 4];
+const PROCESSES = ['gateway', 'core'] as const;
+const WARM_UP_MS = 3000;
+
+/** The interval of samples; microseconds. */
+const SAMPLE_US = 200;
+
+/** The parts, by the file of a function, or by its name if it is native. The first that matches. */
+const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
+  ['garbage collection', /^\(garbage collector\)$/],
+  ['event loop, kernel', /^\((program|root)\)$/],
+  ['writing to sockets', /^(writev|writeBuffer|writeUtf8String|writeLatin1String)$/],
+  ['SQLite', /^(get|all|run|exec|iterate)$|src\/store\/sqlite/],
+  ['Connect', /@connectrpc/],
+  ['protobuf-es', /@bufbuild|proto\/gen/],
+  ['HTTP/2', /node:internal\/http2/],
+  ['HTTP/1.1', /node:_http|node:internal\/http/],
+  ['streams and sockets', /node:(internal\/)?(streams?|net|stream_base_commons|js_stream)/],
+  ['timers, promises, ticks', /node:/],
+  [
+    'Fastify',
+    /node_modules\/(fastify|find-my-way|@fastify|reusify|fastq|avvio|light-my-request|secure-json|toad-cache|process-warning)/,
+  ],
+  ['hash of the key', /key-secret/],
+  ['quota', /gateway\/admission\/(quota|count-quota)/],
+  ['admission', /gateway\/admission/],
+  ['connections', /gateway\/socket|src\/port/],
+  ['batcher, core client', /gateway\/core/],
+  ['the exchange', /src\/rpc\/exchange-service/],
+  ['log and metrics', /observation|common\/(metrics|logger|tracing)|node_modules\/(pino|@prometheus)/],
+  ['use cases, domain, stores', /src\/(usecases|domain|store)/],
+  ['other code of ours', /./],
+];
+
+/** One of the nodes of a profile, which is a tree of calls. */
+interface ProfileNode {
+  readonly id: number;
+  readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
+  readonly children?: readonly number[];
+}
+
+interface Profile {
+  readonly nodes: readonly ProfileNode[];
+  /** Microseconds of the clock that `process.hrtime` has, too. */
+  readonly startTime: number;
+  readonly samples: readonly number[];
+  readonly timeDeltas: readonly number[];
+}
+
+/** What a load took per request. */
+interface Measured {
+  readonly connections: number;
+  readonly from: number;
+  readonly to: number;
+  readonly per: Readonly<Record<(typeof PROCESSES)[number], Counts>>;
+}
+
+interface Counts {
+  readonly cpuUs: number;
+  readonly writes: number;
+  readonly reads: number;
+  readonly wakeUps: number;
+}
+
+const nowUs = (): number => Number(process.hrtime.bigint() / 1000n);
+
+function countsOf(pid: number | undefined): Counts {
+  const countOf = (file: string, name: string) =>
+    Number(new RegExp(`^${name}:\\s*(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/${file}`, 'utf8'))?.[1]);
+  return {
+    cpuUs: cpuTimeUs(pid),
+    writes: countOf('io', 'syscw'),
+    reads: countOf('io', 'syscr'),
+    wakeUps: countOf('status', 'voluntary_ctxt_switches'),
+  };
+}
+
+async function measure({ pids, drive }: RunningTarget, scenario: Scenario, durationMs: number): Promise<Measured[]> {
+  const all: Measured[] = [];
+  for (const connections of CONNECTIONS) {
+    await drive(scenario, { connections, durationMs: WARM_UP_MS });
+    const before = PROCESSES.map((name) => countsOf(pids[name]));
+    const from = nowUs();
+    const { answered } = await drive(scenario, { connections, durationMs });
+    const per = PROCESSES.map((name, index) => {
+      const counts = Object.entries(countsOf(pids[name])).map(([key, count]) => {
+        return [key, (count - (before[index] as Counts)[key as keyof Counts]) / answered];
+      });
+      return [name, Object.fromEntries(counts)];
+    });
+    all.push({ connections, from, to: nowUs(), per: Object.fromEntries(per) });
+  }
+  return all;
+}
+
+/** The share of each value among the samples of a time in which the process was not idle. */
+function sharesOf(
+  { nodes, startTime, samples, timeDeltas }: Profile,
+  { from, to }: Measured,
+  nameOf: (node: ProfileNode, path: readonly ProfileNode[]) => string,
+): Map<string, number> {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const callers = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id])));
+  const values = new Map(
+    nodes.map((node) => {
+      const path: ProfileNode[] = [];
+      for (let id = callers.get(node.id); id !== undefined; id = callers.get(id))
+        path.push(byId.get(id) as ProfileNode);
+      return [node.id, nameOf(node, path)];
+    }),
+  );
+  const shares = new Map<string, number>();
+  let at = startTime;
+  let busy = 0;
+  for (const [index, id] of samples.entries()) {
+    const delta = timeDeltas[index + 1] ?? 0;
+    at += timeDeltas[index] ?? 0;
+    if (at < from || at > to || byId.get(id)?.callFrame.functionName === '(idle)') continue;
+    busy += delta;
+    const value = values.get(id) as string;
+    shares.set(value, (shares.get(value) ?? 0) + delta);
+  }
+  for (const [value, time] of shares) shares.set(value, time / busy);
+  return shares;
+}
+
+const isNative = ({ callFrame: { url } }: ProfileNode) => url === '';
+
+function partOf(node: ProfileNode, path: readonly ProfileNode[]): string {
+  const named = ({ callFrame: { url, functionName } }: ProfileNode) =>
+    PARTS.slice(0, -1).find(([, pattern]) => pattern.test(url || functionName))?.[0];
+  const known = isNative(node)
+    ? (named(node) ??
+      path.map((each) => (isNative(each) ? undefined : (named(each) ?? 'other code of ours'))).find((each) => each))
+    : named(node);
+  return known ?? 'other code of ours';
+}
+
+const functionOf = ({ callFrame: { functionName, url, lineNumber } }: ProfileNode): string =>
+  `${functionName || '(anonymous)'} ${url.replace(/^.*\/(node_modules|gateway|src|common|proto)\//, '$1/')}:${lineNumber + 1}`;
+
+/** Ends a process and returns its profile. */
+async function profileOf(pid: number, folder: string): Promise<Profile> {
+  process.kill(pid, 'SIGTERM');
+  while (!Number.isNaN(cpuTimeUs(pid))) await sleep(50);
+  const file = readdirSync(folder).find((name) => name.split('.')[3] === `${pid}`);
+  return JSON.parse(readFileSync(join(folder, file as string), 'utf8'));
+}
+
+await runBenchmark(async () => {
+  const { scenario, seconds, functions } = parseArgs({
+    options: {
+      scenario: { type: 'string', default: 'get' },
+      seconds: { type: 'string', default: '5' },
+      functions: { type: 'string', default: '0' },
+    },
+  }).values;
+  if (!SCENARIOS.includes(scenario as Scenario)) throw new Error(`--scenario: ${scenario} is none of ${SCENARIOS}`);
+  const durationMs = Number(seconds) * 1000;
+  const plain = await measure(
+    await startProduct({ DATABASE_URL: newSqliteDatabase() }),
+    scenario as Scenario,
+    durationMs,
+  );
+  const folder = temporaryFolder();
+  const NODE_OPTIONS = `--cpu-prof --cpu-prof-dir=${folder} --cpu-prof-interval=${SAMPLE_US}`;
+  const target = await startProduct({ DATABASE_URL: newSqliteDatabase(), NODE_OPTIONS } as { DATABASE_URL: string });
+  const profiled = await measure(target, scenario as Scenario, durationMs);
+  const columns: { name: string; counts: Counts; shares: Map<string, number>; top: Map<string, number> }[] = [];
+  for (const process of PROCESSES) {
+    const profile = await profileOf(target.pids[process] as number, folder);
+    for (const [index, window] of profiled.entries()) {
+      columns.push({
+        name: `${process}, ${window.connections}`,
+        counts: (plain[index] as Measured).per[process],
+        shares: sharesOf(profile, window, partOf),
+        top: sharesOf(profile, window, functionOf),
+      });
+    }
+  }
+  print(...describeMachine());
+  const heads = ['', ...columns.map(({ name }) => name)];
+  const rowOf = (name: string, value: (column: (typeof columns)[number]) => number, digits: number) => [
+    name,
+    ...columns.map((column) => number(value(column), digits)),
+  ];
+  const rows = PARTS.map(([part]) =>
+    rowOf(part, ({ shares, counts }) => (shares.get(part) ?? Number.NaN) * counts.cpuUs, 1),
+  );
+  print(
+    table(heads, 1, [
+      ...rows.filter((cells) => cells.slice(1).some((cell) => cell !== '')),
+      rowOf('**all**', ({ counts }) => counts.cpuUs, 1),
+      rowOf('writes', ({ counts }) => counts.writes, 2),
+      rowOf('reads', ({ counts }) => counts.reads, 2),
+      rowOf('wake-ups', ({ counts }) => counts.wakeUps, 2),
+    ]),
+  );
+  for (const { name, top, counts } of Number(functions) > 0 ? columns : []) {
+    const most = [...top].sort(([, a], [, b]) => b - a).slice(0, Number(functions));
+    print(
+      `## ${name}`,
+      '',
+      table(
+        ['function', 'µs'],
+        1,
+        most.map(([what, share]) => [what, number(share * counts.cpuUs, 2)]),
+      ),
+    );
+  }
+});
