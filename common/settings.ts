@@ -114,7 +114,8 @@ function textOf(name: string, setting: Setting<unknown>, env: Environment): stri
   if (file === undefined) {
     const blank = variablesOf({ [name]: setting }).filter((variable) => env[variable] !== undefined);
     if (text === undefined && setting.protects && blank.length > 0) {
-      throw new Error(`has no value in ${blank.join(' and ')}, and protects nothing: give it one, or remove it`);
+      const where = blank.filter((variable) => variable !== name).map((variable) => ` in ${variable}`);
+      throw new Error(`has no value${where.join('')}, and protects nothing: give it one, or remove it`);
     }
     return text;
   }

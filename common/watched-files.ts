@@ -47,6 +47,8 @@ export function watchFiles({ what, files, reload }: WatchedFiles, log: Logger): 
         const fields = reload(...found);
         inUse = found;
         log.info({ files: paths, ...fields }, `${what} reloaded`);
+      } else if (loggedFault !== undefined) {
+        log.info({ files: paths }, `${what} as before: their files can be used again`);
       }
       loggedFault = undefined;
       unusableFiles.set(what, false);

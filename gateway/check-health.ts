@@ -1,4 +1,5 @@
-/** A container's health check: exits with status 0 when the gateway on this machine is ready. */
+/** A container's health check: exits with status 0 when the gateway on this machine is ready, else prints why not. */
+import { errorSummary } from '../common/error-summary.ts';
 import { localHost, readSetting } from '../common/settings.ts';
 import { gatewaySettings } from './config.ts';
 
@@ -6,8 +7,9 @@ import { gatewaySettings } from './config.ts';
 const GATEWAY_HOST = readSetting('GATEWAY_HOST', gatewaySettings.GATEWAY_HOST, process.env);
 const GATEWAY_PORT = readSetting('GATEWAY_PORT', gatewaySettings.GATEWAY_PORT, process.env);
 const url = `http://${localHost(`${GATEWAY_HOST}`)}:${GATEWAY_PORT}/readyz`;
-const isReady = await fetch(url, { signal: AbortSignal.timeout(2000) }).then(
-  ({ ok }) => ok,
-  () => false,
+const why = await fetch(url, { signal: AbortSignal.timeout(2000) }).then(
+  ({ ok, status }) => (ok ? undefined : `${status}, it is not ready: its log says why`),
+  errorSummary,
 );
-process.exit(isReady ? 0 : 1);
+if (why !== undefined) console.error(`the gateway at ${url}: ${why}`);
+process.exit(why === undefined ? 0 : 1);

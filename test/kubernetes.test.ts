@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, symlinkSync } from 'node:fs';
+import { BlockList, isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { STOP_MS } from '../common/deadlines.ts';
 import { gatewaySettings } from '../gateway/config.ts';
+import { isAllowed } from '../relay/addresses.ts';
 import { relaySettings } from '../relay/config.ts';
 import { parseEndpoints } from '../relay/endpoints-file.ts';
 import { parseCallers, tokenHash } from '../src/callers-file.ts';
@@ -222,6 +224,33 @@ describeWithKustomize('the manifests for Kubernetes', () => {
         expect(deployment.spec.template.metadata.annotations['prometheus.io/port']).toBe(`${port}`);
       }
     });
+  });
+
+  // @proves kubernetes-1
+  test('the relay reaches no address that it would not send to', () => {
+    const rules = ofKind(manifestsOf('the overlay of the guide'), 'NetworkPolicy')
+      .filter(({ metadata }) => metadata.name === 'lead-intake-relay')
+      .flatMap(({ spec }): { to: { ipBlock?: { cidr: string; except: string[] } }[] }[] => spec.egress);
+    const blocks = rules.flatMap(({ to }) => to.flatMap(({ ipBlock }) => ipBlock ?? []));
+    expect(blocks.map(({ cidr }) => cidr)).toEqual(['0.0.0.0/0', '2000::/3']);
+    const [internet, excepted] = [new BlockList(), new BlockList()];
+    const add = (list: BlockList, block: string) => {
+      const [address = '', bits] = block.split('/');
+      list.addSubnet(address, Number(bits), isIPv4(address) ? 'ipv4' : 'ipv6');
+    };
+    for (const { cidr, except } of blocks) {
+      add(internet, cidr);
+      for (const each of except) add(excepted, each);
+    }
+    const named = [...read('relay/addresses.ts').matchAll(/'([\da-f.:]+)\/\d+'/g)].map(([, address = '']) => address);
+    expect(named.length).toBeGreaterThan(25);
+    for (const address of [...named, '198.19.255.255', '93.184.215.14', '2606:2800:220::1', '2002:a00:1::1']) {
+      const family = isIPv4(address) ? 'ipv4' : 'ipv6';
+      const isReached = internet.check(address, family) && !excepted.check(address, family);
+      // Of the whole of what is global the first address is none that anybody has.
+      if (address !== '2000::') expect([address, isReached && !isAllowed(address, false)]).toEqual([address, false]);
+      if (isAllowed(address, false)) expect([address, isReached]).toEqual([address, true]);
+    }
   });
 
   // @proves kubernetes-1 docs-1

@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { Argument } from 'commander';
+import { Argument, Option } from 'commander';
 import { printable, printableJson } from '../../common/printable.ts';
 import { readDatabaseUrl } from '../../src/config.ts';
 import { backUpDatabase, vacuumDatabase } from '../../src/store/open-store.ts';
@@ -45,7 +45,12 @@ export function addDatabaseCommands(): void {
     .description('write the events of all studios, and of none, one in a line of JSON')
     .option('--since <time>', 'only events from this time on', dateOrTime)
     .option('--until <time>', 'only events before, at least five minutes ago (default: five minutes ago)', dateOrTime)
-    .option('--resume-token <token>', 'go on behind the line with this resumeToken')
+    .addOption(
+      new Option(
+        '--resume-token <token>',
+        'go on behind the line with this resumeToken, which has the range of times',
+      ).conflicts(['since', 'until']),
+    )
     .action((options: ExportAuditOptions) => runOnStore((deps) => writeAudit(deps, options)));
   program
     .command('vacuum')
@@ -136,8 +141,8 @@ export function addExaminationCommands(): void {
     .addHelpText(
       'after',
       `
-Creates some hundred leads in the studio of the key: use a throwaway studio, and
-a key with both scopes. The key is read from LEAD_INTAKE_KEY, or from standard
+Creates some fifty leads in the studio of the key, with --quota more: use a
+throwaway studio, and a key with both scopes. The key is read from LEAD_INTAKE_KEY, or from standard
 input. LEAD_INTAKE_SOURCE_ID may name an enabled source of the studio.
 Exit status: 0 if no rule is broken, 1 if one is, 2 if the deployment cannot be
 tested.`,

@@ -15,7 +15,7 @@ import {
 } from '../../src/usecases/members-and-sources.ts';
 import { countExpiredLeads } from '../../src/usecases/retain-leads.ts';
 import { emptyStudio, everyStudio, getStudio, type PutStudioCommand, putStudio } from '../../src/usecases/studios.ts';
-import { BY_HAND } from '../command.ts';
+import { BY_HAND, CommandFault } from '../command.ts';
 import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, positiveInteger, type QuotaOption, quotaOption } from './options.ts';
 import { program, progressPrinter, runOnStore } from './program.ts';
 
@@ -129,6 +129,7 @@ function addStudioErasures(studios: Command): void {
           const { leads, held, keys, sources } = await examineStudio(deps, studioId);
           return { leadsToErase: leads, heldLeads: held, keysToRevoke: keys, sourcesToRemove: sources };
         }
+        if (confirm !== studioId) throw new CommandFault('--confirm names another studio: give the same id twice');
         const command = { studioId, confirmStudioId: confirm, memberId, ...BY_HAND };
         const [showProgress, known] = [progressPrinter(), new EndedStudios()];
         const report = { erasedLeads: 0, skippedLeads: 0, revokedKeys: 0, removedMembers: 0, removedSources: 0 };

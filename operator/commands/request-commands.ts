@@ -13,7 +13,9 @@ interface RequestOptions {
 export function addRequestCommand(): void {
   program
     .command('requests <studio>')
-    .description('list the requests of the last 24 hours that gateways have recorded, newest first, and their answers')
+    .description(
+      'list the last 1,000 requests of a studio, of at most 24 hours, that gateways have recorded, and their answers; newest first',
+    )
     .option('--failed', 'only those that did not succeed')
     .option('--request-id <id>', 'only those with this X-Request-Id, in full')
     .option('--key <id>', 'only those of a key')

@@ -86,9 +86,10 @@ export async function eraseStudio(
   { studioId, confirmStudioId, pageToken, ...by }: EraseStudioCommand,
 ): Promise<StudioErasure> {
   const faults = new Faults();
-  if (confirmStudioId !== studioId)
-    for (const field of ['studioId', 'confirmStudioId'])
-      faults.note(field, 'must be the same in studioId and confirmStudioId');
+  if (confirmStudioId !== studioId) {
+    faults.note('studioId', 'must be the same as confirmStudioId');
+    faults.note('confirmStudioId', 'must be the same as studioId');
+  }
   noteRequester(faults, by);
   const examined = pageToken === '' ? BEFORE_ALL_IDS : idBeforePage('heldLeads', studioId, pageToken);
   const ended = idBeforePage('endedStudio', studioId, pageToken);

@@ -7,6 +7,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -299,14 +300,14 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 
   test('observability.md: the events of a studio and of a lead', async () => {
-    const { folder, env, cli, lead } = await aDatabase();
+    const { env, cli, lead } = await aDatabase();
     await cli('leads', 'stage', 'STUDIO', lead.id, 'lost');
     const output = await printed(commandsWith(OBSERVABILITY, 'audit', { '--lead LEAD': `--lead ${lead.id}` }), env);
     expect(output).toContain('api-key-created');
     expect(output).toContain('lost');
-    const file = join(folder, 'events.ndjson');
-    await printed(commandsWith(OBSERVABILITY, 'audit-export', { 'events.ndjson': file }), env);
-    expect(readFileSync(file, 'utf8').split('\n', 1)).toEqual(['']);
+    const events = join(temporaryFolder(), 'events.ndjson');
+    await printed(commandsWith(OBSERVABILITY, 'audit-export', { 'events.ndjson': events }), env);
+    expect(readFileSync(events, 'utf8')).toBe('');
   });
 
   test('observability.md: what the websites of a studio sent', async () => {
@@ -365,6 +366,59 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const restore = commandsWith(BACKUP, 'restore', { 'erasures.ndjson': files['erasures.ndjson'] });
     await printed(restore, env);
     expect(await leads()).toHaveLength(2);
+  });
+
+  test('deploy.md: systemd is given the units and their settings, and the command works on the database of the cores', async () => {
+    const folder = temporaryFolder();
+    const places = {
+      '/etc/lead-intake': join(folder, 'etc'),
+      '/etc/systemd/system': join(folder, 'units'),
+      '/usr/local/sbin': join(folder, 'sbin'),
+      '/var/lib/lead-intake': join(folder, 'data'),
+      '/opt/lead-intake': ROOT,
+      '/usr/bin/node': process.execPath,
+    };
+    for (const place of ['units', 'sbin', 'data']) mkdirSync(join(folder, place));
+    // What only a machine with systemd does is noted.
+    const noted = join(folder, 'noted');
+    const fakes = ['useradd', 'chown', 'systemctl'].map((name) => `${name}() { echo ${name} "$@" >> ${noted}; }\n`);
+    await printed(commandsWith(DEPLOY, 'systemd-install', places), {}, fakes.join(''));
+    expect(readFileSync(noted, 'utf8').split('\n')).toEqual([
+      `useradd --system --shell /usr/sbin/nologin --home-dir ${folder}/data lead-intake`,
+      `chown -R root:lead-intake ${folder}/etc`,
+      'systemctl daemon-reload',
+      'systemctl enable --now lead-intake-core@1 lead-intake-gateway@1',
+      '',
+    ]);
+    expect(readdirSync(join(folder, 'units'))).toHaveLength(3);
+    for (const file of readdirSync(join(folder, 'etc')))
+      expect(statSync(join(folder, 'etc', file)).mode & 0o7777).toBe(0o640);
+
+    // A systemd-run that does what these options say.
+    const systemdRun = `#!/bin/bash
+      for option; do
+        case $option in
+          --property=EnvironmentFile=*) while read -r line; do export "$line"; done < "\${option#*File=}" ;;
+          --working-directory=*) cd "\${option#*=}" ;;
+          --quiet|--collect|--pipe|--wait|--uid=lead-intake|--property=UMask=0077) ;;
+          *) exec "$@" ;;
+        esac
+        shift
+      done\n`;
+    writeFileSync(join(folder, 'sbin/systemd-run'), systemdRun, { mode: 0o755 });
+    const env = { PATH: `${join(folder, 'sbin')}:${process.env.PATH}` };
+    expect(await printed('lead-intake studios put s1 --region DE', env, '')).toContain('active');
+    expect(readdirSync(join(folder, 'data'))).toContain('lead-intake.db');
+    const settings = (name: string) => {
+      const lines = readFileSync(join(folder, 'etc', name), 'utf8')
+        .trim()
+        .split('\n');
+      return Object.fromEntries(lines.map((line) => line.split(/=(.*)/, 2)));
+    };
+    const { url, coreUrl, ports } = await aPlace();
+    serve('node src/main.ts', { ...settings('core.env'), ...ports });
+    serve('node gateway/main.ts', { ...settings('gateway.env'), ...ports, CORE_URL: coreUrl });
+    await expectReady(url);
   });
 
   test('certificates.md: a core and a gateway with the certificates of the page know each other', async () => {

@@ -8,14 +8,22 @@ import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 /** Settings of a core on a separate database. */
 const coreSettings = () => ({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
 
-test('the health check of a core ends with status 0 while it serves, and 1 otherwise', async () => {
+test('the health checks end with status 0 while a process serves, and otherwise with 1 and the reason in a line', async () => {
   const core = run('src/main.ts', { env: coreSettings() });
   const { port } = new URL(await addressOf(core));
 
   expect(await run('src/check-health.ts', { env: { CORE_PORT: port } }).ended()).toBe(0);
   core.child.kill('SIGTERM');
   await core.ended();
-  expect(await run('src/check-health.ts', { env: { CORE_PORT: port } }).ended()).toBe(1);
+  const ofCore = run('src/check-health.ts', { env: { CORE_PORT: port } });
+  expect(await ofCore.ended()).toBe(1);
+  expect(ofCore.output()).toMatch(/^the core at http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/);
+
+  const gateway = run('gateway/main.ts', { env: { CORE_URL: `http://127.0.0.1:${port}` } });
+  const GATEWAY_PORT = new URL(await addressOf(gateway)).port;
+  const ofGateway = run('gateway/check-health.ts', { env: { GATEWAY_PORT } });
+  expect(await ofGateway.ended()).toBe(1);
+  expect(ofGateway.output()).toMatch(/^the gateway at http:\S+: 503, it is not ready: .*\n$/);
 });
 
 describe('an invalid configuration', () => {

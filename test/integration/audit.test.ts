@@ -380,6 +380,8 @@ describe('an export of the audit log', () => {
     expect(stderr).toMatch(/^all events before \S+Z: the next export begins there \(--since\)\n$/);
     const at = lines.findIndex(({ resumeToken }) => resumeToken !== undefined);
     expect((await exported('--resume-token', lines[at].resumeToken)).lines).toEqual(lines.slice(at + 1));
+    const withTimes = exported('--resume-token', lines[at].resumeToken, '--until', '2026-02-01');
+    await expect(withTimes).rejects.toThrow(/'--resume-token <token>' cannot be used with option '--until/);
     const range = ['--since', plus(HOUR_AGO, 10).toISOString(), '--until', plus(HOUR_AGO, 20).toISOString()];
     expect((await exported(...range)).lines).toHaveLength(10);
   });

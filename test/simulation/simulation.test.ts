@@ -26,13 +26,8 @@ const FIRST_SEED = Number(process.env.SIMULATION_SEED ?? randomInt(2 ** 30));
 const BUGS = [
   ['several open leads may claim one contact', 'sqlite', 3, 20],
   ['the contact is checked before the idempotency key', 'sqlite', 1, 20],
-<<<<<<< ours
   ['an acknowledgement of an older revision removes a newer one', 'sqlite', 4, 30],
   ['an insert that fails as a whole is reported as created', 'mongodb', 8, 30],
-=======
-  ['an acknowledgement of an older revision removes a newer one', 'sqlite', 2, 30],
-  ['an insert that fails as a whole is reported as created', 'mongodb', 9, 30],
->>>>>>> theirs
   ['a request is admitted when the quota cannot be counted', 'mongodb', 1, 20],
 ] as const;
 

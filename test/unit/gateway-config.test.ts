@@ -65,6 +65,12 @@ test('trusted proxies are addresses and networks, and never everybody', () => {
   }
 });
 
+test('a blank address of Redis is named once, by the variable that is blank', () => {
+  const read = (env: Record<string, string>) => readGatewayConfig(env);
+  expect(() => read({ REDIS_URL: ' ' })).toThrow(/REDIS_URL has no value, and/);
+  expect(() => read({ REDIS_URL_FILE: '' })).toThrow(/REDIS_URL has no value in REDIS_URL_FILE, and/);
+});
+
 test('the prefix of entries in Redis has no character with a meaning there, and needs a Redis', () => {
   const read = (REDIS_KEY_PREFIX: string, REDIS_URL?: string) => readGatewayConfig({ REDIS_URL, REDIS_KEY_PREFIX });
   expect(read('lead-intake.production:', 'redis://a').REDIS_KEY_PREFIX).toBe('lead-intake.production:');

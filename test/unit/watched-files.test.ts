@@ -60,8 +60,10 @@ test('invalid files are reported once, and again for another fault, and unchange
   await sleep(NOTICED_MS);
   expect(loaded).toEqual([]);
   expect(await unusable()).toBe('0');
+  const again = { level: 30, files: paths, msg: 'letters as before: their files can be used again' };
+  expect(lines.slice(2)).toEqual([again]);
   writeFileSync(a, 'bad');
-  await expect.poll(() => lines, NOTICED).toHaveLength(3);
+  await expect.poll(() => lines, NOTICED).toHaveLength(4);
 }, 30_000);
 
 const WARNING = 'letters not reloaded: their files cannot be used';
