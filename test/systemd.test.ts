@@ -21,6 +21,7 @@ describe.each(UNITS)('the unit %s', (unit) => {
   });
 });
 
+// @proves kubernetes-5
 test.each(UNITS)('the unit %s starts its process again, however often that fails', (unit) => {
   const [, ofUnit = '', ofService = ''] = readFileSync(pathOf(unit), 'utf8').split(/^\[\w+\]$/m);
   // By default five failures within ten seconds are the last, and a failing start takes one.

@@ -47,7 +47,7 @@ async function behindHaproxy(
 }
 
 describeWithHaproxy('behind HAProxy, while no gateway is ready,', () => {
-  // @proves docs-1
+  // @proves docs-1 crashes-24
   describeWithRedisServer('because Redis is gone,', () => {
     test('callers get the answer of a gateway, and its request id', async () => {
       const redis = await aRedis();
@@ -91,7 +91,7 @@ describeWithHaproxy('behind HAProxy, while no gateway is ready,', () => {
 });
 
 describeWithHaproxy('behind HAProxy', () => {
-  // @proves docs-1
+  // @proves docs-1 crashes-24
   test('nobody chooses whom the log names', async () => {
     const service = await behindHaproxy(temporaryFolder(), { LOG_CLIENT_ADDRESSES: 'whole' });
     const guess = { authorization: `Bearer ${service.secret.slice(0, -1)}`, 'x-forwarded-for': '203.0.113.77' };
