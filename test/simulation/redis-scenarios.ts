@@ -20,6 +20,9 @@ const REFUSALS = [
   'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
 ];
 
+/** How long gateways take to connect to a Redis that is back. */
+const CONNECTED_WITHIN_MS = 250;
+
 const span = lasting(50, 4000);
 const share = fc.constantFrom(0.05, 0.2, 0.5);
 
@@ -40,6 +43,8 @@ const disturbance = <Choice>(
         sim.disturb(`${what} ${JSON.stringify(choice)}`, isLosing ? ['counts'] : [], async () => {
           await run(redis, choice);
           while (!redis.isSettled()) await sleep(20);
+          // Gateways that have not noticed are ready, and refuse until they are connected again.
+          await sleep(CONNECTED_WITHIN_MS);
         }),
       );
     },
