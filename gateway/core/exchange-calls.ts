@@ -42,7 +42,8 @@ export function exchangeOver(sessions: CoreSessions, token: CoreToken): Exchange
         stream.destroy(error as ConnectError);
       }
     });
-    void send(messages, stream);
+    // A message that cannot be written, which only a fault of ours makes, ends the call and not the process.
+    send(messages, stream).catch((error) => stream.destroy(error));
     try {
       for await (const { flags, message } of envelopes) {
         sessions.notifyResponseByteRead(stream);

@@ -4,7 +4,11 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { CoreToken, connectToCore } from '../../common/core-connection.ts';
 import type { PublicLead } from '../../common/rules/public-api.ts';
+import { Secret } from '../../common/secret.ts';
+import { TlsCredentials } from '../../common/tls-credentials.ts';
+import { exchangeOver } from '../../gateway/core/exchange-calls.ts';
 import { leadListSchema, leadResponseSchema } from '../../gateway/operations/schemas.ts';
 import {
   ExchangeRequestSchema,
@@ -519,4 +523,22 @@ describe('long pages', () => {
       expect(indexes.length).toBeLessThanOrEqual(100);
     }
   }
+});
+
+test('a message that cannot be written ends the call with the reason, and nothing else', async () => {
+  const token = new CoreToken({ CORE_TOKEN: new Secret(CORE_TOKEN), coreTokenFile: undefined });
+  const noFiles = new TlsCredentials({ ca: undefined, cert: undefined, key: undefined });
+  const { sessions } = connectToCore({ CORE_URL: `http://127.0.0.1:${core.port}` }, noFiles, token);
+  onTestFinished(() => sessions.abort());
+  const messages = async function* () {
+    const authenticate = { case: 'authenticate', value: {} } as const;
+    yield { items: [{ secretSha256: key.secretSha256, request: authenticate }] };
+    // A field of another type, as only a fault of ours would have it.
+    yield { items: [{ secretSha256: 'a text' as never, request: authenticate }] };
+  };
+  const received: number[] = [];
+  const reading = (async () => {
+    for await (const { results } of exchangeOver(sessions, token)(messages())) received.push(results.length);
+  })();
+  await expect(reading).rejects.toThrow(/secret_sha256/);
 });
