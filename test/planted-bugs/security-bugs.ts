@@ -30,7 +30,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core does not read a changed token',
     suite: 'test/e2e/callers.test.ts',
-    caughtBy: 'at the gateway first, and both go on',
+    caughtBy: 'the token that core and gateway share is changed, at the gateway first, and both go on',
     patches: [
       { file: 'src/rpc/callers.ts', find: 'this.#shared.set(hash, known(ANY_CALLER))', put: 'this.#newest = hash' },
     ],
@@ -38,7 +38,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway presents only the new token',
     suite: 'test/e2e/callers.test.ts',
-    caughtBy: 'at the gateway first, and both go on',
+    caughtBy: 'the token that core and gateway share is changed, at the gateway first, and both go on',
     patches: [
       {
         file: 'common/core-connection.ts',

@@ -49,6 +49,7 @@ describe('the busiest keys', () => {
     expect(byRequests).toHaveLength(20);
     expect(byRefusals).toEqual([]);
     const busy = byRequests.find(({ apiKeyId }) => apiKeyId === 'busy');
+    expect(busy).toBeDefined();
     expect(busy?.requests).toBeGreaterThan(0);
     expect(busy?.requests).toBeLessThanOrEqual(334);
     expect(counted).toBeLessThanOrEqual(500);

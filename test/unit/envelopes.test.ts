@@ -25,7 +25,7 @@ async function read(bytes: Buffer, pieceBytes = bytes.length) {
 test('messages arrive whole, however they are cut', async () => {
   const expected = MESSAGES.map((message, index) => ({ flags: index === 5 ? 2 : 0, message }));
   for (const pieceBytes of times(all.length, (index) => index + 1)) {
-    expect(await read(all, pieceBytes), `in pieces of ${pieceBytes}`).toEqual(expected);
+    await expect(read(all, pieceBytes), `in pieces of ${pieceBytes}`).resolves.toEqual(expected);
   }
 });
 
