@@ -369,12 +369,16 @@ async function acknowledgeOne({ leads }: CoreClients): Promise<void> {
 }
 
 async function expectEveryPanelDrawn(prometheus: PrometheusServer): Promise<void> {
-  const empty: string[] = [];
-  for (const { title, targets = [] } of dashboard.panels) {
-    for (const { expr } of targets) {
-      const series = await prometheus.values(expr.replaceAll('$__rate_interval', '3s').replaceAll('$deployment', '.*'));
-      if (series.flat().length === 0) empty.push(`${title}: ${expr}`);
+  const empty = async () => {
+    const found: string[] = [];
+    for (const { title, targets = [] } of dashboard.panels) {
+      for (const { expr } of targets) {
+        const query = expr.replaceAll('$__rate_interval', '3s').replaceAll('$deployment', '.*');
+        if ((await prometheus.values(query)).flat().length === 0) found.push(`${title}: ${expr}`);
+      }
     }
-  }
-  expect(empty).toEqual([]);
+    return found;
+  };
+  // Retention has a time once it was a core's turn, some minutes after the start.
+  await expect.poll(empty, { timeout: 240_000, interval: 1000 }).toEqual([]);
 }
