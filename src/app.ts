@@ -21,7 +21,7 @@ import {
   slowCommandLog,
   unreadableRecordLog,
 } from './rpc/observation.ts';
-import { openStore } from './store/open-store.ts';
+import { absentFileIn, openStore } from './store/open-store.ts';
 import { retainLeads } from './usecases/retain-leads.ts';
 
 /**
@@ -36,12 +36,10 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config, log);
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);
-  const store = await openStore(
-    config.DATABASE_URL.reveal(),
-    metrics?.storeCommand,
-    unreadableRecordLog(log),
-    slowCommandLog(log),
-  );
+  const databaseUrl = config.DATABASE_URL.reveal();
+  const created = absentFileIn(databaseUrl);
+  const store = await openStore(databaseUrl, metrics?.storeCommand, unreadableRecordLog(log), slowCommandLog(log));
+  if (created !== undefined) log.warn({ file: created }, 'a new database was created: there was no such file');
   // A server is perhaps not there yet, and notes nothing in its backups.
   store.findEpoch().then(
     ({ backedUpAt }) =>

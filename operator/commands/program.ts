@@ -10,7 +10,7 @@ import { Throttle } from '../../common/throttle.ts';
 import { readDatabaseUrl } from '../../src/config.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { Refusal } from '../../src/domain/refusal.ts';
-import { openStore, refuseAbsentFile } from '../../src/store/open-store.ts';
+import { absentFile, absentFileIn, openStore } from '../../src/store/open-store.ts';
 import { StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { CommandFault } from '../command.ts';
@@ -79,8 +79,10 @@ export function runOnStore(
 ): Promise<void> {
   return runReported(async () => {
     const databaseUrl = readDatabaseUrl(process.env).reveal();
-    if (!mayCreate) refuseAbsentFile(databaseUrl);
+    const absent = absentFileIn(databaseUrl);
+    if (absent !== undefined && !mayCreate) throw absentFile(absent);
     const store = await openStore(databaseUrl, undefined, reportUnreadable);
+    if (absent !== undefined) console.error(`a new database was created: ${absent}`);
     try {
       const result = await command({ store, clock: systemClock, newId });
       if (result !== undefined) await showResult(result);

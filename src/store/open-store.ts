@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/database-name.ts';
 import {
-  absentFile,
   type Backup,
   type BackupWatch,
   backUpFile,
@@ -12,6 +11,8 @@ import {
 } from './sqlite/database-file.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import { type ReportUnreadable, type SlowCommands, type Store, type StoreObserver, StoreUnavailable } from './store.ts';
+
+export { absentFile } from './sqlite/database-file.ts';
 
 /* The only module that depends on the adapters. That of MongoDB is loaded where it is used: its driver is a third of what a command loads. */
 
@@ -37,10 +38,10 @@ export async function openStore(
   return openMongoStore(databaseUrl, observer, report, slow);
 }
 
-/** @throws StoreUnavailable when the address names a file that does not exist */
-export function refuseAbsentFile(databaseUrl: string): void {
+/** Returns the path of the file that an address names, if that does not exist; `openStore` creates it. */
+export function absentFileIn(databaseUrl: string): string | undefined {
   const path = filePathIn(databaseUrl);
-  if (path !== undefined && !existsSync(path)) throw absentFile(path);
+  return path !== undefined && !existsSync(path) ? path : undefined;
 }
 
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {

@@ -246,8 +246,10 @@ test('only a command that begins a deployment creates a database', async () => {
   for (const [name] of COMMANDS) {
     const { args, input } = ROWS[name] as Row;
     const { status, stderr, folder } = await ran([...name.split(' '), ...args], { input, database: 'absent.db' });
-    if (existsSync(join(folder, 'absent.db'))) created.push(name);
-    else if (!OFF_DATABASE.includes(name)) {
+    if (existsSync(join(folder, 'absent.db'))) {
+      created.push(name);
+      expect(stderr).toBe(`a new database was created: ${join(folder, 'absent.db')}\n`);
+    } else if (!OFF_DATABASE.includes(name)) {
       const said = `the database file ${join(folder, 'absent.db')} does not exist: DATABASE_URL names it\n`;
       expect({ name, status, stderr }).toEqual({ name, status: 1, stderr: said });
     }
