@@ -29,7 +29,14 @@ async function behindHaproxy(
   const CORE_URL = haproxy.coreUrl;
   const gateways = ports.map((port) =>
     run('gateway/main.ts', {
-      env: { GATEWAY_PORT: `${port}`, CORE_URL, CORE_TOKEN, TRUSTED_PROXIES: '127.0.0.1', ...settings },
+      env: {
+        GATEWAY_PORT: `${port}`,
+        CORE_URL,
+        CORE_TOKEN,
+        TRUSTED_PROXIES: '127.0.0.1',
+        QUOTA_LIMIT: '1000000',
+        ...settings,
+      },
     }),
   );
   await Promise.all(gateways.map(addressOf));
