@@ -128,7 +128,7 @@ export function presentToken(token: CoreToken): Interceptor {
 }
 
 /** For how long the former token is presented once the new one was refused; milliseconds. */
-const FORMER_TOKEN_MS = 10_000;
+const PRESENT_FORMER_MS = 10_000;
 
 /**
  * The token that a process presents to the core. Reloaded when its file changes; the former is presented while the core does not accept the
@@ -154,7 +154,7 @@ export class CoreToken {
   /** Returns the header with the former token, which is presented for a while; undefined: there is none, or it is the one that was refused. */
   formerOf(refused: string): string | undefined {
     if (this.#former === undefined || refused === this.#former) return undefined;
-    this.#presentsFormerUntil = performance.now() + FORMER_TOKEN_MS;
+    this.#presentsFormerUntil = performance.now() + PRESENT_FORMER_MS;
     return this.#former;
   }
 

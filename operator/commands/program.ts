@@ -73,10 +73,7 @@ export function reportUnreadable({ message }: UnreadableRecord): void {
  * @param mayCreate whether a file that does not exist is created; any other command would say of the wrong, empty database
  *   that there is nothing
  */
-export function runOnStore(
-  command: (deps: Dependencies) => Promise<unknown>,
-  mayCreate: 'mayCreate' | undefined = undefined,
-): Promise<void> {
+export function runOnStore(command: (deps: Dependencies) => Promise<unknown>, mayCreate?: 'mayCreate'): Promise<void> {
   return runReported(async () => {
     const databaseUrl = readDatabaseUrl(process.env).reveal();
     const absent = absentFileIn(databaseUrl);

@@ -89,15 +89,12 @@ export async function countLeads(
 export async function* everyStudioWithLeads({ store }: Reading) {
   for await (const studio of everyStudio({ store })) {
     let leads = 0;
-    for (let before: string | null | undefined; before !== null; ) {
-      const page: Awaited<ReturnType<typeof store.listLeadsToCount>> = await store.listLeadsToCount(
-        studio.id,
-        before ?? null,
-        MAX_PER_READ,
-      );
-      leads += page.records.length;
-      before = page.next;
-    }
+    let before: string | null = null;
+    do {
+      const { records, next } = await store.listLeadsToCount(studio.id, before, MAX_PER_READ);
+      leads += records.length;
+      before = next;
+    } while (before !== null);
     yield { studio, leads };
   }
 }
