@@ -73,7 +73,7 @@ describe('whatever the address says', () => {
   test('a secondary is neither read nor reported as ready', async () => {
     const fake = await aFake(SECONDARY);
 
-    await inGroups(accepted, async (options, place) => {
+    await inGroups(accepted, 80, async (options, place) => {
       const store = await openMongoStore(`${fake.url}/option-${place}?${options}`);
       const outcomes = [
         store.check(),
@@ -105,7 +105,7 @@ describe('whatever the address says', () => {
     ];
     expect(plain).toEqual({ insert: write, update: write, delete: write, find: read, aggregate: read });
 
-    await inGroups(accepted, async (options) => {
+    await inGroups(accepted, 16, async (options) => {
       const fake = await aFake(PRIMARY);
       const store = await openMongoStore(`${fake.url}/leads?${options}`);
       // Options such as TLS and logins lead to no connection.
@@ -113,7 +113,8 @@ describe('whatever the address says', () => {
         () => true,
         () => false,
       );
-      if (isConnected) await useSome(store);
+      // A busy machine may answer after a call's deadline.
+      if (isConnected) await vi.waitFor(() => useSome(store));
       await store.close();
       const concerns = concernsOf(fake.commands);
       expect({ options, concerns: { ...plain, ...concerns } }).toEqual({ options, concerns: plain });
@@ -126,7 +127,7 @@ describe('a server that the address leads to directly', () => {
   test('is used while it is the primary, and refused from when it steps down until it is elected again', async () => {
     const fake = await aFake(PRIMARY);
     const store = await anOpenStore(`${fake.url}/leads?directConnection=true`);
-    await store.check();
+    await expect.poll(() => store.check().catch(String)).toBeUndefined();
 
     fake.hello = SECONDARY;
     fake.disconnect();
@@ -143,7 +144,7 @@ describe('a server that the address leads to directly', () => {
   test('is refused once it refuses a write because it has stepped down, although no connection broke', async () => {
     const fake = await aFake(PRIMARY);
     const store = await anOpenStore(`${fake.url}/leads?directConnection=true&heartbeatFrequencyMS=3600000`);
-    await store.check();
+    await expect.poll(() => store.check().catch(String)).toBeUndefined();
 
     fake.hello = SECONDARY;
     fake.answer = (command) => (command.update ? refusal(10107, 'NotWritablePrimary') : undefined);
@@ -166,12 +167,16 @@ async function anOpenStore(url: string): Promise<Store> {
 }
 
 /** Works through a list, some at a time. */
-async function inGroups<Each>(all: readonly Each[], work: (each: Each, place: number) => Promise<void>): Promise<void> {
+async function inGroups<Each>(
+  all: readonly Each[],
+  size: number,
+  work: (each: Each, place: number) => Promise<void>,
+): Promise<void> {
   const entries = [...all.entries()].values();
   const worker = async () => {
     for (const [place, each] of entries) await work(each, place);
   };
-  await Promise.all(Array.from({ length: 80 }, worker));
+  await Promise.all(Array.from({ length: size }, worker));
 }
 
 async function concernsWith(options: string) {

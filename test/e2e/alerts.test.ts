@@ -24,6 +24,9 @@ const CHANGES_WITHIN_MS = 90_000;
 /** Enough pending requests to fire the overload alert. */
 const CROWD = 700;
 
+/** The time over which they begin: those sent at once would end at once, and a scrape see none; milliseconds. */
+const CROWD_GATHERS_MS = 8000;
+
 /** How long a core is paused, and then runs; milliseconds. */
 const [PAUSED_MS, RUNNING_MS] = [320, 60];
 
@@ -107,7 +110,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         await late.stop();
 
         deployment.process('core').child.kill('SIGSTOP');
-        const crowd = repeat(CROWD, api.create);
+        const crowd = repeat(CROWD, api.create, CROWD_GATHERS_MS);
         await fire('LeadIntakeOverload', 'LeadIntakeLatencyBudgetFastBurn', 'LeadIntakeLatencyBudgetSlowBurn');
         deployment.process('core').child.kill('SIGCONT');
         await crowd.stop();
@@ -307,13 +310,14 @@ function callsOf({ gatewayUrl }: Deployment, secret: string) {
   };
 }
 
-/** Repeats some work in `count` concurrent loops until it is stopped. */
-function repeat(count: number, work: () => Promise<void>) {
+/** Repeats some work in `count` concurrent loops, which begin over `gathersMs`, until it is stopped. */
+function repeat(count: number, work: () => Promise<void>, gathersMs = 0) {
   let isOver = false;
   onTestFinished(() => {
     isOver = true;
   });
-  const loops = times(count, async () => {
+  const loops = times(count, async (place) => {
+    await sleep((place / count) * gathersMs);
     while (!isOver) await work();
   });
   return {
