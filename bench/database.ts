@@ -52,6 +52,9 @@ export async function withStore<Result>(databaseUrl: string, work: (store: Store
 /** The number of leads that are created concurrently, and share transactions. */
 const CHUNK = 500;
 
+/** The number of leads of each of many studios. */
+const LEADS_OF_FEW = 5;
+
 /** Creates a studio with an owner, a source and a key. */
 export async function createStudioWithKey(store: Store, studioId: string): Promise<Omit<Target, 'url'>> {
   const owner = aMember({ studioId });
@@ -95,4 +98,16 @@ export async function fillStudio(store: Store, studioId: string, size: number): 
     }
   }
   return { key, known: { leads, cursors: leads.map(({ id }) => pageTokenAfter('leads', studioId, id)) } };
+}
+
+/** Creates studios with one key and a few leads each. */
+export async function fillStudios(databaseUrl: string, count: number): Promise<FilledStudio[]> {
+  const studios: FilledStudio[] = [];
+  await withStore(databaseUrl, async (store) => {
+    while (studios.length < count) {
+      const some = times(Math.min(CHUNK, count - studios.length), (index) => `s-${studios.length + index}`);
+      studios.push(...(await Promise.all(some.map((id) => fillStudio(store, id, LEADS_OF_FEW)))));
+    }
+  });
+  return studios;
 }

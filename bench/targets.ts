@@ -1,7 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createStudioWithKey, newMongoDatabase, withStore } from './database.ts';
+import {
+  createStudioWithKey,
+  type FilledStudio,
+  fillStudios,
+  newMongoDatabase,
+  newSqliteDatabase,
+  withStore,
+} from './database.ts';
 import type { LoadResult, Pace } from './drive.ts';
 import { nextMessage, performLoad, startProcess, temporaryFolder } from './processes.ts';
 import type { KnownLeads, Scenario, Target } from './workload.ts';
@@ -33,11 +40,40 @@ export async function startFloor(): Promise<RunningTarget> {
   return httpTarget('floor', { url, secret, sourceId: randomUUID() }, { floor: floor.pid });
 }
 
-/** Starts a core and a gateway on a new database. */
-export async function startProduct(env: { DATABASE_URL: string; REDIS_URL?: string }): Promise<RunningTarget> {
-  const key = await withStore(env.DATABASE_URL, (store) => createStudioWithKey(store, 'bench'));
-  const { url, pids } = await startCoreAndGateway(env);
-  return httpTarget('product', { url, ...key }, pids);
+/**
+ * Starts a core and a gateway on a new database.
+ *
+ * @param own settings in addition to SETTINGS; without an address of a database, on SQLite
+ * @param log the file to which both log; undefined: standard error
+ */
+export async function startProduct(
+  own: Readonly<Record<string, string>> = {},
+  name = 'product',
+  log?: number,
+): Promise<RunningTarget> {
+  const { DATABASE_URL = newSqliteDatabase() } = own;
+  const key = await withStore(DATABASE_URL, (store) => createStudioWithKey(store, 'bench'));
+  const { url, pids } = await startCoreAndGateway({ ...own, DATABASE_URL }, log);
+  return httpTarget(name, { url, ...key }, pids);
+}
+
+/** Starts a core and a gateway with many studios: a target with the keys of all, and one with that of the first. */
+export async function startWithManyKeys(
+  count: number,
+  own: Readonly<Record<string, string>> = {},
+): Promise<[one: RunningTarget, all: RunningTarget]> {
+  const DATABASE_URL = newSqliteDatabase();
+  const studios = await fillStudios(DATABASE_URL, count);
+  const { url, pids } = await startCoreAndGateway({ ...own, DATABASE_URL });
+  const targetWith = (name: string, some: readonly FilledStudio[]) => {
+    const leads = some.flatMap(({ key, known }) => known.leads.map((lead) => ({ ...lead, secret: key.secret })));
+    const known = { leads, cursors: [], keys: some.map(({ key }) => key) };
+    return httpTarget(name, { url, ...(some[0] as FilledStudio).key }, pids, known);
+  };
+  return [
+    await targetWith('one key', studios.slice(0, 1)),
+    await targetWith(`${count.toLocaleString('en')} keys`, studios),
+  ];
 }
 
 /** Starts the bare driver of MongoDB. */

@@ -2,8 +2,9 @@
  * Shows where the processor time of a read of one lead goes: in which process and part of the code, and how many writes, reads, wake-ups
  * and turns of the event loop it takes.
  *
- *   node bench/where.ts [--scenario get|list|replay|create] [--seconds NUMBER] [--functions NUMBER]
+ *   node bench/where.ts [--scenario get|list|replay|create] [--keys NUMBER] [--seconds NUMBER] [--functions NUMBER]
  *
+ * - `--keys`: with the keys of so many studios instead of one
  * - `--functions`: prints so many of the functions that take most, too
  *
  * Microseconds of a processor per request, with 64 connections and with 4. A run without a profiler says how many, a second one with Node's
@@ -14,17 +15,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { newSqliteDatabase } from './database.ts';
 import { cpuTimeUs, runBenchmark, temporaryFolder } from './processes.ts';
 import { describeMachine, number, print, table } from './report.ts';
-import { type RunningTarget, startProduct } from './targets.ts';
+import { type RunningTarget, startProduct, startWithManyKeys } from './targets.ts';
 import { SCENARIOS } from './workload.ts';
 
 type Scenario = (typeof SCENARIOS)[number];
 
 const CONNECTIONS = [64, 4];
 const PROCESSES = ['gateway', 'core'] as const;
-const WARM_UP_MS = 3000;
+const WARM_UP_MS = 10_000;
 
 /** The interval of samples; microseconds. */
 const SAMPLE_US = 200;
@@ -172,8 +172,9 @@ async function profileOf(pid: number, folder: string): Promise<Profile> {
 }
 
 await runBenchmark(async () => {
-  const { scenario, seconds, functions } = parseArgs({
+  const { keys, scenario, seconds, functions } = parseArgs({
     options: {
+      keys: { type: 'string' },
       scenario: { type: 'string', default: 'get' },
       seconds: { type: 'string', default: '5' },
       functions: { type: 'string', default: '0' },
@@ -181,14 +182,12 @@ await runBenchmark(async () => {
   }).values;
   if (!SCENARIOS.includes(scenario as Scenario)) throw new Error(`--scenario: ${scenario} is none of ${SCENARIOS}`);
   const durationMs = Number(seconds) * 1000;
-  const plain = await measure(
-    await startProduct({ DATABASE_URL: newSqliteDatabase() }),
-    scenario as Scenario,
-    durationMs,
-  );
+  const start = async (own?: Record<string, string>) =>
+    keys === undefined ? startProduct(own) : (await startWithManyKeys(Number(keys), own))[1];
+  const plain = await measure(await start(), scenario as Scenario, durationMs);
   const folder = temporaryFolder();
   const NODE_OPTIONS = `--cpu-prof --cpu-prof-dir=${folder} --cpu-prof-interval=${SAMPLE_US}`;
-  const target = await startProduct({ DATABASE_URL: newSqliteDatabase(), NODE_OPTIONS } as { DATABASE_URL: string });
+  const target = await start({ NODE_OPTIONS });
   const profiled = await measure(target, scenario as Scenario, durationMs);
   const columns: { name: string; counts: Counts; shares: Map<string, number>; top: Map<string, number> }[] = [];
   for (const process of PROCESSES) {

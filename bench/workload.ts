@@ -52,21 +52,23 @@ export interface KnownLeads {
     readonly secret?: string;
   }[];
   readonly cursors: readonly string[];
+  /** The keys with which leads are created and first pages read; undefined: only the target's. */
+  readonly keys?: readonly Omit<Target, 'url'>[];
 }
 
 /** Creates the bytes of requests to a target. */
 export class Workload {
   readonly #target: Target;
-  readonly #creationHead: string;
-  readonly #firstPage: Buffer;
+  readonly #creators: readonly { readonly head: string; readonly sourceId: string }[];
+  readonly #firstPages: readonly Buffer[];
   readonly #pages: readonly Buffer[];
   readonly #gets: readonly Buffer[];
   readonly #replays: readonly Buffer[];
 
-  constructor(target: Target, { leads, cursors }: KnownLeads = { leads: [], cursors: [] }) {
+  constructor(target: Target, { leads, cursors, keys = [target] }: KnownLeads = { leads: [], cursors: [] }) {
     this.#target = target;
-    this.#creationHead = `${this.#head('POST', PATH)}content-type: application/json\r\n`;
-    this.#firstPage = this.page(null);
+    this.#creators = keys.map(({ secret, sourceId }) => ({ head: this.#head('POST', PATH, secret), sourceId }));
+    this.#firstPages = keys.map(({ secret }) => this.page(null, secret));
     this.#pages = cursors.map((cursor) => this.page(cursor));
     this.#gets = leads.map(({ id, secret }) => this.#get(`${PATH}/${id}`, secret));
     this.#replays = leads.map(({ idempotencyKey }) => this.creation(idempotencyKey));
@@ -82,7 +84,7 @@ export class Workload {
       case 'get':
         return anyOf(this.#gets);
       case 'list':
-        return Math.random() < 0.5 ? this.#firstPage : anyOf(this.#pages);
+        return anyOf(this.#pages.length === 0 || Math.random() < 0.5 ? this.#firstPages : this.#pages);
       case 'guess':
         return this.#get(PATH, newKeySecret());
     }
@@ -90,14 +92,15 @@ export class Workload {
 
   /** The creation with an idempotency key. */
   creation(idempotencyKey: string): Buffer {
-    const body = JSON.stringify(captureFor(idempotencyKey, this.#target.sourceId));
-    const head = `${this.#creationHead}idempotency-key: ${idempotencyKey}\r\ncontent-length: ${body.length}\r\n\r\n`;
-    return Buffer.from(head + body, 'latin1');
+    const { head, sourceId } = anyOf(this.#creators);
+    const body = JSON.stringify(captureFor(idempotencyKey, sourceId));
+    const own = `content-type: application/json\r\nidempotency-key: ${idempotencyKey}\r\ncontent-length: ${body.length}\r\n\r\n`;
+    return Buffer.from(head + own + body, 'latin1');
   }
 
   /** The page at a cursor; null: the first. */
-  page(cursor: string | null): Buffer {
-    return this.#get(`${PATH}?limit=${PAGE_SIZE}${cursor === null ? '' : `&cursor=${cursor}`}`);
+  page(cursor: string | null, secret?: string): Buffer {
+    return this.#get(`${PATH}?limit=${PAGE_SIZE}${cursor === null ? '' : `&cursor=${cursor}`}`, secret);
   }
 
   #get(path: string, secret?: string): Buffer {

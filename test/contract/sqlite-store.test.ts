@@ -11,7 +11,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
 import { connectionTo, MAX_STORED_REQUESTS } from '../../src/store/sqlite/connection.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
-import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
+import { GroupCommit, sharedTransaction } from '../../src/store/sqlite/group-commit.ts';
 import { sqliteHolds } from '../../src/store/sqlite/holds.ts';
 import { sqliteLeadReads } from '../../src/store/sqlite/lead-reads.ts';
 import { sqliteLeadWrites } from '../../src/store/sqlite/leads.ts';
@@ -385,7 +385,7 @@ describe('SQLite', () => {
     test('all fail, and none is stored, when the commit fails', async () => {
       const database = connect();
       const commits = new GroupCommit(database);
-      const store = sqliteLeadWrites(connectionTo(database, commits));
+      const store = sqliteLeadWrites(connectionTo(database, sharedTransaction(database), commits));
       const leads = times(3, () => aLead());
 
       const writes = leads.map((lead) => create(store, lead));
@@ -444,7 +444,7 @@ describe('SQLite', () => {
 
     test('fails as unavailable when the disk is full, and earlier writes stay', async () => {
       const database = connect();
-      const store = sqliteLeadWrites(connectionTo(database, new GroupCommit(database)));
+      const store = sqliteLeadWrites(connectionTo(database, sharedTransaction(database), new GroupCommit(database)));
       const first = aLead();
       await create(store, first);
       const { page_count: pages } = database.prepare('PRAGMA page_count').get() as { page_count: number };
@@ -531,7 +531,7 @@ describe('SQLite', () => {
       queries.push(sql);
       return prepare(sql);
     };
-    const connection = connectionTo(database, new GroupCommit(database));
+    const connection = connectionTo(database, sharedTransaction(database), new GroupCommit(database));
     sqliteLeadWrites(connection);
     sqliteLeadReads(connection);
     sqliteHolds(connection);

@@ -3,6 +3,7 @@ import type { PlantedBug } from './planted-bug.ts';
 const STORE = 'test/contract/sqlite-store.test.ts';
 const LOCKS = 'test/contract/sqlite-locks.test.ts';
 const LEADS = 'src/store/sqlite/leads.ts';
+const CREDENTIALS = 'src/store/sqlite/credentials.ts';
 const LEAD_READS = 'src/store/sqlite/lead-reads.ts';
 const LEAD = 'src/domain/lead.ts';
 const CLAIMS = 'src/store/sqlite/leads.ts';
@@ -153,12 +154,25 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'a remembered credential outlives the change of another process',
+    suite: STORE,
+    caughtBy: 'a credential reflects its studio and issuer immediately, in every process',
+    patches: [{ file: CREDENTIALS, find: 'if (version !== current) forgetCredentials();', put: '' }],
+  },
+  {
+    name: 'a remembered credential outlives a change of its own process',
+    suite: STORE,
+    caughtBy: 'a credential reflects its studio and issuer immediately, in every process',
+    patches: [{ file: 'src/store/sqlite/connection.ts', find: 'forgetCredentials();', put: '' }],
+    inSoak: true,
+  },
+  {
     name: 'a source of another studio is accepted',
     suite: 'test/e2e/http/create-lead.test.ts',
     caughtBy: 'that is of another studio is refused, and nothing is written',
     patches: [
       {
-        file: 'src/store/sqlite/api-keys.ts',
+        file: CREDENTIALS,
         text: 'lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = ?',
         put: 'lead_sources.id = ?',
       },

@@ -1,6 +1,6 @@
 import type { SQLInputValue } from 'node:sqlite';
 import { KEY_SLOTS } from '../../domain/api-key.ts';
-import { checkedStudio, readableOrNull, readablePartsOfKey } from '../checked.ts';
+import { readablePartsOfKey } from '../checked.ts';
 import {
   type ApiKeyWrite,
   type Decide,
@@ -13,23 +13,14 @@ import {
 import { readPage } from '../pages.ts';
 import type { ApiKeyCommand, ApiKeyStore } from '../store.ts';
 import type { Connection } from './connection.ts';
-import {
-  API_KEY_COLUMNS,
-  apiKeyIn,
-  apiKeyOf,
-  leadSourceOf,
-  memberOf,
-  type Row,
-  STUDIO_FIELDS,
-  studioIn,
-} from './rows.ts';
+import { API_KEY_COLUMNS, apiKeyIn, apiKeyOf, type Row } from './rows.ts';
 
 const SLOTS = KEY_SLOTS.map((slot) => `'${slot}'`).join();
 
 const AFTER_ALL_IDS = '\u{10ffff}';
 
 export function sqliteApiKeys(connection: Connection): ApiKeyStore {
-  const { database, commits, recordEvent, report } = connection;
+  const { database, commits, leadCommits, recordEvent, report } = connection;
   const { takeSlot, change } = keyWriter(connection);
   const selectLive = database.prepare(`
     SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS}) ORDER BY id DESC`);
@@ -78,37 +69,11 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
     putApiKeyQuota: (studioId, keyId, quotaLimit, by) => change(decideKeyQuota)({ studioId, keyId, quotaLimit, ...by }),
 
     recordApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
-      commits.write(() => {
+      leadCommits.write(() => {
         updateUse.run({ studioId, id: keyId, now: now.getTime(), unlessSince: unlessSince.getTime() });
       }),
 
-    findCredential: credentialFinder(connection),
-  };
-}
-
-function credentialFinder({ database, report }: Connection): ApiKeyStore['findCredential'] {
-  const select = database.prepare(`
-    SELECT ${API_KEY_COLUMNS}, ${STUDIO_FIELDS}, members.role, lead_sources.name AS source_name,
-      lead_sources.enabled = 1 AS source_enabled
-    FROM api_keys
-    JOIN studios ON studios.id = api_keys.studio_id
-    LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
-    LEFT JOIN lead_sources ON lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = ?
-    WHERE secret_sha256 = ?`);
-  return async (secretSha256, sourceId = '') => {
-    const row = select.get(sourceId, secretSha256);
-    const key = row && readableOrNull(apiKeyOf(row), report);
-    if (!key) return null;
-    const { studioId, memberId } = key;
-    const { role, source_name: name, source_enabled: enabled } = row;
-    const member = role === null ? null : memberOf({ studio_id: studioId, id: memberId, role } as Row);
-    const source = name === null ? null : leadSourceOf({ studio_id: studioId, id: sourceId, name, enabled } as Row);
-    return {
-      key,
-      studio: checkedStudio(studioIn(row, studioId), report),
-      issuerRole: readableOrNull(member, report)?.role ?? null,
-      source: readableOrNull(source, report),
-    };
+    findCredential: connection.findCredential,
   };
 }
 

@@ -3,7 +3,8 @@ import type { AuditEvent } from '../../domain/audit.ts';
 import type { Decision } from '../decisions.ts';
 import type { ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
-import type { GroupCommit } from './group-commit.ts';
+import { credentialReader } from './credentials.ts';
+import type { GroupCommit, sharedTransaction } from './group-commit.ts';
 import { studioNumbers } from './rows.ts';
 
 /** The number of newest requests that are recognised when they are repeated; each takes about 60 bytes. */
@@ -22,12 +23,24 @@ interface ChangeOf<Found, Write, Outcome> {
 /** An open database, for the parts of the adapter. */
 export type Connection = ReturnType<typeof connectionTo>;
 
-/** @param report called for each unreadable record that a call skips */
+/**
+ * @param reads the transaction that consecutive reads share
+ * @param report called for each unreadable record that a call skips
+ */
 export function connectionTo(
   database: DatabaseSync,
-  commits: Pick<GroupCommit, 'write'>,
+  reads: ReturnType<typeof sharedTransaction>,
+  leadCommits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ) {
+  const { findCredential, forgetCredentials } = credentialReader(database, reads.count, report);
+  const commits: typeof leadCommits = {
+    write: (body, waitMs) =>
+      leadCommits.write(() => {
+        forgetCredentials();
+        return body();
+      }, waitMs),
+  };
   const selectRequest = database.prepare("SELECT 1 FROM applied_requests WHERE id = unhex(?, '-')");
   const insertRequest = database.prepare("INSERT INTO applied_requests (id) VALUES (unhex(?, '-'))");
   const removeOldRequests = database.prepare('DELETE FROM applied_requests WHERE number <= ?');
@@ -43,6 +56,9 @@ export function connectionTo(
   return {
     database,
     commits,
+    /** For the frequent writes that change nothing of a credential but when its key was last used. */
+    leadCommits,
+    findCredential,
     report,
     studios: studioNumbers(database),
     recordEvent,

@@ -158,6 +158,7 @@ export class GroupCommit {
 export function sharedTransaction(database: DatabaseSync) {
   const [beginning, commit] = [database.prepare('BEGIN'), database.prepare('COMMIT')];
   let isActive = false;
+  let count = 0;
 
   /** Ends the transaction; to be called before a transaction that writes. */
   function end(): void {
@@ -172,11 +173,13 @@ export function sharedTransaction(database: DatabaseSync) {
     if (isActive || database.isTransaction) return;
     beginning.run();
     isActive = true;
+    count += 1;
     // Runs after all pending microtasks and before the next I/O event.
     process.nextTick(end);
   }
 
-  return { begin, end };
+  /** The number of transactions begun so far: one sees no commit of another connection. */
+  return { begin, end, count: () => count };
 }
 
 const MAX_RETRY_MS = 25;

@@ -128,7 +128,7 @@ function leadDeleters(
 }
 
 function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore['createLead'] {
-  const { database, commits, studios, recordEvent } = connection;
+  const { database, leadCommits, studios, recordEvent } = connection;
   const findByKey = creationFinder(connection);
   const keepEnquiry = enquiryKeeper(connection);
   let preparedInsert: StatementSync | undefined;
@@ -147,7 +147,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
     const { studioId, id } = lead;
     // Caches the studio's number, which a write does not.
     studios.of(studioId);
-    return commits.write(() => {
+    return leadCommits.write(() => {
       const studio = studios.assign(studioId);
       const holder = isOpen(lead.stage) ? claimed.holderAfterFreeingStale(studio, contactKeys) : undefined;
       const number = holder === undefined ? insertLead(studio) : undefined;

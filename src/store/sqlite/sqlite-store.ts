@@ -48,7 +48,7 @@ export function openSqliteStore(
   const reads = sharedTransaction(database);
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer);
   const checkKeyIndex = keyIndexCheck(database, commits);
-  const connection = connectionTo(database, commits, report);
+  const connection = connectionTo(database, reads, commits, report);
   const distributing = distribution(connection);
   // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
   database.exec('PRAGMA busy_timeout = 0');

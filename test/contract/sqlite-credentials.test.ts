@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aMember, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { arrange, createAnother, key, source, WRITES } from './every-call.ts';
+
+/** Writes of what a credential consists of, besides one of each method. */
+const OF_CREDENTIALS: readonly { readonly name: string; readonly call: (store: Store) => Promise<unknown> }[] = [
+  { name: 'a studio in every field', call: (store) => store.putStudio(OTHER_STUDIO, BY) },
+  { name: 'a former region', call: (store) => store.putStudio(aStudio({ regionCode: 'FR' }), BY) },
+  {
+    name: 'a hold of the studio',
+    call: (store) => store.putHold({ studioId: STUDIO_ID, leadId: null, reason: 'ANY', ...BY }),
+  },
+  { name: 'the source', call: (store) => store.putLeadSource({ ...source, enabled: false }, BY) },
+  { name: 'the end of the issuer', call: (store) => store.removeMember(STUDIO_ID, aMember().id, BY) },
+];
+
+const OTHER_STUDIO = aStudio({ status: 'suspended', regionCode: 'FR', quotaLimit: 7, keepEnquiries: false });
+
+// @proves isolation-2
+describe.each([...WRITES, ...OF_CREDENTIALS])('after $name', ({ call }) => {
+  test.each(['its own process', 'another process'])('by %s, a credential is the stored one', async (by) => {
+    const open = storesOfOneFile();
+    const [reader, other] = [open(), open()];
+    await arrange(reader);
+    const [before, withSource] = [await credentialOf(reader), await credentialOf(reader, source.id)];
+    expect([before, withSource]).toMatchObject([{ source: null }, { source }]);
+
+    await call(by === 'another process' ? other : reader).catch(() => {});
+
+    const fresh = open();
+    expect(await credentialOf(reader)).toEqual(await credentialOf(fresh));
+    expect(await credentialOf(reader, source.id)).toEqual(await credentialOf(fresh, source.id));
+  });
+});
+
+test('a credential is read once while nothing but leads are written, and again after that of its studio', async () => {
+  const store = storesOfOneFile()();
+  await arrange(store);
+  const first = await store.findCredential(key.secretSha256);
+
+  await Promise.all(times(3, () => createAnother(store)));
+  await store.recordApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: plus(NOW, 1), unlessSince: NOW });
+  expect(await store.findCredential(key.secretSha256)).toBe(first);
+
+  await store.putStudio(OTHER_STUDIO, BY);
+  expect(await store.findCredential(key.secretSha256)).toMatchObject({
+    studio: { status: 'suspended', quotaLimit: 7 },
+  });
+});
+
+test('a key that was not found is found once it is created', async () => {
+  const open = storesOfOneFile();
+  const [reader, other] = [open(), open()];
+  expect(await reader.findCredential(key.secretSha256)).toBeNull();
+
+  await arrange(other);
+
+  expect(await reader.findCredential(key.secretSha256)).toMatchObject({ key: { id: key.id } });
+});
+
+// @proves bounds-190
+test('no more than fifty thousand are remembered, and none of a source that does not exist', async () => {
+  const path = join(temporaryFolder(), 'leads.db');
+  const store = storesOfOneFile(path)();
+  await arrange(store);
+  const ids = times(50_001, () => newId());
+  const database = new DatabaseSync(path);
+  const insert = database.prepare('INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (?, ?, ?, 1)');
+  database.exec('BEGIN');
+  for (const id of ids) insert.run(STUDIO_ID, id, 'Website');
+  database.exec('COMMIT');
+  database.close();
+  const find = (sourceId?: string) => store.findCredential(key.secretSha256, sourceId);
+
+  const first = await find();
+  const unknown = newId();
+  expect(await find(unknown)).not.toBe(await find(unknown));
+  for (const id of ids.slice(2)) await find(id);
+  expect(await find()).toBe(first);
+  for (const id of ids.slice(0, 2)) await find(id);
+
+  expect(await find()).not.toBe(first);
+  expect(await find()).toEqual(first);
+});
+
+/** Returns a function that opens another store of one new file. */
+function storesOfOneFile(path = join(temporaryFolder(), 'leads.db')): () => Store {
+  return () => {
+    const store = openSqliteStore(path);
+    onTestFinished(() => store.close());
+    return store;
+  };
+}
+
+/** Without the last use of the key, which may be an earlier one. */
+async function credentialOf(store: Store, sourceId?: string) {
+  const found = await store.findCredential(key.secretSha256, sourceId);
+  return found && { ...found, key: { ...found.key, lastUsedAt: null } };
+}
