@@ -37,7 +37,7 @@ const CONNECTIONS = 64;
 /** Most websites have a few connections. */
 const FEW = 4;
 
-const FULL: Rounds = { rounds: 7, roundMs: 3000, warmUpMs: 2000 };
+const FULL: Rounds = { rounds: 5, roundMs: 2000, warmUpMs: 1500 };
 const QUICK: Rounds = { rounds: 3, roundMs: 1000, warmUpMs: 750 };
 
 /** The minimum rates, relative to the floor's, and to the bare driver's inserts, finds by key and pages. */
@@ -49,7 +49,7 @@ const GOALS_ON_MONGODB: Readonly<Partial<Record<Scenario, number>>> = { list: 1.
 const KEYS = 20_000;
 const MIN_RATE_WITH_ALL_KEYS = 0.9;
 /** Long enough to use almost all keys, whose first uses are slower. */
-const KEYS_WARM_UP_MS = 10_000;
+const KEYS_WARM_UP_MS = 8000;
 
 /** The minimum rates with one of ten traces sent, and with lines of the log for each request and metrics that are read, relative to those without. */
 const MIN_RATE_TRACED = 0.95;

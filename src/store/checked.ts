@@ -448,6 +448,10 @@ function unreadable(
   return new UnreadableRecord(kind, { studioId: idText(studioId), id: idText(id) }, field);
 }
 
+/** Returns the text of a UUID. @param hex its 32 digits, in lower case */
+export const uuidOfHex = (hex: string): string =>
+  `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+
 export const isUuid = (value: unknown): value is string => typeof value === 'string' && isCanonicalUuid(value);
 
 const isCrmId = (value: unknown): value is string => typeof value === 'string' && crmIdFault(value) === undefined;

@@ -36,7 +36,7 @@ export async function readPage<Stored, Record>(
   /** Those before the last record; the ones after it are read again for the next page. */
   let skippedBefore = 0;
   let position = after;
-  let ofLastRecord: string | null = null;
+  let ofLastRecord: Stored | undefined;
   // A page must end at a valid UUID, because a page token has room for nothing else.
   for (let reads = 0; reads < MAX_READS || !isPosition(position); reads += 1) {
     // A store may return without waiting for I/O.
@@ -51,10 +51,10 @@ export async function readPage<Stored, Record>(
         report(record);
         skipped += 1;
       } else if (records.length === limit) {
-        return { records, next: ofLastRecord, skipped: skippedBefore };
+        return { records, next: ofLastRecord === undefined ? null : idOf(ofLastRecord), skipped: skippedBefore };
       } else {
         records.push(record);
-        ofLastRecord = idOf(stored);
+        ofLastRecord = stored;
         skippedBefore = skipped;
       }
     }

@@ -29,6 +29,7 @@ import {
   leadKey,
   nameOf,
   openClaim,
+  PUBLIC,
   presentLeadOf,
   READ,
   recordOf,
@@ -172,8 +173,7 @@ function leadPages({ leads, call }: Pick<Connection, 'leads' | 'call'>, report: 
   return (first: 'newest' | 'oldest'): LeadStore['listLeads'] =>
     (studioId, after, limit, filter) =>
       call(() => {
-        const [order, options] =
-          first === 'newest' ? ([-1, WITHOUT_ORIGINAL] as const) : ([1, WITHOUT_HISTORY] as const);
+        const [order, options] = first === 'newest' ? ([-1, PUBLIC] as const) : ([1, WITHOUT_HISTORY] as const);
         const check = (document: LeadDocument) =>
           matching(filter, first === 'newest' ? presentLeadOf(document) : keptLeadOf(document));
         if (filter && isByUpdate(filter, first)) {

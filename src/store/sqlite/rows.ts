@@ -19,6 +19,7 @@ import {
   earlierCreation,
   leadRecord,
   type Unchecked,
+  uuidOfHex,
   withEnquiries,
   withHold,
 } from '../checked.ts';
@@ -367,8 +368,7 @@ const SHA256_BYTES = 32;
 /** @param hex the result of `hex(id)` */
 export function idText(hex: string): string {
   const text = hex.toLowerCase();
-  if (text.length !== 2 * UUID_BYTES) return text;
-  return `${text.slice(0, 8)}-${text.slice(8, 12)}-${text.slice(12, 16)}-${text.slice(16, 20)}-${text.slice(20)}`;
+  return text.length === 2 * UUID_BYTES ? uuidOfHex(text) : text;
 }
 
 /** @param sha256 in base64url */
