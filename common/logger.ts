@@ -7,6 +7,9 @@ import type { UnusedVariables } from './settings.ts';
 /** Bytes of lines that wait for an output which cannot be written now; further lines are dropped. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 
+/** Lines of one turn of the event loop are written together, from this size on at once; bytes. */
+const WRITTEN_BYTES = 64 * 1024;
+
 /** The delay before the next attempt to write: to a full pipe, whose reader is late, and to what fails; milliseconds. */
 const LATE_READER_MS = 10;
 const FAULT_MS = 1000;
@@ -15,9 +18,9 @@ const FAULT_MS = 1000;
 const EXIT_MS = 200;
 
 /**
- * Writes lines to a file descriptor, immediately and in order. While it cannot be written, for whatever reason, a
- * bounded number of bytes waits, and further lines are dropped and counted: a log never stops the service. A
- * descriptor of a socket must not block.
+ * Writes lines to a file descriptor, in order, at the end of the turn of the event loop that logged them, because a write costs
+ * as much as a line. While it cannot be written, for whatever reason, a bounded number of bytes waits, and further lines are
+ * dropped and counted: a log never stops the service. A descriptor of a socket must not block.
  */
 class LogOutput {
   /** Called once all lines that waited are written, if others were dropped meanwhile. */
@@ -25,6 +28,8 @@ class LogOutput {
   readonly #fd: number;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
+  /** The next attempt to write; undefined: nothing waits. */
+  #next: 'soon' | 'later' | undefined;
   #dropped = 0;
   #reported = 0;
 
@@ -37,7 +42,6 @@ class LogOutput {
   }
 
   write(line: string): void {
-    const isIdle = this.#waitingBytes === 0;
     const bytes = Buffer.from(line);
     if (this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) {
       this.#dropped += 1;
@@ -45,7 +49,10 @@ class LogOutput {
     }
     this.#waiting.push(bytes);
     this.#waitingBytes += bytes.length;
-    if (isIdle) this.#flush();
+    if (this.#next === 'soon' && this.#waitingBytes >= WRITTEN_BYTES) this.#writeWaiting();
+    if (this.#next !== undefined) return;
+    this.#next = 'soon';
+    setImmediate(() => this.#flush());
   }
 
   /** Writes what waits, and gives up after EXIT_MS. The event loop stands still meanwhile: for a process that exits. */
@@ -57,6 +64,7 @@ class LogOutput {
 
   #flush(): void {
     const delayMs = this.#writeWaiting();
+    this.#next = delayMs === undefined ? undefined : 'later';
     if (delayMs !== undefined) {
       setTimeout(() => this.#flush(), delayMs).unref();
       return;

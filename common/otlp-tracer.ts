@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Context,
   defaultTextMapGetter,
-  defaultTextMapSetter,
   type Tracer as OtelTracer,
   type Span as OtlpSpan,
   ROOT_CONTEXT,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
   TraceFlags,
@@ -67,8 +67,10 @@ export function createOtlpTracer(
   });
   const tracer = provider.getTracer('lead-intake');
   return {
-    begin: (name, traceparent) =>
-      sentSpan(tracer, tracer.startSpan(name, { kind: SpanKind.SERVER }, parentOf(traceparent))),
+    begin(name, traceparent) {
+      const span = tracer.startSpan(name, { kind: SpanKind.SERVER }, parentOf(traceparent));
+      return span.isRecording() ? sentSpan(tracer, span) : unsentSpan(span.spanContext());
+    },
     dropped: () => spans.dropped,
     async close() {
       const timeout = sleep(TRACES_CLOSE_MS, undefined, { ref: false });
@@ -133,17 +135,14 @@ class CountedSpans implements SpanProcessor {
 }
 
 function sentSpan(tracer: OtelTracer, span: OtlpSpan): Span {
-  const asParent = (): Context => trace.setSpan(ROOT_CONTEXT, span);
+  const context = span.spanContext();
   return {
-    get traceparent() {
-      const carrier: { traceparent?: string } = {};
-      W3C.inject(asParent(), carrier, defaultTextMapSetter);
-      return carrier.traceparent ?? '';
-    },
-    traceId: span.spanContext().traceId,
+    traceparent: traceparentOf(context),
+    traceId: context.traceId,
+    isSent: true,
     child(name, attributes) {
       const options = { kind: SpanKind.CLIENT, attributes: withoutUndefined(attributes) };
-      return sentSpan(tracer, tracer.startSpan(name, options, asParent()));
+      return sentSpan(tracer, tracer.startSpan(name, options, trace.setSpan(ROOT_CONTEXT, span)));
     },
     end({ failed, attributes = {} }) {
       span.setAttributes(withoutUndefined(attributes));
@@ -153,8 +152,23 @@ function sentSpan(tracer: OtelTracer, span: OtlpSpan): Span {
   };
 }
 
+/** The place in a trace that is not sent, which it is for all of its spans: others must know, and logs have its id. */
+function unsentSpan(context: SpanContext): Span {
+  const span: Span = {
+    traceparent: traceparentOf(context),
+    traceId: context.traceId,
+    isSent: false,
+    child: () => span,
+    end() {},
+  };
+  return span;
+}
+
+const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
+  `00-${traceId}-${spanId}-0${traceFlags & TraceFlags.SAMPLED}`;
+
 const parentOf = (traceparent: string | undefined): Context =>
-  W3C.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
+  traceparent === undefined ? ROOT_CONTEXT : W3C.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
 
 const withoutUndefined = (attributes: Attributes) =>
   Object.fromEntries(Object.entries(attributes).filter((attribute) => attribute[1] !== undefined)) as Record<

@@ -8,6 +8,8 @@ export interface Span {
   readonly traceparent: string;
   /** The id of its trace, 32 hexadecimal digits. */
   readonly traceId: string;
+  /** Whether its trace is sent; otherwise nobody needs its attributes. */
+  readonly isSent: boolean;
   /** Starts a child span of work that another system, such as a database, does. */
   child(name: string, attributes: Attributes): Span;
   end(outcome: { readonly failed: boolean; readonly attributes?: Attributes }): void;

@@ -104,6 +104,7 @@ export function arrivalObserver(
   };
 
   function report(request: FastifyRequest, reply: FastifyReply, operation: Operation, span: Span | undefined): void {
+    if (!observe && !record && !span?.isSent) return;
     const { key, problemCode, faults, isAnswered, replayed, leadId, arrivedAt } = request.state;
     const finished = {
       requestId: request.id,

@@ -95,7 +95,7 @@ export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer):
      * @param response the response, or the metadata of the refusal
      */
     function finish(outcome: string, response: object): void {
-      if (!isLogged && !metrics && !span) return;
+      if (!isLogged && !metrics && !span?.isSent) return;
       const durationMs = Math.round((performance.now() - began) * 100) / 100;
       const logged = loggedFieldsOf(request, response);
       metrics?.callFinished(operation, outcome, durationMs, logged.replayed === true);
