@@ -15,11 +15,11 @@ const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 /** The pages that describe the repository as it is now; others have examples or earlier releases. */
 const CURRENT_PAGES = MARKDOWN_PAGES.map(({ path }) => path).filter((path) =>
-  /^(?:README|CONTRIBUTING|SECURITY|docs\/.*)\.md$/.test(path),
+  /^(?:README|CONTRIBUTING|SECURITY|test\/README|docs\/.*)\.md$/.test(path),
 );
 /** The pages whose names in capitals are settings, and not also constants of the code or of the tests. */
 const PAGES_WITH_SETTINGS = CURRENT_PAGES.filter(
-  (page) => page !== 'CONTRIBUTING.md' && page !== 'docs/reference/bounds.md',
+  (page) => page !== 'test/README.md' && page !== 'docs/reference/bounds.md',
 );
 
 /** Returns how the rows of the table of settings must begin. */

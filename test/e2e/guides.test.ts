@@ -29,6 +29,7 @@ import { LEADS, startService } from '../support/service.ts';
 
 const guide = (name: string) => readFileSync(join(ROOT, 'docs', name), 'utf8');
 const DEPLOY = guide('how-to/deploy.md');
+const BALANCERS = guide('how-to/balancers.md');
 const DATABASES = guide('how-to/databases.md');
 const CALLERS = guide('how-to/callers.md');
 const QUOTAS = guide('how-to/quotas.md');
@@ -192,8 +193,10 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
 
       test('start several gateways and several cores on one port', async () => {
         const { url, coreUrl, ports } = await aPlace();
-        const cores = commandsWith(DEPLOY, 'several-cores', { 'mongodb://…': `${mongoUrl()}guides-${randomUUID()}` });
-        const gateways = commandsWith(DEPLOY, 'several-gateways', { 'redis://redis:6379': redisUrl() });
+        const cores = commandsWith(BALANCERS, 'several-cores', {
+          'mongodb://…': `${mongoUrl()}guides-${randomUUID()}`,
+        });
+        const gateways = commandsWith(BALANCERS, 'several-gateways', { 'redis://redis:6379': redisUrl() });
         const core = serve(cores, ports);
         serve(gateways, { ...ports, CORE_URL: coreUrl });
         await expectReady(url);

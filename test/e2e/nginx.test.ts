@@ -37,10 +37,10 @@ describeIf(hasCommand('nginx'), 'behind nginx', 'install nginx', () => {
   });
 });
 
-/** Starts nginx with the settings of docs/how-to/deploy.md. */
+/** Starts nginx with the settings of docs/how-to/balancers.md. */
 async function startNginx(port: number, corePort: number): Promise<void> {
   const folder = temporaryFolder();
-  const guide = readFileSync(join(ROOT, 'docs/how-to/deploy.md'), 'utf8');
+  const guide = readFileSync(join(ROOT, 'docs/how-to/balancers.md'), 'utf8');
   const [, settings = ''] = /```nginx\n([\s\S]*?)```/.exec(guide) ?? [];
   const local = settings
     .replace('listen 50051', `listen 127.0.0.1:${port}`)

@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 import { ROOT, temporaryFolder, watch } from './processes.ts';
 import { describeIf, freePort, hasCommand } from './servers.ts';
 
-/** A HAProxy with the settings of docs/how-to/deploy.md. */
+/** A HAProxy with the settings of docs/how-to/balancers.md. */
 export interface Haproxy {
   /** Where callers reach the gateways. */
   readonly apiUrl: string;
@@ -27,7 +27,7 @@ export async function startHaproxy(gateways: readonly number[], cores: readonly 
   const [apiPort, corePort] = [await freePort(), await freePort()];
   const folder = temporaryFolder();
   const socket = join(folder, 'stats');
-  const guide = readFileSync(join(ROOT, 'docs/how-to/deploy.md'), 'utf8');
+  const guide = readFileSync(join(ROOT, 'docs/how-to/balancers.md'), 'utf8');
   const settings = [...guide.matchAll(/```haproxy\n([\s\S]*?)```/g)].map(([, block]) => block).join('\n');
   const addresses = [
     [':80\n', `127.0.0.1:${apiPort}\n`],
@@ -40,7 +40,7 @@ export async function startHaproxy(gateways: readonly number[], cores: readonly 
   const file = join(folder, 'haproxy.cfg');
   // In this order: the ports of the servers are those of the guide, too.
   const local = addresses.toReversed().reduce((all, [from, to]) => {
-    if (!all.includes(from)) throw new Error(`deploy.md has no ${from}`);
+    if (!all.includes(from)) throw new Error(`balancers.md has no ${from}`);
     return all.replaceAll(from, to);
   }, settings);
   writeFileSync(file, `global\n  stats socket ${socket} mode 600\n\n${local}`);
