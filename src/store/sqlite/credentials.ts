@@ -1,5 +1,4 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { textOfHash } from '../../../common/rules/key-secret.ts';
 import { checkedStudio, readableOrNull } from '../checked.ts';
 import type { ApiKeyStore, Credential, ReportUnreadable } from '../store.ts';
 import { API_KEY_COLUMNS, apiKeyOf, leadSourceOf, memberOf, type Row, STUDIO_FIELDS, studioIn } from './rows.ts';
@@ -33,7 +32,7 @@ export function credentialReader(database: DatabaseSync, transactions: () => num
 
   const findCredential: ApiKeyStore['findCredential'] = async (secretSha256, sourceId = '') => {
     forgetIfOthersWrote();
-    const name = `${textOfHash(secretSha256)} ${sourceId}`;
+    const name = `${Buffer.from(secretSha256).toString('latin1')} ${sourceId}`;
     const known = remembered.get(name);
     if (known) return known;
     let isReadable = true;
