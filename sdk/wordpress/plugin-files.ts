@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PluginUpdate } from '../../common/package-settings.ts';
-import { moOf } from './translations.ts';
+import { moOf, template } from './translations.ts';
 
 const FOLDER = join(import.meta.dirname, 'lead-intake');
 const CLIENT = join(import.meta.dirname, '../php/src');
@@ -13,7 +13,7 @@ const NAMESPACE = 'LeadIntakePlugin\\Client';
 
 /** Returns the files of the plugin for WordPress with its client and its translations, by their paths in its zip file, in the order of these. */
 export function pluginFiles(): Map<string, Uint8Array> {
-  const files = new Map<string, Uint8Array>();
+  const files = new Map<string, Uint8Array>([['languages/lead-intake.pot', Buffer.from(template())]]);
   for (const path of globSync('**/*.*', { cwd: FOLDER }).toSorted()) {
     const text = readFileSync(join(FOLDER, path), 'utf8');
     files.set(path, Buffer.from(/\.(?:php|txt)$/.test(path) ? withOwnClient(text).replaceAll('0.0.0', version) : text));

@@ -1,3 +1,0 @@
-import { template } from './translations.ts';
-
-process.stdout.write(template());
