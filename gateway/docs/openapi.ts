@@ -32,7 +32,10 @@ export const openApiInfo = {
  *
  * @param publicUrl the address of the gateway for callers
  */
-export function openApiDocument(publicUrl: string): object {
+export const openApiDocument = (publicUrl: string): object => withReferences(wholeDocument(publicUrl));
+
+/** Returns the same with each component where it is used, in place of a reference to it. */
+export function wholeDocument(publicUrl: string) {
   const responses = Object.fromEntries(
     Object.entries(SHARED).map(([status, name]) => [name, failure(publicUrl, sharedProblems(Number(status)))]),
   );
@@ -52,7 +55,7 @@ export function openApiDocument(publicUrl: string): object {
       ...shared,
     },
   });
-  return withReferences({
+  return {
     openapi: '3.1.0',
     info: { ...openApiInfo, description: description(`${publicUrl}/docs`) },
     servers: [{ url: publicUrl }],
@@ -116,7 +119,7 @@ export function openApiDocument(publicUrl: string): object {
       parameters: { RequestId: requestId },
       securitySchemes: SECURITY_SCHEMES,
     },
-  });
+  };
 }
 
 /** `EmailContact`, for example. */

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { openApiDocument } from './openapi.ts';
+import { wholeDocument } from './openapi.ts';
 
 /** The parts of the OpenAPI document that the page shows. */
 interface Schema {
@@ -53,7 +53,7 @@ interface OpenApi {
 
 /** Returns the OpenAPI document as a page in Markdown: each operation with its samples, its data and its responses. */
 export function referencePage(publicUrl: string): string {
-  const { info, paths } = resolved(openApiDocument(publicUrl)) as OpenApi;
+  const { info, paths } = wholeDocument(publicUrl) as OpenApi;
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => operationText(method.toUpperCase(), path, operation)),
   );
@@ -133,19 +133,3 @@ function textOf(schema: Schema, description = ''): string {
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 const block = (language: string, text: string): string => `\`\`\`${language}\n${text}\n\`\`\``;
 const json = (value: unknown): string => block('json', JSON.stringify(value, null, 2));
-
-/** Puts each component of a document where it is referred to. */
-function resolved(document: object): unknown {
-  const at = (path: string): unknown =>
-    path
-      .slice(2)
-      .split('/')
-      .reduce<unknown>((value, name) => (value as Record<string, unknown>)[name], document);
-  const resolve = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(resolve);
-    if (typeof value !== 'object' || value === null) return value;
-    if ('$ref' in value) return resolve(at(String(value.$ref)));
-    return Object.fromEntries(Object.entries(value).map(([name, child]) => [name, resolve(child)]));
-  };
-  return resolve(document);
-}
