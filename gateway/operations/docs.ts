@@ -69,11 +69,19 @@ function servePackages(app: FastifyInstance, publicUrl: string, packages: Packag
 function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy, packages: Packages): void {
   app.register(async (scope) => {
     scope.register(etag, { weak: true });
-    for (const page of pagesOf({ publicUrl, ...policy }, packages)) {
-      const { path, mediaType, text } = page;
+    const pages = pagesOf({ publicUrl, ...policy }, packages).map((page) => ({
+      ...page,
+      content: Buffer.from(page.text),
+    }));
+    for (const page of pages) {
+      const { path } = page;
       const headers = headersOf(path === TRY_IT_OUT_PATH ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
-      const content = Buffer.from(text);
-      serveDocs(scope, path, (_request, reply) => reply.headers(headers).type(mediaType).send(content));
+      const markdown = pages.find((each) => each.path === `${path}.md`);
+      serveDocs(scope, path, (request, reply) => {
+        const { mediaType, content } = markdown && prefersMarkdown(request) ? markdown : page;
+        if (markdown) reply.header('vary', 'accept');
+        return reply.headers(headers).type(mediaType).send(content);
+      });
       // Where programs look for it besides the root.
       if (path.endsWith('.txt'))
         serveDocs(scope, `/docs${path}`, (_request, reply) => reply.redirect(`..${path}`, 308));
@@ -83,6 +91,16 @@ function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy
       serveDocs(scope, `${path}/`, (_request, reply) => reply.redirect(location, 308));
     }
   });
+}
+
+/** Whether a client names Markdown, as assistants do, and ranks HTML no higher. */
+function prefersMarkdown({ headers }: FastifyRequest): boolean {
+  const ranked = (headers.accept ?? '').split(',').map((each) => {
+    const [type = '', ...parameters] = each.split(';').map((part) => part.trim().toLowerCase());
+    return [type, Number(parameters.find((part) => part.startsWith('q='))?.slice(2) ?? 1)] as const;
+  });
+  const { 'text/markdown': markdown = 0, 'text/html': html = 0 } = Object.fromEntries(ranked);
+  return markdown > 0 && markdown >= html;
 }
 
 /** Serves the files that pages load. Each has its own route, so that nothing else in its folder can be reached. */

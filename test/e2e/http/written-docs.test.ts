@@ -136,6 +136,39 @@ describe('the docs for programs', () => {
   });
 });
 
+describe('a page that a program asks for as Markdown', () => {
+  test.each([
+    ['text/markdown', 'markdown'],
+    ['text/markdown, text/html;q=0.9, */*;q=0.1', 'markdown'],
+    ['Text/Markdown;Q=0.5, text/html;q=0.5', 'markdown'],
+    ['text/html, text/markdown;q=0.9', 'html'],
+    ['text/markdown;q=0', 'html'],
+    ['text/markdown;q=much', 'html'],
+    ['*/*', 'html'],
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'html'],
+    ['__proto__, constructor;q=1', 'html'],
+  ])('is in it: %s', async (accept, type) => {
+    const [page, answer] = [await get('/docs/limits', { accept: 'text/html' }), await get('/docs/limits', { accept })];
+    expect(answer.headers.get('content-type')).toBe(`text/${type}; charset=utf-8`);
+    // So that a cache gives no one the form of another.
+    expect(answer.headers.get('vary')).toBe('accept');
+    expect(await answer.text()).toBe(await textOf(type === 'html' ? '/docs/limits' : '/docs/limits.md'));
+    expect(answer.headers.get('etag') === page.headers.get('etag')).toBe(type === 'html');
+  });
+
+  test('is in its own form, where it has no other', async () => {
+    for (const path of [TRY_IT_OUT, '/docs/limits.md', '/llms.txt', '/docs/search.json']) {
+      const answer = await get(path, { accept: 'text/markdown' });
+      expect({ path, status: answer.status, vary: answer.headers.get('vary') }).toEqual({
+        path,
+        status: 200,
+        vary: null,
+      });
+      expect(await answer.text()).toBe(await textOf(path));
+    }
+  });
+});
+
 describe('an asset', () => {
   test.each([
     ['scalar.js', 'application/javascript; charset=utf-8'],
