@@ -7,12 +7,16 @@ export class CommandFault extends Error {}
 /** What the audit log records of commands: a caller that is no valid name of one, and one id for all that a run does. */
 export const BY_HAND = { caller: `(command line, ${userOfCommand()} on ${hostname().slice(0, 64)})`, callId: newId() };
 
-/** Returns the user of the operating system who runs this process; where that is root by sudo, who has called sudo as well. */
+/** Returns the user of the operating system who runs this process, and who has called sudo for that. */
 function userOfCommand(): string {
-  const { SUDO_USER } = process.env;
-  const by = process.getuid?.() === 0 && SUDO_USER && SUDO_USER !== 'root' ? ` for ${SUDO_USER.slice(0, 64)}` : '';
+  const user = nameOfUser();
+  const caller = process.env.SUDO_USER || user;
+  return caller === user ? user : `${user} for ${caller.slice(0, 64)}`;
+}
+
+function nameOfUser(): string {
   try {
-    return userInfo().username + by;
+    return userInfo().username;
   } catch {
     // Containers often run under a number that has no name.
     return `user ${process.getuid?.()}`;

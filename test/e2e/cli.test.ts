@@ -30,6 +30,19 @@ function commandLine() {
   return { path, env, cli, given, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
 }
 
+// @proves audit-3
+test('an event of a command names who has called sudo, whoever runs the process', async () => {
+  const { env, json } = commandLine();
+  const { username } = userInfo();
+  for (const [index, SUDO_USER] of ['', username, 'ada', 'x'.repeat(100)].entries()) {
+    const status = index % 2 === 0 ? 'active' : 'suspended';
+    await executed(CLI, ['studios', 'put', 's1', '--status', status], { env: { ...env, SUDO_USER } });
+  }
+  const callers: string[] = (await json('audit', 's1')).map(({ caller }: { caller: string }) => caller);
+  const user = (by: string) => `(command line, ${username}${by} on ${hostname().slice(0, 64)})`;
+  expect([...new Set(callers)]).toEqual([user(` for ${'x'.repeat(64)}`), user(' for ada'), user('')]);
+});
+
 test('an operator sets up a studio, and issues, replaces, lists and revokes a key, as text and as JSON', async () => {
   const { cli, json } = commandLine();
   expect(await json('studios', 'put', 's1', '--region', 'DE')).toEqual({

@@ -403,6 +403,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
         case $option in
           --property=EnvironmentFile=*) while read -r line; do export "$line"; done < "\${option#*File=}" ;;
           --working-directory=*) cd "\${option#*=}" ;;
+          --setenv=*) export "\${option#--setenv=}" ;;
           --quiet|--collect|--pipe|--wait|--uid=lead-intake|--property=UMask=0077) ;;
           *) exec "$@" ;;
         esac
@@ -410,7 +411,10 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       done\n`;
     writeFileSync(join(folder, 'sbin/systemd-run'), systemdRun, { mode: 0o755 });
     const env = { PATH: `${join(folder, 'sbin')}:${process.env.PATH}` };
-    expect(await printed('lead-intake studios put s1 --region DE', env, '')).toContain('active');
+    expect(await printed('lead-intake studios put s1 --region DE', { ...env, SUDO_USER: 'ada' }, '')).toContain(
+      'active',
+    );
+    expect(await printed('lead-intake audit s1', env, '')).toContain(' for ada on ');
     expect(readdirSync(join(folder, 'data'))).toContain('lead-intake.db');
     const settings = (name: string) => {
       const lines = readFileSync(join(folder, 'etc', name), 'utf8')
