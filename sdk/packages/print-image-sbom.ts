@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from './build-packages.ts';
+import { cycloneDx } from './sbom.ts';
 
 interface LockedPackage {
   readonly version: string;
@@ -42,15 +43,8 @@ const fromDebian = execFileSync('dpkg-query', query, { encoding: 'utf8' })
 
 const node = component('platform', 'node', process.versions.node, `pkg:generic/node@${process.versions.node}`);
 
-const sbom = {
-  $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
-  bomFormat: 'CycloneDX',
-  specVersion: '1.6',
-  version: 1,
-  metadata: { component: component('container', 'lead-intake', VERSION, `pkg:generic/lead-intake@${VERSION}`) },
-  components: [node, ...fromNpm, ...fromDebian],
-};
-console.log(JSON.stringify(sbom, null, 2));
+const image = component('container', 'lead-intake', VERSION, `pkg:generic/lead-intake@${VERSION}`);
+console.log(JSON.stringify(cycloneDx(image, { components: [node, ...fromNpm, ...fromDebian] }), null, 2));
 
 /** @param ref what tells it from another of the same name and version, by default its address */
 function component(type: string, name: string, version: string, purl: string, ref = purl) {

@@ -41,19 +41,24 @@ export function sbomOf(
     ...licences,
     purl: ref,
   };
-  return {
-    $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
-    bomFormat: 'CycloneDX',
-    specVersion: '1.6',
-    version: 1,
-    metadata: { component },
+  return cycloneDx(component, {
     components,
     dependencies: [
       { ref, dependsOn: components.map((part) => part['bom-ref']) },
       ...components.map((part) => ({ ref: part['bom-ref'] })),
     ],
-  };
+  });
 }
+
+/** Returns a document of CycloneDX 1.6 about a component. */
+export const cycloneDx = (component: object, contents: object): object => ({
+  $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
+  bomFormat: 'CycloneDX',
+  specVersion: '1.6',
+  version: 1,
+  metadata: { component },
+  ...contents,
+});
 
 const licenceOf = (licence: string) =>
   licence.startsWith('LicenseRef-') ? { license: { name: licence } } : { expression: licence };

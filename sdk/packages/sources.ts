@@ -243,11 +243,9 @@ function filesIn(folder: string, pattern: string): Files {
   return new Map(paths.map((path) => [path.slice(cwd.length + 1).replaceAll('\\', '/'), readFileSync(path)]));
 }
 
-/** Puts files into a folder; '' is the one where they are. */
-function within(folder: string, ...parts: readonly Files[]): Files {
-  const prefix = folder === '' ? '' : `${folder}/`;
-  return new Map(parts.flatMap((files) => [...files].map(([path, content]) => [prefix + path, content] as const)));
-}
+/** Puts files into a folder. */
+const within = (folder: string, ...parts: readonly Files[]): Files =>
+  new Map(parts.flatMap((files) => [...files].map(([path, content]) => [`${folder}/${path}`, content] as const)));
 
 /**
  * Returns a page as it can be read without the repository: a link to a page of `/docs` becomes the path of that page at the
