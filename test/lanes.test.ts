@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { LEFT_OUT, LONG, QUICK, SLOW } from './lanes.ts';
+import { APART, LEFT_OUT, LONG, LONGEST, QUICK, SLOW } from './lanes.ts';
 import { ruleRows, WITHOUT_TEST } from './rule-table.ts';
 import { CONTRACT_RPCS } from './support/grpc.ts';
 import { ROOT } from './support/processes.ts';
@@ -48,7 +48,10 @@ test('npm test runs every command', () => {
   expect(commands.filter((command) => !isRun(command))).toEqual([]);
 });
 
-test('each entry of the lists of long and of slow suites is of some', () => {
-  expect(Object.keys(LONG).filter((start) => !LEFT_OUT.some((suite) => suite.startsWith(start)))).toEqual([]);
+test('each entry of the lists of suites is of some that npm test leaves out, or of slow ones that it runs', () => {
+  const starts = [...Object.keys(LONG), ...LONGEST];
+  expect(starts.filter((start) => !LEFT_OUT.some((suite) => suite.startsWith(start)))).toEqual([]);
+  const apart = Object.values(APART).flatMap(({ suites }) => suites);
+  expect(apart.filter((suite) => !LEFT_OUT.includes(suite))).toEqual([]);
   expect(SLOW.filter((name) => !QUICK.includes(`test/${name}.test.ts`))).toEqual([]);
 });

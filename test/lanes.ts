@@ -87,3 +87,45 @@ export const FAST: readonly string[] = QUICK.filter(
 
 /** The others, which only `npm run test:all` runs. */
 export const LEFT_OUT: readonly string[] = SUITES.filter((suite) => !QUICK.includes(suite));
+
+/** Those of them that run in a group of their own, one group after the other once all else has ended. */
+export const APART: Readonly<Record<string, { readonly workers: number; readonly suites: readonly string[] }>> = {
+  // They wait for deadlines of others than themselves: of calls whose servers are in their own process, of alerts, and of processes
+  // that are replaced under load. Two of them have a processor each.
+  'by twos': {
+    workers: 2,
+    suites: [
+      'test/simulation/mongo-contract.test.ts',
+      'test/e2e/alerts.test.ts',
+      'test/e2e/reused-port.test.ts',
+      'test/e2e/client-conformance.test.ts',
+    ],
+  },
+  // They load the whole machine: concurrently, each would measure the load of the others.
+  alone: { workers: 1, suites: ['test/security/core-port-bounds.test.ts', 'test/crash/overload.test.ts'] },
+};
+
+const isApart = (suite: string) => Object.values(APART).some(({ suites }) => suites.includes(suite));
+
+/** Those of them that run beside each other. */
+export const TOGETHER: readonly string[] = LEFT_OUT.filter((suite) => !isApart(suite));
+
+/** The longest suites, by the beginning of their paths. They start first, so that none of them runs alone at the end. */
+export const LONGEST = [
+  'test/simulation/simulation',
+  'test/planted-bugs/',
+  'test/examples/grpc',
+  'test/examples/nextjs',
+  'test/examples/wordpress',
+  'test/examples/rest',
+  'test/examples/rails',
+  'test/contract/mongo-store',
+  'test/upgrade/neighbours',
+  'test/generated-clients',
+  'test/examples/django',
+  'test/e2e/guides',
+  'test/e2e/command-faults',
+  'test/containers',
+  'test/security/personal-data',
+  'test/outbox/',
+];

@@ -1,44 +1,10 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { FAST, LEFT_OUT, QUICK } from './lanes.ts';
+import { APART, FAST, LONGEST, QUICK, TOGETHER } from './lanes.ts';
 import { RULE_TAGS } from './rule-tags.ts';
 
 // Hundreds of processes load the same modules: a compile cache serves all of them, and the next run.
 process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cache/compiled`;
-
-/** The longest suites. They start first, so that none of them runs alone at the end. */
-const LONGEST = [
-  'test/simulation/simulation',
-  'test/planted-bugs/',
-  'test/examples/grpc',
-  'test/examples/nextjs',
-  'test/examples/wordpress',
-  'test/examples/rest',
-  'test/examples/rails',
-  'test/contract/mongo-store',
-  'test/upgrade/neighbours',
-  'test/generated-clients',
-  'test/examples/django',
-  'test/e2e/guides',
-  'test/e2e/command-faults',
-  'test/containers',
-  'test/security/personal-data',
-  'test/outbox/',
-];
-
-/**
- * Suites that wait for deadlines of others than themselves: of calls whose servers are in their own process, of alerts, and of
- * processes that are replaced under load. Two of them have a processor each.
- */
-const BY_TWOS = [
-  'test/simulation/mongo-contract.test.ts',
-  'test/e2e/alerts.test.ts',
-  'test/e2e/reused-port.test.ts',
-  'test/e2e/client-conformance.test.ts',
-];
-
-/** Suites that load the whole machine: concurrently, each would measure the load of the others. */
-const ALONE = ['test/security/core-port-bounds.test.ts', 'test/crash/overload.test.ts'];
 
 /** The longest time that a test, a hook or a wait may take on a machine that is busy with other work; milliseconds. */
 const PATIENCE_MS = 300_000;
@@ -58,10 +24,10 @@ const test = {
  * Most suites wait for servers, processes and deadlines most of the time. Files share loaded modules, so no test may leave state in
  * them.
  */
-const TOGETHER = { maxWorkers: 5, isolate: false };
+const SHARED = { maxWorkers: 5, isolate: false };
 
-function project(name: string, include: string[], more: object) {
-  return { test: { ...test, name, include, ...more } };
+function project(name: string, suites: readonly string[], more: object) {
+  return { test: { ...test, name, include: [...suites], ...more } };
 }
 
 class LongestFirst extends BaseSequencer {
@@ -79,12 +45,13 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     projects:
       process.env.LANE === 'fast'
-        ? [project('fast', [...FAST], TOGETHER)]
+        ? [project('fast', FAST, SHARED)]
         : [
-            project('quick', [...QUICK], { ...TOGETHER, globalSetup: `${import.meta.dirname}/print-left-out.ts` }),
-            project('together', [...LEFT_OUT], { ...TOGETHER, exclude: [...BY_TWOS, ...ALONE] }),
-            project('by twos', BY_TWOS, { maxWorkers: 2, sequence: { groupOrder: 1 } }),
-            project('alone', ALONE, { fileParallelism: false, sequence: { groupOrder: 2 } }),
+            project('quick', QUICK, { ...SHARED, globalSetup: `${import.meta.dirname}/print-left-out.ts` }),
+            project('together', TOGETHER, SHARED),
+            ...Object.entries(APART).map(([name, { workers: maxWorkers, suites }], at) =>
+              project(name, suites, { maxWorkers, sequence: { groupOrder: at + 1 } }),
+            ),
           ],
   },
 });
