@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { document, PUBLIC_URL } from '../../support/documented.ts';
+import { DOCUMENTED_TYPES } from '../../support/documented-types.ts';
 import { aService } from '../../support/service.ts';
 
 const service = aService();
@@ -30,4 +31,31 @@ test('the OpenAPI document has the version, the operations and the server addres
     ['getLead', 'get', '/v1/integrations/leads/{id}', [{ apiKey: ['leads.read'] }]],
   ]);
   expect(document.components.securitySchemes).toMatchObject({ apiKey: { type: 'http', scheme: 'bearer' } });
+});
+
+/** What `/v1` has had since its first release, each list sorted. Something further needs a further version in the path. */
+const FROZEN = {
+  Lead: ['createdAt', 'displayName', 'id', 'note', 'sourceId', 'stage', 'updatedAt'],
+  LeadStage: ['contacted', 'lost', 'new', 'trial_attended', 'trial_booked', 'won'],
+  ProblemCode: [
+    'integration_idempotency_conflict',
+    'integration_invalid_request',
+    'integration_issuer_forbidden',
+    'integration_key_invalid',
+    'integration_lead_already_open',
+    'integration_lead_not_found',
+    'integration_rate_limited',
+    'integration_rate_unavailable',
+    'integration_scope_forbidden',
+    'integration_source_invalid',
+    'integration_unavailable',
+    'internal_error',
+    'method_not_allowed',
+    'route_not_found',
+    'subscription_suspended',
+  ],
+};
+
+test('the fields of leads, the stages and the codes are those of the first release', { tags: ['9.frozen'] }, () => {
+  expect(DOCUMENTED_TYPES).toMatchObject(FROZEN);
 });
