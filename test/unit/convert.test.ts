@@ -1,35 +1,38 @@
-import { create, toBinary } from '@bufbuild/protobuf';
+import { create, type DescMessage, isFieldSet, type Message, toBinary } from '@bufbuild/protobuf';
 import { DurationSchema, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
 import { ApiKeySchema } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditEventSchema } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { MemberSchema, StudioSchema } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { LeadSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { EnquirySchema, LeadChangeSchema, LeadSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { newId } from '../../src/domain/new-id.ts';
 import {
   apiKeyToWire,
   auditEventToWire,
   dateFromWire,
   durationMsFromWire,
+  leadChangeToWire,
   leadToWire,
   memberToWire,
   studioToWire,
 } from '../../src/rpc/convert.ts';
 import { aLead, aMember, anApiKey, aStudio, NOW, STUDIO_ID } from '../support/builders.ts';
 
+const event = {
+  studioId: STUDIO_ID,
+  time: NOW,
+  memberId: 'm',
+  caller: 'c',
+  apiKeyId: 'k',
+  callId: 'i',
+  leadId: 'l',
+  from: 'f',
+  to: 't',
+};
+
 // A value that cannot be encoded would fail a whole message with the results of others.
 // @proves limits-11 connect-13
 describe('every value to be sent is converted to a valid message or rejected at conversion', () => {
-  const event = {
-    studioId: STUDIO_ID,
-    memberId: null,
-    caller: null,
-    time: NOW,
-    apiKeyId: null,
-    callId: null,
-    leadId: null,
-    from: null,
-    to: null,
-  };
   const sent = [
     (word: never) => toBinary(LeadSchema, leadToWire(aLead({ stage: word }), 'full')),
     (word: never) => toBinary(ApiKeySchema, apiKeyToWire(anApiKey({ scopes: [word] }))),
@@ -48,6 +51,28 @@ describe('every value to be sent is converted to a valid message or rejected at 
     expect(() => leadToWire(aLead({ createdAt }), 'basic')).toThrow();
     expect(() => apiKeyToWire(anApiKey({ createdAt }))).toThrow();
   });
+});
+
+test('every field that a message has in the contract is sent', () => {
+  const said = { sourceId: newId(), note: 'n' };
+  const hold = { reason: 'CASE_7', createdAt: NOW };
+  const lead = aLead({ ...said, hold, enquiries: [{ time: NOW, displayName: 'Ada', ...said }] });
+  const kinds = [{ kind: 'created', time: NOW }] as const;
+  const change = leadChangeToWire({ lead, revision: 1, since: NOW, kinds, attempts: 1 });
+  const studio = { regionCode: 'DE', quotaLimit: 1, isTest: true, hold, retention: { days: 30, since: NOW } } as const;
+  const sent: readonly (readonly [DescMessage, Message | undefined])[] = [
+    [LeadChangeSchema, change],
+    [LeadSchema, change.lead],
+    [EnquirySchema, change.lead?.enquiries[0]],
+    [ApiKeySchema, apiKeyToWire(anApiKey({ revokedAt: NOW, lastUsedAt: NOW, quotaLimit: 1 }))],
+    [StudioSchema, studioToWire(aStudio(studio))],
+    [AuditEventSchema, auditEventToWire({ ...event, action: 'lead-updated' })],
+  ];
+  const unsent = sent.flatMap(([{ name, fields }, message]) =>
+    fields.filter((field) => !message || !isFieldSet(message, field)).map((field) => `${name}.${field.name}`),
+  );
+  // Of an erased lead only.
+  expect(unsent).toEqual(['Lead.erase_time']);
 });
 
 test('a part of a millisecond is dropped', () => {

@@ -8,6 +8,7 @@ import {
   LeadChangeKind as Kind,
   type LeadChange,
   LeadChangeSchema,
+  LeadSchema,
   LeadStage,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { headersOf, isWanted, messageOf } from '../../relay/message.ts';
@@ -48,16 +49,23 @@ describe('the payload', () => {
   });
 
   test('is full by choice: the lead with its contact and enquiries', () => {
-    const { body } = messageOf(aChange([Kind.ENQUIRED], { note: 'Hello', enquiries: [ENQUIRY] }), 'full');
-    expect(JSON.parse(body).data.lead).toEqual({
+    const lead = { sourceId: ID, note: 'Hello', enquiries: [ENQUIRY] };
+    const sent = JSON.parse(messageOf(aChange([Kind.ENQUIRED], lead), 'full').body).data.lead;
+    expect(sent).toEqual({
       displayName: 'Ada Ünlü 🚀',
       contact: { email: 'ada@example.org' },
+      sourceId: ID,
       note: 'Hello',
       stage: 'trial_booked',
       createTime: '2026-11-25T09:00:00.001Z',
       updateTime: '2026-11-25T09:10:00.002Z',
       enquiries: [{ time: '2026-11-25T09:30:00.123Z', displayName: 'Ada', note: 'Still free on Monday?' }],
     });
+    // Of other messages, and those that no message has. A new field of a lead is in one of the two lists.
+    const others = ['id', 'studioId', 'eraseTime', 'hold'];
+    expect(LeadSchema.fields.map(({ localName }) => localName).toSorted()).toEqual(
+      [...Object.keys(sent), ...others].toSorted(),
+    );
   });
 
   // @proves bounds-104
