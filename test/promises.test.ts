@@ -17,7 +17,8 @@ describe.each(PAGES)('%s', (page) => {
 });
 
 test.each(PROMISES)('$id has a proof', ({ id }) => {
-  expect(PROOFS.filter(({ ids }) => ids.includes(id))).not.toEqual([]);
+  const proofs = PROOFS.filter(({ ids }) => ids.includes(id));
+  expect(proofs, `needs "// @proves ${id}" above the test that fails without it`).not.toEqual([]);
 });
 
 test('every proof is of a row, and is a test that runs', () => {
