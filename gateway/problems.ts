@@ -9,6 +9,8 @@ interface ProblemKind {
   readonly of?: readonly KeyOperation[];
   /** Whether the request was counted, so that the response has the headers of the quota. */
   readonly counted?: 'always' | 'sometimes';
+  /** Whether the key is not valid, or not now: such a problem precedes any other of the request, which is not counted. */
+  readonly ofKey?: true;
   /** Headers of every response. @rule 7.wait 7.www-authenticate */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -33,13 +35,15 @@ export const PROBLEMS = {
   integration_key_invalid: {
     status: 401,
     title: 'The API key is missing, revoked, replaced or expired.',
+    ofKey: true,
     headers: { 'www-authenticate': 'Bearer' },
   },
-  subscription_suspended: { status: 402, title: 'Access to the studio is suspended.' },
+  subscription_suspended: { status: 402, title: 'Access to the studio is suspended.', ofKey: true },
   integration_scope_forbidden: { status: 403, title: 'The API key does not allow this operation.' },
   integration_issuer_forbidden: {
     status: 403,
     title: 'The current permissions of the person who issued the API key no longer allow the integration.',
+    ofKey: true,
   },
   integration_lead_not_found: {
     status: 404,

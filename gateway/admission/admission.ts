@@ -1,18 +1,11 @@
 import type { FastifyError, FastifyInstance } from 'fastify';
 import type { CoreClient } from '../core/core-client.ts';
-import { Problem, type ProblemCode } from '../problems.ts';
+import { kindOf, Problem, type ProblemCode } from '../problems.ts';
 import { hasScopeFor, senderToCheck } from '../request.ts';
 import { type ApiKeyCache, authenticator } from './authentication.ts';
 import { refundRequest, requestCounter } from './count-quota.ts';
 import { loadShedding } from './load-shedding.ts';
 import type { Quota, QuotaPolicy } from './quota/quota-port.ts';
-
-/** The problems of a key that is not valid, or not now. */
-const KEY_PROBLEMS = new Set<ProblemCode>([
-  'integration_key_invalid',
-  'subscription_suspended',
-  'integration_issuer_forbidden',
-]);
 
 /** The refusals by the quota. */
 const UNCOUNTED = new Set<ProblemCode>(['integration_rate_limited', 'integration_rate_unavailable']);
@@ -64,7 +57,7 @@ function checkKeyBeforeRefusal(app: FastifyInstance, { core, cache, quota }: Adm
           () => error,
           (problem) => problem,
         );
-    if (first instanceof Problem && KEY_PROBLEMS.has(first.code)) {
+    if (first instanceof Problem && kindOf(first.code).ofKey) {
       // So that the next request with the key is not counted before the core has validated it.
       cache.delete(key.secretSha256);
       await refundRequest(key, reply, quota);
