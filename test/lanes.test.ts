@@ -55,3 +55,13 @@ test('each entry of the lists of suites is of some that npm test leaves out, or 
   expect(apart.filter((suite) => !LEFT_OUT.includes(suite))).toEqual([]);
   expect(SLOW.filter((name) => !QUICK.includes(`test/${name}.test.ts`))).toEqual([]);
 });
+
+test('npm run soak runs each suite that has a size for it, and has no path without suites', () => {
+  const { scripts } = JSON.parse(textOf('package.json')) as { readonly scripts: { readonly soak: string } };
+  const starts = scripts.soak.split(' ').filter((word) => word.startsWith('test/') && !word.endsWith('.ts'));
+  const suites = [...QUICK, ...LEFT_OUT];
+  expect(starts.filter((start) => !suites.some((suite) => suite.startsWith(start)))).toEqual([]);
+  const sized = suites.filter((suite) => /\bsizeOf\(|\benv\.SOAK\b/.test(textOf(suite)));
+  expect(sized.length).toBeGreaterThan(10);
+  expect(sized.filter((suite) => !starts.some((start) => suite.startsWith(start)))).toEqual([]);
+});
