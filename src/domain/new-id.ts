@@ -1,4 +1,4 @@
-import { randomInt } from 'node:crypto';
+import { randomFillSync, randomInt } from 'node:crypto';
 import { v7 } from 'uuid';
 
 /** Returns the current time; whole milliseconds. */
@@ -22,6 +22,22 @@ const MAX_AHEAD_MS = 60_000;
 const MAX_FIRST_COUNT = 2 ** 31;
 const MAX_COUNT = 2 ** 32 - 1;
 
+const RANDOM_BYTES = 16;
+
+/** Returns a function that returns random bytes, fetched for many ids at once: for one, that takes longer than all else of an id. */
+function randomBytesOfIds(): () => Uint8Array {
+  const all = new Uint8Array(256 * RANDOM_BYTES);
+  let used = all.length;
+  return () => {
+    if (used === all.length) {
+      randomFillSync(all);
+      used = 0;
+    }
+    used += RANDOM_BYTES;
+    return all.subarray(used - RANDOM_BYTES, used);
+  };
+}
+
 /**
  * Returns an id generator. @rule 2.1.id 2.1.version-7 4.3.newest-first
  *
@@ -31,15 +47,17 @@ const MAX_COUNT = 2 ** 32 - 1;
 export function idGenerator(now: () => number, onSetBack: (aheadMs: number) => void = () => {}): NewId {
   let msecs = Number.NEGATIVE_INFINITY;
   let seq = 0;
+  const nextRandom = randomBytesOfIds();
   return () => {
+    const random = nextRandom();
     const time = now();
     const aheadMs = msecs - time;
     if (aheadMs > MAX_AHEAD_MS) onSetBack(aheadMs);
     if (aheadMs < 0 || aheadMs > MAX_AHEAD_MS) msecs = time;
-    else if (seq < MAX_COUNT) return v7({ msecs, seq: ++seq });
+    else if (seq < MAX_COUNT) return v7({ msecs, seq: ++seq, random });
     else msecs += 1;
     seq = randomInt(MAX_FIRST_COUNT);
-    return v7({ msecs, seq });
+    return v7({ msecs, seq, random });
   };
 }
 

@@ -1,10 +1,13 @@
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
 
+const IS_ASCII = /^[\x00-\x7f]*$/;
+
 /**
  * Lower-cases each code point by itself, whatever its neighbours. A code point whose lower case has several (İ) becomes
  * the first of them.
  */
 export function lowerCase(text: string): string {
+  if (IS_ASCII.test(text)) return text.toLowerCase();
   return Array.from(text, (character) => String.fromCodePoint(character.toLowerCase().codePointAt(0) as number)).join(
     '',
   );

@@ -38,6 +38,12 @@ describe('ids', () => {
     expect(ids).toEqual(ids.toSorted());
   });
 
+  test('have random parts of their own, which two generators do not share', () => {
+    const [one, other] = [idGenerator(() => 1), idGenerator(() => 1)];
+    const parts = times(1000, () => [one(), other()].map((id) => id.slice(-11))).flat();
+    expect(new Set(parts).size).toBe(parts.length);
+  });
+
   test('contain the time of their creation', () => {
     expect(timeOfId('017f22e2-79b0-7cc3-98c4-dc0c0c07398f').toISOString()).toBe('2022-02-22T19:22:22.000Z');
   });
