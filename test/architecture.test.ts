@@ -276,7 +276,7 @@ test('the trace exporter is loaded only with traces enabled', () => {
 /** What Git has of this folder, if it is a checkout, and Git is installed. */
 const tracked = spawnSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' });
 
-test.skipIf(tracked.status !== 0)('the top level has what the page names, and nothing else', () => {
+test.skipIf(tracked.status !== 0)('the top level has what architecture.md names, and nothing else', () => {
   const [, section = ''] = readFileSync(join(ROOT, 'docs/explanation/architecture.md'), 'utf8').split(/^## /m);
   const named = new Set(section.match(/[\w.-]+/g));
   const files = tracked.stdout.split('\0');
