@@ -90,6 +90,9 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     expect((await run('laravel-discard', { KEY: 'none' })).status).not.toBe(0);
     const { stdout: scheduled } = await runCommands('cd "$SITE" && php artisan schedule:list', env);
     for (const what of ['send', 'report']) expect(scheduled).toContain(`artisan' leads ${what}`);
+    expect((await drop()).status).toBe(0);
+    expect(query("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'example_com%'")).toEqual([]);
+    expect((await runCommands('cd "$SITE" && php artisan migrate --force', env)).status).toBe(0);
   });
 
   testRecipe(service, () => ({

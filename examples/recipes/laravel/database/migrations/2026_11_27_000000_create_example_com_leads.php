@@ -27,5 +27,6 @@ return new class extends Migration {
             throw new RuntimeException('there are leads that were not sent, or not read: php artisan leads report');
         }
         Schema::drop(LeadsServiceProvider::TABLE);
+        Schema::dropIfExists(LeadsServiceProvider::TABLE . '_memo');
     }
 };
