@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
-
 /** Settings › Lead forms: which form is sent, what its fields are, and what became of the last submissions. */
 final class FormsPage
 {
