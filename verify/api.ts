@@ -107,22 +107,21 @@ export class Api {
     return this.send('GET', query === '' ? LEADS : `${LEADS}?${query}`, request);
   }
 
-  /** Reads all leads of the studio, page by page. @throws Error when a page is refused or repeated */
-  async allLeads(): Promise<Lead[]> {
-    const leads: Lead[] = [];
+  /** Counts the leads of the studio, page by page. @throws Error when a page is refused or repeated */
+  async countLeads(): Promise<number> {
     const cursors = new Set<string>();
-    let cursor: string | null = null;
-    do {
-      const { status, text } = await this.list(`limit=${MAX_PAGE_SIZE}${cursor === null ? '' : `&cursor=${cursor}`}`);
+    let count = 0;
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { status, text } = await this.list(`limit=${MAX_PAGE_SIZE}${cursor && `&cursor=${cursor}`}`);
       if (status !== 200) throw new Error(`listing leads failed with status ${status}: ${text}`);
-      const page: Page = JSON.parse(text);
-      leads.push(...page.leads);
-      cursor = page.nextCursor;
+      const { leads, nextCursor }: Page = JSON.parse(text);
+      count += leads.length;
+      cursor = nextCursor;
       if (cursor !== null && cursors.has(cursor))
         throw new Error('listing leads does not end: a cursor was returned twice');
       if (cursor !== null) cursors.add(cursor);
-    } while (cursor !== null);
-    return leads;
+    }
+    return count;
   }
 }
 
