@@ -33,6 +33,9 @@ interface PacedReadsOptions {
 /** Requests that are made whatever is left of the quota, so that each call compares at least one lead. */
 const MIN_REQUESTS = 3;
 
+/** A longer wait ends a comparison, which begins anew after a day; and timers have a maximum, beyond which they fire at once. */
+const MAX_PAUSE_SECONDS = 24 * 60 * 60;
+
 /** Codes that say that no such lead, or no such page, can be read. */
 const NOT_THERE_CODES = ['integration_lead_not_found', 'integration_invalid_request'];
 
@@ -42,7 +45,7 @@ export function pacedReads({ signal, maxMs, client, beforeWait }: PacedReadsOpti
 
   async function pause(seconds: number, reason: string): Promise<void> {
     if (seconds === 0) return;
-    if (performance.now() + seconds * 1000 > end) throw new Stopped(reason);
+    if (seconds > MAX_PAUSE_SECONDS || performance.now() + seconds * 1000 > end) throw new Stopped(reason);
     await beforeWait();
     await sleep(seconds * 1000, undefined, { ...(signal && { signal }) }).catch(() => {});
   }

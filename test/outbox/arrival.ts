@@ -259,6 +259,22 @@ export function testArrival(
     expect(Math.min(...front.remaining)).toBe(10);
   });
 
+  // @proves arrival-5
+  testOnce(`${name}: a comparison that is told to wait for longer than a day ends`, async ({ onTestFinished }) => {
+    const { studio, ids } = await manyLeads(service);
+    const website = await aWebsite();
+    await arrange(website, ids.slice(0, 3));
+    const front = await aFront(service, onTestFinished);
+    const settings = { baseUrl: front.url, apiKey: studio.secret };
+    front.failAfter(0, 'in months');
+    expect(await compare(website, {}, settings)).toMatchObject({
+      isComplete: false,
+      requests: 1,
+      stoppedBecause: expect.stringMatching(/^503 integration_unavailable/),
+    });
+    expect(await compare(website, {}, settings)).toMatchObject({ isComplete: true, sent: 3, there: 3 });
+  });
+
   // @proves arrival-6
   testOnce(`${name}: sends a lead again that is not there, and only then, with its key`, async () => {
     const website = await aWebsite();
@@ -384,11 +400,13 @@ async function arrange({ database }: Website, ids: readonly string[]): Promise<v
 const unknownLike = (id: string) => `${id.slice(0, -1)}${id.endsWith('0') ? '1' : '0'}`;
 
 /** What happens instead of the response to a request. */
-type Fault = 'silence' | 'cut' | 'soon' | 429 | 500 | 503;
+type Fault = 'silence' | 'cut' | 'soon' | 'in months' | 429 | 500 | 503;
 
 /** Faults that are problems of the service, with their Retry-After; seconds. */
 const PROBLEMS = {
   soon: [429, 'integration_rate_limited', 1],
+  // Timers of Node fire at once after so long.
+  'in months': [503, 'integration_unavailable', 9_999_999],
   429: [429, 'integration_rate_limited', 3600],
   500: [500, 'internal_error', 3600],
   503: [503, 'integration_unavailable', 3600],

@@ -20,6 +20,9 @@ final class PacedReads
     /** Requests that are made whatever is left of the quota, so that each call compares at least one lead. */
     private const MIN_REQUESTS = 3;
 
+    /** A longer wait ends a comparison, which begins anew after a day. */
+    private const MAX_PAUSE_SECONDS = 86_400;
+
     /** Codes that say that no such lead, or no such page, can be read. */
     private const NOT_THERE_CODES = ['integration_lead_not_found', 'integration_invalid_request'];
 
@@ -92,7 +95,7 @@ final class PacedReads
             return;
         }
         $until = self::now() + $seconds;
-        if ($until > $this->end) {
+        if ($seconds > self::MAX_PAUSE_SECONDS || $until > $this->end) {
             throw new Stopped($reason);
         }
         ($this->beforeWait)();

@@ -18,6 +18,9 @@ F = TypeVar("F")
 #: Requests that are made whatever is left of the quota, so that each call compares at least one lead.
 _MIN_REQUESTS = 3
 
+#: A longer wait ends a comparison, which begins anew after a day; seconds.
+_MAX_PAUSE = 24 * 60 * 60
+
 #: How often a wait checks whether to stop; seconds.
 _CHECK_INTERVAL = 0.2
 
@@ -82,7 +85,7 @@ class PacedReads:
         if seconds == 0:
             return
         until = time.monotonic() + seconds
-        if until > self._end:
+        if seconds > _MAX_PAUSE or until > self._end:
             raise Stopped(reason)
         self._before_wait()
         while not self._should_stop() and (left := until - time.monotonic()) > 0:
