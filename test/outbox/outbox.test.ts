@@ -625,6 +625,33 @@ onEachDatabase(service, (outbox) => {
   });
 
   // @proves leads-19
+  testOnce(`${name}: only leads in a row without a response end a pass`, async ({ onTestFinished }) => {
+    const website = await aWebsite();
+    await website.add(...Array.from({ length: 9 }, () => aCapture()));
+    let requests = 0;
+    // Two are blocked, and then one is created, already open or refused.
+    const answers = [
+      [201, { lead: { id: randomUUID() } }],
+      [409, { code: 'integration_lead_already_open' }],
+      [400, { code: 'integration_source_invalid' }],
+    ] as const;
+    const firewall = await aServer(onTestFinished, (_, response) => {
+      requests += 1;
+      const [status, body] = answers[requests / 3 - 1] ?? [];
+      if (status !== undefined) answer(response, status, body);
+      else response.writeHead(403, { 'content-type': 'text/html' }).end('<h1>Blocked</h1>');
+    });
+    expect((await website.run('deliver', {}, firewall)).result).toEqual({
+      delivered: 1,
+      alreadyOpen: 1,
+      refused: 1,
+      postponed: 6,
+      waiting: 6,
+      stoppedBecause: null,
+    });
+  });
+
+  // @proves leads-19
   testOnce(`${name}: a change made by a person while a lead is in flight is kept`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     for (const [status, command] of [

@@ -96,7 +96,7 @@ final class Outbox
         $this->requireNoTransaction();
         // Here alone: a worker or a report that warned would have cron mail it each time.
         $this->isTableNamed || trigger_error(self::DEFAULT_TABLE_WARNING, E_USER_DEPRECATED);
-        $this->table->create();
+        Schema::create($this->database, Schema::of($this->database->dialect(), $this->name));
     }
 
     /**
@@ -144,8 +144,8 @@ final class Outbox
      *     for instance to mail it: once a day at most, whoever makes the passes. When it throws, it is called again in an hour
      *
      * @throws \LogicException when a transaction is open: a rollback would undo the stored outcomes
-     * @throws OutboxException when the listener or sending a lead failed, see getPrevious(); the leads concerned keep
-     *     waiting, the others were sent. What the handler of a signal throws, such as a job's time limit, ends the pass
+     * @throws OutboxException when a listener or sending a lead has failed, see getPrevious(); its leads keep waiting, the
+     *     others were sent. What the handler of a signal throws, such as a job's time limit, ends the pass
      */
     public function deliver(
         LeadIntakeClient $client,
@@ -158,15 +158,12 @@ final class Outbox
         if ($keepSettledDays < 0) {
             throw new \InvalidArgumentException('keepSettledDays must be 0 or more');
         }
-        $this->table->forgetSettled($keepSettledDays);
-        $pass = new Pass($this->table, $client, $onSettled === null ? null : $onSettled(...));
-        $failure = null;
-        try {
-            $summary = $pass->run(self::checkedLimit($limit));
-        } catch (OutboxException $failure) {
-        }
-        $onWaiting === null || Waiting::tell($this->database, $this->name, $onWaiting(...));
-        return $failure === null ? $summary : throw $failure;
+        $this->table->deleteSettled($keepSettledDays);
+        $onSettled = $onSettled === null ? null : $onSettled(...);
+        $tellWaiting = function () use ($onWaiting): void {
+            $onWaiting === null || Waiting::tell($this->database, $this->name, $onWaiting(...));
+        };
+        return (new Pass($this->table, $client, $onSettled, $tellWaiting))->run(self::checkedLimit($limit));
     }
 
     /**
@@ -197,7 +194,7 @@ final class Outbox
      */
     public function retry(string $idempotencyKey, #[\SensitiveParameter] LeadCapture|array|null $capture = null): void
     {
-        if (!$this->table->putBack($idempotencyKey, $capture === null ? null : CaptureJson::encode($capture))) {
+        if (!$this->table->retry($idempotencyKey, $capture === null ? null : CaptureJson::encode($capture))) {
             throw self::settled($idempotencyKey, $this->table->stateOf($idempotencyKey));
         }
     }
@@ -298,7 +295,7 @@ final class Outbox
 
     private function requireNoTransaction(): void
     {
-        if ($this->table->isInTransaction()) {
+        if ($this->database->isInTransaction()) {
             throw new \LogicException('a transaction is open on this connection, or it does not commit by itself');
         }
     }

@@ -27,42 +27,59 @@ use LeadIntake\Written;
 final class Pass
 {
     /** The number of consecutive attempts without a response after which the service counts as unavailable. */
-    private const MAX_SILENCES = 3;
+    private const MAX_UNANSWERED = 3;
+
+    private const FIRST_BACK_OFF_MS = 30_000;
+    private const MAX_BACK_OFF_MS = 3_600_000;
+
+    /** The maximum wait, even when the service asks for a longer one. */
+    private const MAX_WAIT_MS = 24 * 3_600_000;
 
     private int $delivered = 0;
     private int $alreadyOpen = 0;
     private int $refused = 0;
     private int $postponed = 0;
-    private int $silences = 0;
-    private ?string $stoppedBecause = null;
     private ?\Throwable $error = null;
 
-    /** @param ?\Closure(Entry, State): void $onSettled */
+    /**
+     * @param ?\Closure(Entry, State): void $onSettled
+     * @param \Closure(): void $tellWaiting called at the end
+     */
     public function __construct(
         private readonly Table $table,
         private readonly LeadIntakeClient $client,
         private readonly ?\Closure $onSettled,
+        private readonly \Closure $tellWaiting,
     ) {
     }
 
-    /** @throws OutboxException when an entry caused an exception; the other due entries were sent nevertheless */
+    /** @throws OutboxException when a listener or sending an entry has failed; the other due entries were sent nevertheless */
     public function run(int $limit): Summary
     {
-        $this->stoppedBecause = $this->table->pause();
-        foreach ($this->stoppedBecause === null ? $this->table->due($limit) : [] as $row) {
+        $stoppedBecause = $this->table->pause();
+        $unanswered = 0;
+        foreach ($stoppedBecause === null ? $this->table->due($limit) : [] as $row) {
             $entry = $this->table->takeUp($row);
-            if ($entry !== null) {
-                $this->attempt($entry);
+            if ($entry === null) {
+                continue;
             }
-            if ($this->stoppedBecause !== null) {
+            $reason = $this->attempt($entry);
+            $unanswered = Reason::isUnanswered($reason) ? $unanswered + 1 : 0;
+            if (Reason::isOfAll($reason) || $unanswered === self::MAX_UNANSWERED) {
+                $stoppedBecause = $reason;
                 break;
             }
         }
         if ($this->delivered + $this->alreadyOpen > 0) {
             $this->table->release();
         }
+        try {
+            ($this->tellWaiting)();
+        } catch (\Throwable $error) {
+            $this->fail($error);
+        }
         if ($this->error !== null) {
-            $message = 'onSettled or sending a lead has failed: the leads concerned keep waiting';
+            $message = 'sending a lead, onSettled or onWaiting has failed: its leads keep waiting';
             throw new OutboxException($message, previous: $this->error);
         }
         return new Summary(
@@ -71,53 +88,52 @@ final class Pass
             $this->refused,
             $this->postponed,
             $this->table->countWaiting(),
-            $this->stoppedBecause,
+            $stoppedBecause,
         );
     }
 
-    private function attempt(#[\SensitiveParameter] Entry $entry): void
+    /** @return string why the service has it wait; empty: it does not */
+    private function attempt(#[\SensitiveParameter] Entry $entry): string
     {
         if ($entry->capture === null) {
             $this->refuse($entry, Outcomes::REASON_UNREADABLE);
-            return;
+            return '';
         }
         try {
             $created = $this->client->createLead($entry->capture, $entry->idempotencyKey);
         } catch (LeadAlreadyOpenException $problem) {
             $reason = isset($entry->capture['note']) ? Outcomes::REASON_NOT_TAKEN : null;
             $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId, $reason);
-            return;
+            return '';
         } catch (LeadIntakeException $error) {
-            $this->handleFailure($entry, $error);
-            return;
+            return $this->handleFailure($entry, $error);
         } catch (\Throwable $error) {
             // Such as of a transport of the website's own: it must not hold up other leads.
-            $this->postponeAfter($error, $entry, Reason::ofError($error));
-            return;
+            $this->postponeAfter($error, $entry);
+            return '';
         }
         // Nothing else was sent with this key from here: the lead is that of another visit.
         $isOther = $created->replayed && $created->attempts === 1 && $entry->attempts === 1;
         $this->settle($entry, State::Delivered, $created->lead->id, $isOther ? Outcomes::REASON_REPLAYED : null);
+        return '';
     }
 
-    private function handleFailure(#[\SensitiveParameter] Entry $entry, LeadIntakeException $error): void
+    private function handleFailure(#[\SensitiveParameter] Entry $entry, LeadIntakeException $error): string
     {
         $reason = Reason::of($error);
         $isOfAll = Reason::isOfAll($reason);
         if ($error instanceof ProblemException && !$isOfAll && !Retries::mayHelpAfter($error->status)) {
             $this->refuse($entry, $reason);
-            return;
+            return '';
         }
-        $isUnanswered = Reason::isUnanswered($reason);
-        $this->silences = $isUnanswered ? $this->silences + 1 : 0;
         // The end of an outage is noticed as soon as that of a pause.
-        $waitMs = $isOfAll || $isUnanswered
-            ? BackOff::pauseMs($error->retryAfterSeconds)
-            : BackOff::afterMs($entry->attempts, $error->retryAfterSeconds);
+        $waitMs = $isOfAll || Reason::isUnanswered($reason)
+            ? self::pauseMs($error->retryAfterSeconds)
+            : self::backOffMs($entry->attempts, $error->retryAfterSeconds ?? 0);
         // An attempt that has written nothing, and whose cause is not the lead's, does not count.
         $isFree = $isOfAll && $error->written === Written::No;
         $this->postpone($entry, $entry->attempts - (int) $isFree, $waitMs, $reason);
-        $this->stoppedBecause = $isOfAll || $this->silences === self::MAX_SILENCES ? $reason : null;
+        return $reason;
     }
 
     /** @param ?string $reason why the data are kept for a person, unless the listener gets them; null: they are erased */
@@ -130,7 +146,7 @@ final class Pass
                 ($this->onSettled)(new Entry(...$settled), $outcome);
                 $reason = null;
             } catch (\Throwable $error) {
-                $this->postponeAfter($error, $entry, Reason::ofListener($error));
+                $this->postponeAfter($error, $entry, 'listener: ');
                 return;
             }
         }
@@ -146,14 +162,21 @@ final class Pass
         }
     }
 
-    private function postponeAfter(\Throwable $error, #[\SensitiveParameter] Entry $entry, string $reason): void
+    /** The reason omits the message, because it may contain the visitor's data. */
+    private function postponeAfter(\Throwable $error, #[\SensitiveParameter] Entry $entry, string $where = ''): void
+    {
+        $this->fail($error);
+        $reason = Reason::cut($where . get_debug_type($error));
+        $this->postpone($entry, $entry->attempts, self::backOffMs($entry->attempts), $reason);
+    }
+
+    /** Keeps the first exception for the end of the pass; what the handler of a signal has thrown ends it. */
+    private function fail(\Throwable $error): void
     {
         if (Signals::haveThrown($error)) {
             throw $error;
         }
         $this->error ??= $error;
-        $this->silences = 0;
-        $this->postpone($entry, $entry->attempts, BackOff::afterMs($entry->attempts, null), $reason);
     }
 
     private function postpone(#[\SensitiveParameter] Entry $entry, int $attempts, int $waitMs, string $reason): void
@@ -161,5 +184,19 @@ final class Pass
         if ($this->table->postpone($entry, $attempts, $waitMs, $reason)) {
             $this->postponed++;
         }
+    }
+
+    /** The wait that the service has asked for; the first backoff when it has not. */
+    private static function pauseMs(?int $retryAfterSeconds): int
+    {
+        return $retryAfterSeconds === null ? self::FIRST_BACK_OFF_MS : (int) min(self::MAX_WAIT_MS, $retryAfterSeconds * 1000);
+    }
+
+    /** Doubles with each attempt, minus a random jitter of up to a half, and is never shorter than Retry-After. */
+    private static function backOffMs(int $attempts, int $retryAfterSeconds = 0): int
+    {
+        $longest = min(self::MAX_BACK_OFF_MS, self::FIRST_BACK_OFF_MS * 2 ** ($attempts - 1));
+        $backOff = $longest * (1 - mt_rand() / mt_getrandmax() / 2);
+        return (int) min(self::MAX_WAIT_MS, max($backOff, $retryAfterSeconds * 1000));
     }
 }

@@ -67,20 +67,8 @@ final class Reason
         return self::cut("$error->status $error->problemCode: $text (request $error->requestId)");
     }
 
-    /** Omits the message, because it may contain the visitor's data. */
-    public static function ofListener(\Throwable $error): string
-    {
-        return self::cut('listener: ' . get_debug_type($error));
-    }
-
-    /** For an exception other than a response. Omits the message, because it may contain the visitor's data. */
-    public static function ofError(\Throwable $error): string
-    {
-        return self::cut(get_debug_type($error));
-    }
-
     /** Returns ASCII, which a database of any encoding can store, up to the size of the column. */
-    private static function cut(string $text): string
+    public static function cut(string $text): string
     {
         $printable = preg_replace(['/[^\x00-\x7f]+/', '/[\x00-\x1f\x7f]+/'], ['?', ' '], $text);
         return substr($printable, 0, self::MAX_CHARACTERS);

@@ -15,7 +15,7 @@ use LeadIntake\Outbox\Database;
 final class SentRows
 {
     /** The rows that are held in memory at a time. */
-    private const BATCH = 500;
+    private const BATCH_SIZE = 500;
 
     private const SENT = "state IN ('delivered', 'already_open')";
 
@@ -45,7 +45,7 @@ final class SentRows
         $rows = $this->database->query(
             'SELECT idempotency_key, lead_id, state, created_at, CASE WHEN capture IS NULL THEN 0 ELSE 1 END AS has_data'
             . " FROM $this->table WHERE " . self::SENT . " AND lead_id <= ?$where"
-            . ' ORDER BY lead_id DESC, idempotency_key DESC LIMIT ' . self::BATCH,
+            . ' ORDER BY lead_id DESC, idempotency_key DESC LIMIT ' . self::BATCH_SIZE,
             [$upTo, ...$values],
         );
         return array_map(static fn (array $row): array => [

@@ -22,15 +22,15 @@ final class Table
     private const LEASE_MS = 5 * 60_000;
 
     /** An entry whose next attempt is further away was written while a clock was ahead: it counts as due. */
-    private const LONGER_THAN_ANY_WAIT_MS = 25 * 3_600_000;
+    private const CLOCK_WAS_AHEAD_MS = 25 * 3_600_000;
 
     private const DAY_MS = 86_400_000;
 
     /** The range of JavaScript's Date, which other outboxes use: the years 271,821 BC to 275,760. */
-    private const FARTHEST_MS = 8_640_000_000_000_000;
+    private const LATEST_MS = 8_640_000_000_000_000;
 
     /** The maximum number of settled entries that a pass deletes. */
-    private const MAX_FORGOTTEN = 500;
+    private const MAX_DELETED_ROWS = 500;
 
     public function __construct(private readonly Database $database, private readonly string $name)
     {
@@ -39,16 +39,6 @@ final class Table
     public static function now(): int
     {
         return (int) (microtime(true) * 1000);
-    }
-
-    public function isInTransaction(): bool
-    {
-        return $this->database->isInTransaction();
-    }
-
-    public function create(): void
-    {
-        Schema::create($this->database, Schema::of($this->database->dialect(), $this->name));
     }
 
     /** Inserts an entry unless its key exists. */
@@ -90,7 +80,7 @@ final class Table
         $rows = $this->rows(
             "SELECT idempotency_key, reason FROM $this->name WHERE state = 'waiting' AND "
             . Reason::like(Outcomes::PAUSE_REASONS) . ' AND next_attempt_at > ? AND next_attempt_at <= ? LIMIT 1',
-            [$now, $now + self::LONGER_THAN_ANY_WAIT_MS],
+            [$now, $now + self::CLOCK_WAS_AHEAD_MS],
         );
         return $rows[0]['reason'] ?? null;
     }
@@ -105,7 +95,7 @@ final class Table
         return $this->rows(
             "SELECT * FROM $this->name WHERE state = 'waiting' AND (next_attempt_at <= ? OR next_attempt_at > ?)"
             . " ORDER BY attempts, next_attempt_at, created_at, idempotency_key LIMIT $limit",
-            [$now, $now + self::LONGER_THAN_ANY_WAIT_MS],
+            [$now, $now + self::CLOCK_WAS_AHEAD_MS],
         );
     }
 
@@ -118,14 +108,14 @@ final class Table
      */
     public function takeUp(#[\SensitiveParameter] array $row): ?Entry
     {
-        $lease = self::now() + self::LEASE_MS;
+        $leaseEnd = self::now() + self::LEASE_MS;
         // Without the reason of the attempt before, the end of a lease is no pause.
         $isTaken = $this->database->execute(
             "UPDATE $this->name SET attempts = attempts + 1, next_attempt_at = ?, reason = NULL"
             . " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
-            [$lease, $row['idempotency_key'], (int) $row['next_attempt_at']],
+            [$leaseEnd, $row['idempotency_key'], (int) $row['next_attempt_at']],
         ) === 1;
-        $changed = ['attempts' => $row['attempts'] + 1, 'next_attempt_at' => $lease, 'reason' => null];
+        $changed = ['attempts' => $row['attempts'] + 1, 'next_attempt_at' => $leaseEnd, 'reason' => null];
         return $isTaken ? self::entry($changed + $row) : null;
     }
 
@@ -170,7 +160,7 @@ final class Table
     }
 
     /** @return bool whether an entry with data has the key */
-    public function putBack(string $key, #[\SensitiveParameter] ?string $capture): bool
+    public function retry(string $key, #[\SensitiveParameter] ?string $capture): bool
     {
         $set = "state = 'waiting', attempts = 0, next_attempt_at = ?, reason = NULL";
         $values = [self::now()];
@@ -239,11 +229,11 @@ final class Table
     }
 
     /** Deletes entries that were settled more than $keepDays ago. */
-    public function forgetSettled(int $keepDays): void
+    public function deleteSettled(int $keepDays): void
     {
         $rows = $this->rows(
             "SELECT idempotency_key FROM $this->name WHERE state IN ('delivered', 'already_open', 'discarded')"
-            . ' AND settled_at < ? LIMIT ' . self::MAX_FORGOTTEN,
+            . ' AND settled_at < ? LIMIT ' . self::MAX_DELETED_ROWS,
             [self::now() - $keepDays * self::DAY_MS],
         );
         if ($rows !== []) {
@@ -330,7 +320,7 @@ final class Table
     /** Converts a stored time to the nearest valid one: SQLite stores any number. */
     public static function time(int|float|string $ms): \DateTimeImmutable
     {
-        $ms = (int) max(-self::FARTHEST_MS, min(self::FARTHEST_MS, (float) $ms));
+        $ms = (int) max(-self::LATEST_MS, min(self::LATEST_MS, (float) $ms));
         $seconds = (int) floor($ms / 1000);
         return (new \DateTimeImmutable("@$seconds"))->modify('+' . $ms - $seconds * 1000 . ' msec');
     }
