@@ -9,6 +9,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
@@ -76,18 +77,8 @@ def result_of(client: LeadIntakeClient, request: dict[str, Any]) -> dict[str, An
     if request.get("isClosed"):
         client.close()
     with client as leads:
-        match request["call"]:
-            case "createLead":
-                key = request.get("idempotencyKey")
-                return created_of(leads.create_lead(capture_of(request), idempotency_key=key, **own))
-            case "getLead":
-                return {"lead": public_lead(leads.get_lead(request["leadId"], **own))}
-            case "listLeads":
-                return page_of(leads.list_leads(limit=request.get("limit"), cursor=request.get("cursor"), **own))
-            case "allLeads":
-                return {"leads": [public_lead(lead) for lead in leads.all_leads(limit=request.get("limit"), **own)]}
-            case other:
-                raise ValueError(f"no call is named {other}")
+        outcome, shown = begun(leads, request, own)
+        return shown(outcome)
 
 
 async def cancelled_after(client: AsyncLeadIntakeClient, request: dict[str, Any]) -> dict[str, Any]:
@@ -104,19 +95,24 @@ async def result_of_asyncio(client: AsyncLeadIntakeClient, request: dict[str, An
     if request.get("isClosed"):
         await client.aclose()
     async with client as leads:
-        match request["call"]:
-            case "createLead":
-                key = request.get("idempotencyKey")
-                return created_of(await leads.create_lead(capture_of(request), idempotency_key=key, **own))
-            case "getLead":
-                return {"lead": public_lead(await leads.get_lead(request["leadId"], **own))}
-            case "listLeads":
-                return page_of(await leads.list_leads(limit=request.get("limit"), cursor=request.get("cursor"), **own))
-            case "allLeads":
-                every = leads.all_leads(limit=request.get("limit"), **own)
-                return {"leads": [public_lead(lead) async for lead in every]}
-            case other:
-                raise ValueError(f"no call is named {other}")
+        outcome, shown = begun(leads, request, own)
+        return shown([lead async for lead in outcome] if request["call"] == "allLeads" else await outcome)
+
+
+def begun(leads: Any, request: dict[str, Any], own: dict[str, Any]) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
+    """Begin the call of a request, with either client; return its outcome, awaitable with asyncio, and how it is reported."""
+    match request["call"]:
+        case "createLead":
+            key = request.get("idempotencyKey")
+            return leads.create_lead(capture_of(request), idempotency_key=key, **own), created_of
+        case "getLead":
+            return leads.get_lead(request["leadId"], **own), lambda lead: {"lead": public_lead(lead)}
+        case "listLeads":
+            return leads.list_leads(limit=request.get("limit"), cursor=request.get("cursor"), **own), page_of
+        case "allLeads":
+            return leads.all_leads(limit=request.get("limit"), **own), leads_of
+        case other:
+            raise ValueError(f"no call is named {other}")
 
 
 def limits_of(request: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +154,11 @@ def created_of(created: Any) -> dict[str, Any]:
 
 
 def page_of(page: Any) -> dict[str, Any]:
-    return {"leads": [public_lead(lead) for lead in page.leads], "nextCursor": page.next_cursor}
+    return {**leads_of(page.leads), "nextCursor": page.next_cursor}
+
+
+def leads_of(leads: Iterable[Lead]) -> dict[str, Any]:
+    return {"leads": [public_lead(lead) for lead in leads]}
 
 
 def public_lead(lead: Lead) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from lead_intake.outbox import (  # noqa: E402
     Connection,
     Difference,
     Engine,
+    Entry,
     Outbox,
     Reconciliation,
     SettledLead,
@@ -136,9 +137,9 @@ def in_camel_case(values: dict[str, Any]) -> dict[str, Any]:
     return {re.sub("_([a-z])", lambda found: found[1].upper(), name): value for name, value in values.items()}
 
 
-def public_difference(difference: Difference) -> dict[str, Any]:
-    values = in_camel_case(vars(difference))
-    return {"key": values.pop("idempotencyKey"), **values, "createdAt": milliseconds(difference.created_at)}
+def public(entry: Difference | Entry) -> dict[str, Any]:
+    values = in_camel_case(vars(entry))
+    return {"key": values.pop("idempotencyKey"), **values, "createdAt": milliseconds(entry.created_at)}
 
 
 def public_report(report: Reconciliation) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def public_report(report: Reconciliation) -> dict[str, Any]:
         **in_camel_case(vars(report)),
         "startedAt": milliseconds(report.started_at),
         "since": None if report.since is None else milliseconds(report.since),
-        "differences": [public_difference(each) for each in report.differences],
+        "differences": [public(each) for each in report.differences],
     }
 
 
@@ -155,7 +156,7 @@ def reconcile(outbox: Outbox, arguments: dict[str, Any], settings: dict[str, Any
     if "maxMs" in arguments:
         options["max_seconds"] = arguments["maxMs"] / 1000
     if "onDifference" in arguments:
-        options["on_difference"] = lambda each: print_line({"difference": public_difference(each)})
+        options["on_difference"] = lambda each: print_line({"difference": public(each)})
     with client(settings) as leads:
         report = public_report(outbox.reconcile(leads, **options))
     return {**report, "peakKiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
@@ -199,30 +200,12 @@ def result_of(command: str, arguments: dict[str, Any], settings: dict[str, Any])
         case "deliver":
             with client(settings) as leads:
                 done = outbox.deliver(leads, **limit, **listener(arguments))
-            return {
-                "delivered": done.delivered,
-                "alreadyOpen": done.already_open,
-                "refused": done.refused,
-                "postponed": done.postponed,
-                "waiting": done.waiting,
-                "stoppedBecause": done.stopped_because,
-            }
+            return in_camel_case(vars(done))
         case "run":
             run(outbox, arguments, settings)
         case "needs-attention":
             needed = outbox.needs_attention(**limit)
-            entries = [
-                {
-                    "key": entry.idempotency_key,
-                    "state": entry.state,
-                    "createdAt": round(entry.created_at.timestamp() * 1000),
-                    "attempts": entry.attempts,
-                    "reason": entry.reason,
-                    "capture": entry.capture,
-                }
-                for entry in needed.entries
-            ]
-            return {"count": needed.count, "entries": entries}
+            return {"count": needed.count, "entries": [public(entry) for entry in needed.entries]}
         case "retry":
             outbox.retry(arguments["key"], arguments.get("capture"))
         case "discard":

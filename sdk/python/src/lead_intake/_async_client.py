@@ -40,17 +40,7 @@ class AsyncLeadIntakeClient:
         on_attempt: OnAttempt | None = None,
         allow_http: bool = False,
     ) -> None:
-        """
-        :param base_url: the base URL of the API, without ``/v1``: ``https://api.example.com``
-        :param api_key: the secret of an API key, ``lik_…``; keep it on the server
-        :param deadline_seconds: the time limit of a request over all attempts
-        :param attempt_timeout_seconds: the time limit of one attempt
-        :param http_client: sends the requests instead of a client of its own; the caller closes it
-        :param on_attempt: called after each attempt of each request, for logs; what it raises is logged to ``lead_intake``
-        :param allow_http: permits an address by http outside of this machine and its network, where others can read key
-            and leads
-        :raises ValueError: when the base URL, the key or a time limit is invalid
-        """
+        """Parameters and errors are those of LeadIntakeClient."""
         self._calls = Calls(base_url, api_key, allow_http=allow_http)
         self._on_attempt = on_attempt
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
@@ -67,14 +57,7 @@ class AsyncLeadIntakeClient:
         http_client: httpx2.AsyncClient | None = None,
         allow_http: bool = False,
     ) -> CheckReport:
-        """
-        Find out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most
-        two requests, once each, which count for the quota: a list of one lead, and a creation that has neither data nor
-        an idempotency key, so that it cannot write. Raises nothing because of what it finds, nor because the address
-        or the key is malformed.
-
-        :param attempt_timeout_seconds: the time limit of each request
-        """
+        """Find out before the first lead what is right, as ``LeadIntakeClient.check`` does."""
         checking = Checking(base_url, api_key, allow_http=allow_http)
         if checking.call is not None:
             async with cls(base_url, api_key, http_client=http_client, allow_http=allow_http) as client:
@@ -85,13 +68,7 @@ class AsyncLeadIntakeClient:
     async def create_lead(
         self, capture: LeadCapture, *, idempotency_key: str | None = None, deadline_seconds: float | None = None
     ) -> CreatedLead:
-        """
-        Create a lead. Repeats a creation whose outcome is unknown with the same key.
-
-        :param idempotency_key: a UUID that identifies this creation; store it with the data and reuse it to repeat the
-            creation after a crash. By default one is generated for this call and its attempts
-        :param deadline_seconds: the time limit of this call, instead of that of the client
-        """
+        """Create a lead, as ``LeadIntakeClient.create_lead`` does."""
         return await self._send(self._calls.create_lead(capture, idempotency_key), deadline_seconds)
 
     async def get_lead(self, lead_id: str, *, deadline_seconds: float | None = None) -> Lead:
@@ -101,12 +78,7 @@ class AsyncLeadIntakeClient:
     async def list_leads(
         self, *, limit: int | None = None, cursor: str | None = None, deadline_seconds: float | None = None
     ) -> LeadList:
-        """
-        Return one page of leads, newest first.
-
-        :param limit: leads per page, 1 to 100; default: 25
-        :param cursor: the ``next_cursor`` of the previous page; default: the first page
-        """
+        """Return one page of leads, newest first, as ``LeadIntakeClient.list_leads`` does."""
         return await self._send(self._calls.list_leads(limit, cursor), deadline_seconds)
 
     async def all_leads(

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from ._capture_rules import BLANK, CAPTURE_RULES
 
+
 @dataclass(frozen=True)
 class EmailContact:
     """An e-mail address of up to 254 characters."""

@@ -53,7 +53,7 @@ class Pass:
         """
         # A wait that was asked for holds for all leads.
         self._stopped_because = self._rows.pause()
-        for key, next_attempt_at in self._rows.due(limit):
+        for key, next_attempt_at in self._rows.due(limit) if self._stopped_because is None else ():
             if should_stop():
                 self._stopped_because = "ended by the caller"
             if self._stopped_because is not None:

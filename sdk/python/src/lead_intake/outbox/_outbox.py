@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,11 +22,9 @@ from ._rows import Rows
 from ._sent_rows import SentRows
 from ._stored import text_of
 from ._table import DEFAULT_TABLE, DEFAULT_TABLE_WARNING, checked_table, set_up
+from ._times import pause
 from ._waiting import OnWaiting, tell_waiting
 from .errors import OutboxError
-
-#: How often a pausing worker checks whether to stop; seconds.
-_CHECK_INTERVAL = 0.2
 
 #: The maximum pause after failed passes; seconds.
 _MAX_PAUSE = 60.0
@@ -145,7 +142,7 @@ class Outbox:
                 failures += 1
                 # Free of personal data: statements have parameters, and the listener's error is a cause, not logged.
                 _log.error("a pass over the outbox %s has failed: %s: %s", self._table, type(error).__name__, error)
-            _pause(max(poll_seconds, min(_MAX_PAUSE, 2.0 ** min(failures, 6) - 1)), stop)
+            pause(max(poll_seconds, min(_MAX_PAUSE, 2.0 ** min(failures, 6) - 1)), stop.is_set)
 
     def needs_attention(self, *, limit: int = 100) -> Attention:
         """
@@ -301,10 +298,3 @@ def _is_there(client: LeadIntakeClient, lead_id: str) -> bool:
             return False
         raise
     return True
-
-
-def _pause(seconds: float, stop: Event) -> None:
-    # Polls instead of stop.wait(): a signal handler that sets the event could deadlock on the waiter's lock.
-    end = time.monotonic() + seconds
-    while not stop.is_set() and (left := end - time.monotonic()) > 0:
-        time.sleep(min(_CHECK_INTERVAL, left))

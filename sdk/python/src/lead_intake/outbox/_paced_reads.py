@@ -10,6 +10,7 @@ from .._client import LeadIntakeClient
 from .._quota import Quota
 from ..errors import NoAnswerError, ProblemError
 from ._outcome import reason_of
+from ._times import pause
 from .errors import OutboxError
 
 T = TypeVar("T")
@@ -20,9 +21,6 @@ _MIN_REQUESTS = 3
 
 #: A longer wait ends a comparison, which begins anew after a day; seconds.
 _MAX_PAUSE = 24 * 60 * 60
-
-#: How often a wait checks whether to stop; seconds.
-_CHECK_INTERVAL = 0.2
 
 #: Codes that say that no such lead, or no such page, can be read.
 _NOT_THERE_CODES = ("integration_lead_not_found", "integration_invalid_request")
@@ -84,12 +82,10 @@ class PacedReads:
     def _pause(self, seconds: float, reason: str) -> None:
         if seconds == 0:
             return
-        until = time.monotonic() + seconds
-        if seconds > _MAX_PAUSE or until > self._end:
+        if seconds > _MAX_PAUSE or time.monotonic() + seconds > self._end:
             raise Stopped(reason)
         self._before_wait()
-        while not self._should_stop() and (left := until - time.monotonic()) > 0:
-            time.sleep(min(_CHECK_INTERVAL, left))
+        pause(seconds, self._should_stop)
 
 
 def _seconds_to_wait(quota: Quota | None) -> int:

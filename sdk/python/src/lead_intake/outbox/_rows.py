@@ -34,7 +34,7 @@ _MAX_WAIT_MS = _DAY_MS
 _CLOCK_WAS_AHEAD_MS = _MAX_WAIT_MS + _HOUR_MS
 
 #: The maximum number of rows deleted in one pass, so that deletion does not delay sending.
-_DELETED_AT_MOST = 500
+_MAX_DELETED_ROWS = 500
 
 _SETTLED = "('delivered', 'already_open', 'discarded')"
 
@@ -50,7 +50,7 @@ class TakenUp:
     #: Including this one.
     attempts: int
     #: The time of the next attempt that this worker stored: while the row has this value, it is unchanged.
-    lease: int
+    lease_end: int
 
 
 class Rows:
@@ -123,12 +123,12 @@ class Rows:
 
     def take_up(self, key: str, next_attempt_at: int) -> TakenUp | None:
         """Leases a lead to this worker; returns None when another worker was faster."""
-        lease = now() + _LEASE_MS
+        lease_end = now() + _LEASE_MS
         # Without the reason of the attempt before, the end of a lease is no pause.
         changed = self._database.change(
             f"UPDATE {self._table} SET attempts = attempts + 1, next_attempt_at = ?, reason = NULL"
             " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
-            lease,
+            lease_end,
             key,
             next_attempt_at,
         )
@@ -139,9 +139,9 @@ class Rows:
             f"SELECT {self._capture}, created_at, attempts FROM {self._table}"
             " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
             key,
-            lease,
+            lease_end,
         ):
-            return TakenUp(key, capture_in(capture), time_of(created_at), int(attempts), lease)
+            return TakenUp(key, capture_in(capture), time_of(created_at), int(attempts), lease_end)
         return None
 
     def note(self, lead: TakenUp, outcome: Outcome) -> bool:
@@ -199,7 +199,7 @@ class Rows:
         rows = self._database.read(
             f"SELECT idempotency_key FROM {self._table} WHERE state IN {_SETTLED} AND settled_at < ? LIMIT ?",
             before,
-            _DELETED_AT_MOST,
+            _MAX_DELETED_ROWS,
         )
         if rows:
             keys = [key for (key,) in rows]
@@ -287,7 +287,7 @@ class Rows:
             f"UPDATE {self._table} SET {changes} WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
             *values,
             lead.key,
-            lead.lease,
+            lead.lease_end,
         )
         return changed == 1
 

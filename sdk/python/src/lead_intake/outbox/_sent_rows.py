@@ -10,7 +10,7 @@ from ._reconciliation import Run, SentState
 from ._stored import capture_in
 
 #: The rows that are held in memory at a time.
-_BATCH = 500
+_BATCH_SIZE = 500
 
 _SENT = "state IN ('delivered', 'already_open')"
 
@@ -50,7 +50,7 @@ class SentRows:
         rows = self._database.read(
             "SELECT idempotency_key, lead_id, state, created_at, CASE WHEN capture IS NULL THEN 0 ELSE 1 END"
             f" FROM {self._table} WHERE {_SENT} AND lead_id <= ?{where}"
-            f" ORDER BY lead_id DESC, idempotency_key DESC LIMIT {_BATCH}",
+            f" ORDER BY lead_id DESC, idempotency_key DESC LIMIT {_BATCH_SIZE}",
             up_to,
             *values,
         )

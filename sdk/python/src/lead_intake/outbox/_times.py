@@ -1,9 +1,13 @@
-"""The times of the table: milliseconds since 1970 of the local clock."""
+"""The times of the table, milliseconds since 1970 of the local clock; and pauses."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+
+#: How often a pause checks whether to stop; seconds.
+_CHECK_INTERVAL = 0.2
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -19,3 +23,10 @@ def time_of(milliseconds: float) -> datetime:
     except OverflowError:
         nearest = datetime.max if milliseconds > 0 else datetime.min
         return nearest.replace(tzinfo=timezone.utc)
+
+
+def pause(seconds: float, should_stop: Callable[[], bool]) -> None:
+    # Not Event.wait(): a signal handler that sets the event could deadlock on the waiter's lock.
+    end = time.monotonic() + seconds
+    while not should_stop() and (left := end - time.monotonic()) > 0:
+        time.sleep(min(_CHECK_INTERVAL, left))
