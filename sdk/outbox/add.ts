@@ -41,7 +41,7 @@ function* addSteps(table: string, column: string, key: string, text: string): St
   if (row === undefined || row.capture === undefined) {
     throw new OutboxError(`The database has not stored the lead with the key ${key}: check its driver.`);
   }
-  if (row.capture !== null && !isSameData(captureIn(row.capture as string | Uint8Array), text)) {
+  if (row.capture !== null && !isSameData(captureIn(row.capture), text)) {
     throw new OutboxError(`The key ${key} is stored with other data, which is not sent yet: new data needs a new key.`);
   }
   return key;

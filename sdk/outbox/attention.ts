@@ -51,7 +51,7 @@ export async function needsAttention(
     createdAt: dateOf(row.created_at),
     attempts: Number(row.attempts),
     reason: row.reason as string | null,
-    capture: captureIn(row.capture as string | Uint8Array | null),
+    capture: captureIn(row.capture),
   }));
   return { count: Number(counted.rows[0]?.total), entries };
 }

@@ -33,10 +33,10 @@ export function textOf(capture: LeadCapture): string {
 }
 
 /** Parses stored data; null when it is missing or not an object, as text that is not UTF-8. */
-export function captureIn(stored: string | Uint8Array | null | undefined): LeadCapture | null {
+export function captureIn(stored: unknown): LeadCapture | null {
   try {
     const text = stored instanceof Uint8Array ? new TextDecoder('utf-8', { fatal: true }).decode(stored) : stored;
-    const value: unknown = JSON.parse(text ?? 'null');
+    const value: unknown = JSON.parse(String(text));
     return value instanceof Object && !Array.isArray(value) ? (value as LeadCapture) : null;
   } catch {
     return null;

@@ -112,7 +112,7 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
       );
       return rows.map((row) => ({
         key,
-        capture: captureIn(row.capture as string | Uint8Array | null),
+        capture: captureIn(row.capture),
         createdAt: dateOf(row.created_at),
         attempts: Number(row.attempts),
         leaseEnd,

@@ -1,18 +1,13 @@
 import { type Connection, carryOut } from './connection.ts';
 import { MEMO_NAME_LENGTH, memoTableOf, setUpMemo } from './table.ts';
 
-/** One thing that an outbox remembers in its database besides leads, such as the position of a comparison. */
-export interface Memo {
-  /** Returns the text and the token; empty before the first write. */
-  read(): Promise<{ readonly value: string; readonly token: string }>;
-  /** Takes over: others, with an earlier token, can no longer write. */
-  take(token: string): Promise<void>;
-  /** Changes the text and the token, if the token is still the expected one; returns whether it was. */
-  write(value: string, token: string, expected: string): Promise<boolean>;
-}
+export type Memo = Awaited<ReturnType<typeof memoOf>>;
 
-/** Opens a memo; creates its table for an outbox that an earlier release has set up. */
-export async function memoOf(connection: Connection, table: string, name: string): Promise<Memo> {
+/**
+ * Opens one thing that an outbox remembers in its database besides leads, such as the position of a comparison. Creates the
+ * table for an outbox that an earlier release has set up.
+ */
+export async function memoOf(connection: Connection, table: string, name: string) {
   const memo = memoTableOf(table);
   // Two tables with long names can have one memo.
   const row = name + table.slice(MEMO_NAME_LENGTH);
@@ -26,14 +21,17 @@ export async function memoOf(connection: Connection, table: string, name: string
     await run(`INSERT INTO ${memo} (name, value, token) VALUES (?, '', '') ON CONFLICT (name) DO NOTHING`, row);
   }
   return {
-    async read() {
+    /** Returns the text and the token; empty before the first write. */
+    async read(): Promise<{ readonly value: string; readonly token: string }> {
       const [stored] = (await select()).rows;
       return { value: String(stored?.value ?? ''), token: String(stored?.token ?? '') };
     },
-    async take(token) {
+    /** Takes over: others, with an earlier token, can no longer write. */
+    async take(token: string): Promise<void> {
       await run(`UPDATE ${memo} SET token = ? WHERE name = ?`, token, row);
     },
-    async write(value, token, expected) {
+    /** Changes the text and the token, if the token is still the expected one; returns whether it was. */
+    async write(value: string, token: string, expected: string): Promise<boolean> {
       const sql = `UPDATE ${memo} SET value = ?, token = ? WHERE name = ? AND token = ?`;
       return (await run(sql, value, token, row, expected)).changes === 1;
     },

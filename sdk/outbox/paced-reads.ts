@@ -7,19 +7,7 @@ import { reasonOfFailure } from './outcome.ts';
 /** Ends a comparison early. */
 export class Stopped extends Error {}
 
-/** Makes reads that leave half of the quota to the website's own creations. */
-export interface PacedReads {
-  /**
-   * Makes a request; undefined: there is no such lead, or no such page.
-   *
-   * @param failed what is returned when the service alone fails to carry it out (500), and not a request like it
-   * @throws Stopped when the service fails, the caller ends it, or the time is over
-   * @throws OutboxError when the key may not read leads
-   */
-  read<T, F = never>(request: () => Promise<T>, failed?: F): Promise<T | F | undefined>;
-  /** The number of requests. */
-  made(): number;
-}
+export type PacedReads = ReturnType<typeof pacedReads>;
 
 interface PacedReadsOptions {
   readonly signal: AbortSignal | undefined;
@@ -39,7 +27,8 @@ const MAX_PAUSE_SECONDS = 24 * 60 * 60;
 /** Codes that say that no such lead, or no such page, can be read. */
 const NOT_THERE_CODES = ['integration_lead_not_found', 'integration_invalid_request'];
 
-export function pacedReads({ signal, maxMs, client, beforeWait }: PacedReadsOptions): PacedReads {
+/** Makes reads that leave half of the quota to the website's own creations. */
+export function pacedReads({ signal, maxMs, client, beforeWait }: PacedReadsOptions) {
   const end = performance.now() + maxMs;
   let made = 0;
 
@@ -62,9 +51,17 @@ export function pacedReads({ signal, maxMs, client, beforeWait }: PacedReadsOpti
   }
 
   return {
+    /** The number of requests. */
     made: () => made,
 
-    async read<T, F>(request: () => Promise<T>, failed?: F): Promise<T | F | undefined> {
+    /**
+     * Makes a request; undefined: there is no such lead, or no such page.
+     *
+     * @param failed what is returned when the service alone fails to carry it out (500), and not a request like it
+     * @throws Stopped when the service fails, the caller ends it, or the time is over
+     * @throws OutboxError when the key may not read leads
+     */
+    async read<T, F = never>(request: () => Promise<T>, failed?: F): Promise<T | F | undefined> {
       for (;;) {
         if (made >= MIN_REQUESTS)
           await pause(secondsToWait(client.quota()), 'half of the quota is left to the website');

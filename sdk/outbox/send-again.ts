@@ -28,7 +28,7 @@ export async function sendAgain(
   });
   const [row] = rows;
   if (row === undefined) throw new OutboxError(`There is no lead with the key ${key} that was sent.`);
-  const kept = captureIn(row.capture as string | Uint8Array | null);
+  const kept = captureIn(row.capture);
   const data = capture ?? kept;
   if (data === null)
     throw new OutboxError(`The data of the lead with the key ${key} is erased: pass it, to send it again.`);

@@ -14,27 +14,19 @@ export interface SentRow {
   readonly hasData: boolean;
 }
 
-/** The reads of a comparison. */
-export interface SentRows {
-  /** Counts what is to compare: the beginning of a comparison. */
-  overview(): Promise<Pick<StoredRun, 'upTo' | 'rows' | 'since' | 'withoutId'>>;
-  /** Returns the next rows by descending id and key, up to an id, and behind a row if there is one. */
-  behind(upTo: string, after: StoredRun['after']): Promise<SentRow[]>;
-  /** Whether a lead has other data than its row has kept. */
-  haveOther(row: SentRow, lead: Lead): Promise<boolean>;
-  /** Counts what is not sent. */
-  unsent(): Promise<Pick<StoredRun, 'waiting' | 'refused'>>;
-}
+export type SentRows = ReturnType<typeof sentRowsIn>;
 
 /** The rows that are held in memory at a time. */
 const BATCH_SIZE = 500;
 
 const SENT = "state IN ('delivered', 'already_open')";
 
-export function sentRowsIn(connection: Connection, table: string): SentRows {
+/** Returns the reads of a comparison. */
+export function sentRowsIn(connection: Connection, table: string) {
   const select = async (sql: string, ...values: string[]) => (await carryOut(connection, { sql, values })).rows;
   return {
-    async overview() {
+    /** Counts what is to compare: the beginning of a comparison. */
+    async overview(): Promise<Pick<StoredRun, 'upTo' | 'rows' | 'since' | 'withoutId'>> {
       // Times as text: the stored integer may exceed what drivers can read.
       const [row] = await select(
         `SELECT COUNT(lead_id) AS number, COUNT(*) AS total, MAX(lead_id) AS up_to, CAST(MIN(settled_at) AS TEXT) AS since
@@ -50,7 +42,8 @@ export function sentRowsIn(connection: Connection, table: string): SentRows {
       };
     },
 
-    async behind(upTo, after) {
+    /** Returns the next rows by descending id and key, up to an id, and behind a row if there is one. */
+    async behind(upTo: string, after: StoredRun['after']): Promise<SentRow[]> {
       const [id, key] = after ?? [];
       const isBehind = id === undefined ? '' : 'AND (lead_id < ? OR (lead_id = ? AND idempotency_key < ?))';
       const rows = await select(
@@ -64,11 +57,12 @@ export function sentRowsIn(connection: Connection, table: string): SentRows {
       return rows.map(sentRow);
     },
 
-    async haveOther({ key, state }, lead) {
+    /** Whether a lead has other data than its row has kept. */
+    async haveOther({ key, state }: SentRow, lead: Lead): Promise<boolean> {
       // The lead of an already open one is of another creation.
       if (state !== 'delivered') return false;
       const [row] = await select(`SELECT ${captureOf(connection)} FROM ${table} WHERE idempotency_key = ?`, key);
-      const capture = captureIn(row?.capture as string | Uint8Array | null);
+      const capture = captureIn(row?.capture);
       if (capture === null) return false;
       const { displayName, note = null, sourceId } = capture;
       const inOneCase = (id: string | null | undefined) => String(id ?? '').toLowerCase();
@@ -76,7 +70,8 @@ export function sentRowsIn(connection: Connection, table: string): SentRows {
       return !isSame || inOneCase(lead.sourceId) !== inOneCase(sourceId);
     },
 
-    async unsent() {
+    /** Counts what is not sent. */
+    async unsent(): Promise<Pick<StoredRun, 'waiting' | 'refused'>> {
       const counts = { waiting: 0, refused: 0 };
       const rows = await select(
         `SELECT state, COUNT(*) AS number FROM ${table} WHERE state IN ('waiting', 'refused') GROUP BY state`,
