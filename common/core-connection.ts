@@ -5,6 +5,7 @@ import { Code, ConnectError, type Interceptor, type Transport } from '@connectrp
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { CORE_CONNECT_MS, CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from './deadlines.ts';
+import { causesOf } from './error-summary.ts';
 import type { Secret } from './secret.ts';
 import { bearerToken, type SettingFile, tokenOf } from './settings.ts';
 import type { TlsCredentials, TlsFiles } from './tls-credentials.ts';
@@ -242,12 +243,8 @@ export const repeatUnprocessed: Interceptor = (next) => async (request) => {
  * Returns whether a call failed before any core processed it, so that it may be retried whatever it was: it arrived
  * while the core was closing the connection, and HTTP/2 refused its stream. To connect-node that is an internal error.
  */
-export function isUnprocessed(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause.message.endsWith('NGHTTP2_REFUSED_STREAM')) return true;
-  }
-  return false;
-}
+export const isUnprocessed = (error: unknown): boolean =>
+  causesOf(error).some((cause) => cause.message.endsWith('NGHTTP2_REFUSED_STREAM'));
 
 /** A call in flight gets the error on its own stream. */
 const ignoreError = () => {};

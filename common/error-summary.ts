@@ -1,13 +1,4 @@
-/** An error and its causes in one line: the outermost message often says only that something failed. */
-export function errorSummary(error: unknown): string {
-  const messages: string[] = [];
-  for (let each = error; each instanceof Error; each = each.cause) {
-    const message = each.message || (each as NodeJS.ErrnoException).code || each.name;
-    if (!messages.some((earlier) => earlier.includes(message))) messages.push(message);
-  }
-  return messages.join(': ').replaceAll('\n', ' ');
-}
-
+/** The maximum number of errors in a chain of causes, which may lead back to itself. */
 const MAX_CAUSES = 5;
 
 /** An error and its causes, the outermost first. */
@@ -15,6 +6,16 @@ export function causesOf(error: unknown): Error[] {
   const chain: Error[] = [];
   for (let next = error; next instanceof Error && chain.length < MAX_CAUSES; next = next.cause) chain.push(next);
   return chain;
+}
+
+/** An error and its causes in one line: the outermost message often says only that something failed. */
+export function errorSummary(error: unknown): string {
+  const messages: string[] = [];
+  for (const each of causesOf(error)) {
+    const message = each.message || (each as NodeJS.ErrnoException).code || each.name;
+    if (!messages.some((earlier) => earlier.includes(message))) messages.push(message);
+  }
+  return messages.join(': ').replaceAll('\n', ' ');
 }
 
 /** The stacks of an error and its causes, without the properties that drivers and parsers add, such as a record. */

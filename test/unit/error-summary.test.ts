@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest';
+import { isUnprocessed } from '../../common/core-connection.ts';
+import { errorSummary, stacksOf } from '../../common/error-summary.ts';
+
+// Libraries may pass on an error as the cause of its own cause. Who follows such a chain to its end stops the process.
+test('a chain of causes that leads back to itself is followed to no end by anybody', () => {
+  const inner = new Error('the connection was closed');
+  const outer = new Error('the call failed', { cause: inner });
+  inner.cause = outer;
+
+  expect(errorSummary(outer)).toBe('the call failed: the connection was closed');
+  expect(stacksOf(outer)).toContain('the connection was closed');
+  expect(isUnprocessed(outer)).toBe(false);
+});
