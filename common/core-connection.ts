@@ -6,17 +6,13 @@ import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect
 import type { Logger } from 'pino';
 import { CORE_CONNECT_MS, CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from './deadlines.ts';
 import { causesOf } from './error-summary.ts';
-import type { Secret } from './secret.ts';
-import { bearerToken, type SettingFile, tokenOf } from './settings.ts';
+import { bearerToken, type SettingFile, type TokenAccess, tokenOf } from './settings.ts';
 import type { TlsCredentials, TlsFiles } from './tls-credentials.ts';
 import { watchFiles } from './watched-files.ts';
 
 /** By what a process reaches a core: values of its settings. */
-export interface CoreAccess {
+export interface CoreAccess extends TokenAccess {
   readonly CORE_URL: string;
-  readonly CORE_TOKEN: Secret | undefined;
-  /** The file of the token, if it comes from one. */
-  readonly coreTokenFile: SettingFile | undefined;
   readonly CORE_CA_FILE: SettingFile | undefined;
   readonly CORE_CLIENT_CERT_FILE: SettingFile | undefined;
   readonly CORE_CLIENT_KEY_FILE: SettingFile | undefined;
@@ -28,11 +24,7 @@ export interface CoreAccess {
  * @param setting the one with the address of the core
  */
 export function certificateFaults(
-  {
-    CORE_CA_FILE,
-    CORE_CLIENT_CERT_FILE,
-    CORE_CLIENT_KEY_FILE,
-  }: Omit<CoreAccess, 'CORE_URL' | 'coreTokenFile' | 'CORE_TOKEN'>,
+  { CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE }: Omit<CoreAccess, 'CORE_URL' | keyof TokenAccess>,
   setting: string,
   address: string | undefined,
 ): string[] {
@@ -53,11 +45,10 @@ export const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
  * Creates the transport to a core, which connects at the first call and after each loss, with the current credentials.
  */
 export function connectToCore(
-  config: Pick<CoreAccess, 'CORE_URL'>,
+  { CORE_URL }: Pick<CoreAccess, 'CORE_URL'>,
   credentials: TlsCredentials,
   token: CoreToken,
 ): { transport: Transport; sessions: CoreSessions } {
-  const { CORE_URL } = config;
   const sessions = new CoreSessions(
     CORE_URL,
     // A ping detects a core that vanished sooner than the operating system's timeout.
@@ -141,7 +132,7 @@ export class CoreToken {
   #former: string | undefined;
   #presentsFormerUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(access: Pick<CoreAccess, 'CORE_TOKEN' | 'coreTokenFile'>) {
+  constructor(access: TokenAccess) {
     this.#file = access.coreTokenFile;
     const token = tokenOf(access);
     this.#newest = token && `Bearer ${token.reveal()}`;
@@ -173,7 +164,7 @@ export class CoreToken {
       this.#presentsFormerUntil = Number.NEGATIVE_INFINITY;
       return {};
     };
-    return watchFiles({ what: 'tokens for the core', files: this.#file ? [this.#file] : [], reload }, log);
+    return watchFiles({ what: 'tokens for the core', files: [this.#file], reload }, log);
   }
 }
 

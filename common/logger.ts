@@ -2,7 +2,7 @@ import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
 import { causesOf, stacksOf } from './error-summary.ts';
 import { printable, printableLines } from './printable.ts';
-import type { UnusedVariables } from './settings.ts';
+import type { commonSettings, UnusedVariables } from './settings.ts';
 
 /** Bytes of lines that wait for an output which cannot be written now; further lines are dropped. */
 const MAX_WAITING_BYTES = 1024 * 1024;
@@ -105,7 +105,7 @@ function ownDescriptor(fd: number): number {
   }
 }
 
-type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+type LogLevel = ReturnType<typeof commonSettings.LOG_LEVEL>;
 
 /** Standard output, which a process has once. */
 const output = new LogOutput(1);

@@ -34,15 +34,12 @@ export function createRegistry(): Registry {
     labelNames: ['version', 'node'],
     registers: [registry],
   }).set({ version, node: process.version }, 1);
-  new Gauge({
-    name: 'lead_intake_files_unusable',
-    help: 'Whether the files of a kind (certificates, callers, endpoints, tokens for the core) cannot be used as they are now; the former contents are in use.',
-    labelNames: ['what'],
-    registers: [registry],
-    collect() {
-      for (const [what, isUnusable] of unusableFiles) this.set({ what }, Number(isUnusable));
-    },
-  });
+  gaugeBy(
+    registry,
+    'lead_intake_files_unusable',
+    'Whether the files of a kind (certificates, callers, endpoints, tokens for the core) cannot be used as they are now; the former contents are in use.',
+    { label: 'what', read: () => [...unusableFiles].map(([what, isUnusable]) => [what, Number(isUnusable)] as const) },
+  );
   new Counter({
     name: 'lead_intake_invariants_broken_total',
     help: 'How often what always holds did not, by its name in common/invariants.ts.',
@@ -62,7 +59,6 @@ export function createRegistry(): Registry {
   return registry;
 }
 
-/** Registers a histogram. */
 export const histogram = <Label extends string>(
   registry: Registry,
   name: string,
@@ -71,7 +67,6 @@ export const histogram = <Label extends string>(
   buckets = DURATIONS,
 ): Histogram<Label> => new Histogram({ name, help, labelNames: [...labelNames], buckets, registers: [registry] });
 
-/** Registers a counter of spans that were not received. */
 export function countDroppedSpans(registry: Registry, tracer: Tracer): void {
   counter(registry, 'lead_intake_spans_dropped_total', 'Spans that their receiver did not accept.', tracer.dropped);
 }
@@ -101,12 +96,15 @@ export function gauge(registry: Registry, name: string, help: string, read: () =
   });
 }
 
+/** The values of a gauge, each with that of its label. */
+type Values = readonly (readonly [string, number])[];
+
 /** Registers a gauge that is read for each value of a label when metrics are collected. */
 export function gaugeBy(
   registry: Registry,
   name: string,
   help: string,
-  { label, read }: { readonly label: string; readonly read: () => Promise<readonly (readonly [string, number])[]> },
+  { label, read }: { readonly label: string; readonly read: () => Values | Promise<Values> },
 ): void {
   new Gauge({
     name,
@@ -121,17 +119,10 @@ export function gaugeBy(
   });
 }
 
-/** Registers a gauge of the expiry of the TLS certificates, by file. */
 export function gaugeExpiries(registry: Registry, name: string, credentials: TlsCredentials): void {
-  new Gauge({
-    name,
-    help: 'When the certificates in use from a file expire; seconds since 1970.',
-    labelNames: ['file'],
-    registers: [registry],
-    collect() {
-      for (const [file, expiry] of credentials.expiries) this.set({ file }, expiry.getTime() / 1000);
-    },
-  });
+  const read = () => [...credentials.expiries].map(([file, expiry]) => [file, expiry.getTime() / 1000] as const);
+  const help = 'When the certificates in use from a file expire; seconds since 1970.';
+  gaugeBy(registry, name, help, { label: 'file', read });
 }
 
 export interface MetricsServer {

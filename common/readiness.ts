@@ -83,7 +83,6 @@ export class Readiness {
   }
 }
 
-/** Logs a fault when it changes, again while it lasts, and when it ends. */
 function faultLog(what: string, log: Logger): (fault: string | undefined) => void {
   let logged: { readonly reason: string; readonly at: number } | undefined;
   let since = 0;

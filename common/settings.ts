@@ -44,7 +44,6 @@ export const settingsReadBy = <const Parsers extends { readonly [Name in Setting
     };
   };
 
-/** All faults of a configuration. */
 export class SettingsError extends Error {
   readonly faults: readonly string[];
 
@@ -124,7 +123,12 @@ function textOf(name: string, setting: Setting<unknown>, env: Environment): stri
 }
 
 function readText(path: string): string {
-  const contents = read(path);
+  let contents: string;
+  try {
+    contents = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(`names a file that cannot be read: ${path} (${(error as NodeJS.ErrnoException).code})`);
+  }
   // Treated as unset, an empty file would leave unprotected what the setting is to protect.
   if (contents.trim() === '') throw new Error(`names an empty file: ${path}`);
   return contents;
@@ -134,14 +138,6 @@ function readText(path: string): string {
 export function folder(path: string): string {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`names no folder: ${path}`);
   return path;
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new Error(`names a file that cannot be read: ${path} (${(error as NodeJS.ErrnoException).code})`);
-  }
 }
 
 export const text = (value: string): string => value;
@@ -167,20 +163,30 @@ export interface SettingFile {
 /** The path of a file, which is read. */
 export const file = (path: string): SettingFile => ({ path, contents: new Secret(readText(path)) });
 
+/** Parses the contents of a file. @throws Error whose message ends the sentence "NAME …" */
+export function parsedContents<Parsed>({ path, contents }: SettingFile, parse: (text: string) => Parsed): Parsed {
+  try {
+    return parse(contents.reveal());
+  } catch (error) {
+    throw new Error(`names a file that cannot be used: ${path} ${(error as Error).message}`);
+  }
+}
+
 /** The file that `NAME_FILE` names, to be watched; undefined: there is none. */
 export const fileOf = (name: string, env: Environment): SettingFile | undefined => {
   const path = env[`${name}_FILE`];
   return path?.trim() ? file(path) : undefined;
 };
 
-/** The token that a process starts with: from its file, which may have changed since the setting was read. */
-export const tokenOf = ({
-  CORE_TOKEN,
-  coreTokenFile,
-}: {
+/** The token of a core, and the file that it comes from, if there is one. */
+export interface TokenAccess {
   readonly CORE_TOKEN: Secret | undefined;
   readonly coreTokenFile: SettingFile | undefined;
-}): Secret | undefined => (coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN);
+}
+
+/** The token that a process starts with: from its file, which may have changed since the setting was read. */
+export const tokenOf = ({ CORE_TOKEN, coreTokenFile }: TokenAccess): Secret | undefined =>
+  coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN;
 
 /** A whole number from `min` to `max`, both included. */
 export const integer =
@@ -192,7 +198,6 @@ export const integer =
     return number;
   };
 
-/** A number from 0 to 1. */
 export const ratio = (value: string): number => {
   if (!/^(?:0?\.\d+|0|1(?:\.0+)?)$/.test(value)) throw new Error('must be a number from 0 to 1');
   return Number(value);

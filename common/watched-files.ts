@@ -13,8 +13,8 @@ export const unusableFiles = new Map<string, boolean>();
 export interface WatchedFiles {
   /** What they contain, for the log: `certificates`. */
   readonly what: string;
-  /** With their contents at the start of the process, which are in use. */
-  readonly files: readonly SettingFile[];
+  /** With their contents at the start of the process, which are in use; undefined: the setting names none. */
+  readonly files: readonly (SettingFile | undefined)[];
   /**
    * Puts the contents of the files, in their order, to use. Returns further fields for the log line.
    *
@@ -30,7 +30,8 @@ export interface WatchedFiles {
  *
  * @returns stops watching
  */
-export function watchFiles({ what, files, reload }: WatchedFiles, log: Logger): () => void {
+export function watchFiles({ what, files: named, reload }: WatchedFiles, log: Logger): () => void {
+  const files = named.filter((file) => file !== undefined);
   if (files.length === 0) return () => {};
   const paths = files.map(({ path }) => path);
   let inUse: readonly string[] = files.map(({ contents }) => contents.reveal());

@@ -8,6 +8,7 @@ import {
   fileOf,
   httpUrl,
   integer,
+  parsedContents,
   readSettings,
   type SettingFile,
   type SettingsOf,
@@ -31,12 +32,7 @@ export const relaySettings = settingsReadBy({
 
 export type RelayConfig = SettingsOf<typeof relaySettings> &
   UnusedVariables &
-  CoreAccess & { readonly RELAY_ENDPOINTS_FILE: EndpointsFile };
-
-/** The endpoints file, and what it contained when the settings were read. */
-interface EndpointsFile extends SettingFile {
-  readonly endpoints: Endpoints;
-}
+  CoreAccess & { readonly RELAY_ENDPOINTS_FILE: ReturnType<typeof endpointsFile> };
 
 /** @throws SettingsError */
 export function readRelayConfig(env: Environment): RelayConfig {
@@ -49,7 +45,7 @@ export function readRelayConfig(env: Environment): RelayConfig {
     CORE_URL: config.RELAY_CORE_ADDRESS,
     CORE_TOKEN: config.RELAY_TOKEN,
     coreTokenFile: fileOf('RELAY_TOKEN', env),
-    RELAY_ENDPOINTS_FILE: config.RELAY_ENDPOINTS_FILE as EndpointsFile,
+    RELAY_ENDPOINTS_FILE: config.RELAY_ENDPOINTS_FILE as RelayConfig['RELAY_ENDPOINTS_FILE'],
     ...unusedVariables(relaySettings, env),
   };
 }
@@ -61,11 +57,7 @@ export const relaySummary = ({ RELAY_CORE_ADDRESS, RELAY_CONCURRENCY, RELAY_ENDP
   endpoints: [...RELAY_ENDPOINTS_FILE.endpoints.keys()],
 });
 
-function endpointsFile(path: string): EndpointsFile {
+function endpointsFile(path: string): SettingFile & { readonly endpoints: Endpoints } {
   const read = file(path);
-  try {
-    return { ...read, endpoints: parseEndpoints(read.contents.reveal()) };
-  } catch (error) {
-    throw new Error(`names a file that cannot be used: ${path} ${(error as Error).message}`);
-  }
+  return { ...read, endpoints: parsedContents(read, parseEndpoints) };
 }

@@ -57,6 +57,9 @@ const stateOf = ({ lead, revision }: LeadChange) => ({
   revision,
 });
 
+/** The same for logs and receivers. */
+export const namesOf = (change: LeadChange) => ({ ...stateOf(change), revision: `${change.revision}` });
+
 /** Milliseconds since 1970; 0 without a time. */
 export const timeOf = (time: Timestamp | undefined): number => (time ? timestampMs(time) : 0);
 

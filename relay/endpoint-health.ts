@@ -25,7 +25,8 @@ const JITTER = 0.2;
 /** How many leads a consumer of the feed may have unacknowledged. */
 export const WINDOW = 200;
 
-export type EndpointState = 'open' | 'slow' | 'paused' | 'gone';
+export const ENDPOINT_STATES = ['open', 'slow', 'paused', 'gone'] as const;
+export type EndpointState = (typeof ENDPOINT_STATES)[number];
 
 /** What is known of an endpoint; times are milliseconds of any clock. Not stored: a relay that starts takes it for open. */
 export interface EndpointHealth {
@@ -46,7 +47,6 @@ export const HEALTHY: EndpointHealth = { state: 'open', failures: 0, slowSince: 
 /** @param random from 0 to 1 */
 const jittered = (pauseMs: number, random: number): number => pauseMs * (1 + JITTER * (2 * random - 1));
 
-/** Returns what is known of an endpoint after an attempt. */
 export function healthAfter(
   health: EndpointHealth,
   { code, retryAfterMs = 0 }: Outcome,

@@ -5,7 +5,7 @@ import { RELAY_AFTER_STOP_MS } from '../common/deadlines.ts';
 import { errorSummary } from '../common/error-summary.ts';
 import { Throttle } from '../common/throttle.ts';
 import type { LeadChange } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { type Core, isDenied, isRefused } from './core.ts';
+import { type Core, isDenied, isRefused, namesOf } from './core.ts';
 import type { EndpointState } from './endpoint-health.ts';
 import type { EndpointSettings } from './endpoints-file.ts';
 import { headersOf, isWanted, messageOf } from './message.ts';
@@ -191,19 +191,15 @@ export class Endpoint {
       outcome = { code: 'INTERNAL_ERROR' };
     }
     const durationMs = Math.round(performance.now() - began);
-    const { lead, revision, attempts } = change;
-    const named = { studioId: lead?.studioId, leadId: lead?.id, revision: `${revision}`, attempts };
-    this.#log.info({ ...named, outcome: outcome.code, durationMs }, 'webhook sent');
+    const { attempts } = change;
+    this.#log.info({ ...namesOf(change), attempts, outcome: outcome.code, durationMs }, 'webhook sent');
     this.#parts.metrics?.attempted(this.#name, outcome.code, durationMs);
     return outcome;
   }
 
   async #setAside(change: LeadChange, reason: string, pauseMs: number | undefined): Promise<void> {
     const retryAt = pauseMs === undefined ? undefined : new Date(Date.now() + pauseMs);
-    if (!retryAt) {
-      const { lead, revision } = change;
-      this.#log.warn({ studioId: lead?.studioId, leadId: lead?.id, revision: `${revision}`, reason }, 'lead set aside');
-    }
+    if (!retryAt) this.#log.warn({ ...namesOf(change), reason }, 'lead set aside');
     await this.#repeated((core) => core.setAside(this.#name, change, reason, retryAt));
   }
 }

@@ -7,7 +7,6 @@ import { parseStrictJson, placeOf } from '../common/strict-json.ts';
 export const KINDS = ['created', 'stage_changed', 'updated', 'resent', 'enquired'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** Where webhooks go. */
 export interface EndpointSettings {
   /** Its path or query may be as secret as a password. */
   readonly url: Secret;

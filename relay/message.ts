@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import type { Secret } from '../common/secret.ts';
 import { type LeadChange, LeadChangeKind, LeadStage } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { timeOf } from './core.ts';
+import { namesOf, timeOf } from './core.ts';
 import type { EndpointSettings } from './endpoints-file.ts';
 
 /** Bytes of a full payload, above which it has no enquiries. */
@@ -30,12 +30,11 @@ export function isWanted(change: LeadChange, wanted: EndpointSettings['kinds']):
   return !wanted || kindsOf(change).some((kind) => ['erased', 'changed', ...known].includes(kind));
 }
 
-/** Returns the message of a change. */
 export function messageOf(change: LeadChange, payload: EndpointSettings['payload']): Message {
   const { lead, revision } = change;
   const kinds = kindsOf(change);
   const isErased = lead?.eraseTime !== undefined;
-  const data = { studioId: lead?.studioId, leadId: lead?.id, revision: `${revision}`, kinds };
+  const data = { ...namesOf(change), kinds };
   const write = (more: object) =>
     JSON.stringify({
       type: isErased ? 'lead.erased' : 'lead.changed',

@@ -1,7 +1,7 @@
 import { Gauge } from '@prometheus-io/client';
 import { createRegistry, gaugeBy, gaugeExpiries, histogram } from '../common/metrics.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
-import type { EndpointState } from './endpoint-health.ts';
+import { ENDPOINT_STATES, type EndpointState } from './endpoint-health.ts';
 
 /** Creates the relay's metrics. Labels are names of the endpoints file, and codes. */
 export function createRelayMetrics(
@@ -23,8 +23,7 @@ export function createRelayMetrics(
     collect() {
       this.reset();
       for (const [endpoint, { state }] of endpoints) {
-        for (const each of ['open', 'slow', 'paused', 'gone'])
-          this.set({ endpoint, state: each }, Number(each === state));
+        for (const each of ENDPOINT_STATES) this.set({ endpoint, state: each }, Number(each === state));
       }
     },
   });

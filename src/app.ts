@@ -5,7 +5,7 @@ import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/m
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
-import { bearerToken, type SettingFile, tokenOf } from '../common/settings.ts';
+import { bearerToken, tokenOf } from '../common/settings.ts';
 import { stopListening } from '../common/stop-listening.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import { watchFiles } from '../common/watched-files.ts';
@@ -87,7 +87,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
         const connectionsEnded = config.REUSE_PORT && stopListening(server.server);
         // Load balancers must see the health check fail before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
-        stopWatching();
+        for (const stop of stopWatching) stop();
         await server.close();
         await Promise.all([connectionsEnded, retaining]);
         readiness.close();
@@ -103,7 +103,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
 }
 
 /** Reloads the callers file and CORE_TOKEN_FILE when they change. */
-function watchCallers(config: CoreConfig, callers: Callers, log: Logger): () => void {
+function watchCallers(config: CoreConfig, callers: Callers, log: Logger): (() => void)[] {
   const reload = (text: string) => {
     const entries = parseCallers(text);
     callers.replace(entries);
@@ -113,13 +113,8 @@ function watchCallers(config: CoreConfig, callers: Callers, log: Logger): () => 
     callers.share(bearerToken(text.trim()));
     return {};
   };
-  const stops = [
-    watchFiles({ what: 'callers', files: filesOf(config.CORE_CALLERS_FILE?.file), reload }, log),
-    watchFiles({ what: 'tokens for the core', files: filesOf(config.coreTokenFile), reload: share }, log),
+  return [
+    watchFiles({ what: 'callers', files: [config.CORE_CALLERS_FILE], reload }, log),
+    watchFiles({ what: 'tokens for the core', files: [config.coreTokenFile], reload: share }, log),
   ];
-  return () => {
-    for (const stop of stops) stop();
-  };
 }
-
-const filesOf = (file: SettingFile | undefined): SettingFile[] => (file ? [file] : []);

@@ -27,7 +27,6 @@ export interface CallerEntry {
   readonly certificateSubject?: CertificateSubject;
 }
 
-/** The callers by name. */
 export type CallerEntries = Readonly<Record<string, CallerEntry>>;
 
 /** The maximum number of callers. Each name is a label value of a metric. */
@@ -37,6 +36,8 @@ export const MAX_NAMED_CALLERS = 500;
 export const MAX_TOKENS = 2;
 
 const NAME = '^[a-z0-9][a-z0-9._-]{0,62}$';
+
+const setOf = (items: object) => ({ type: 'array', minItems: 1, uniqueItems: true, items });
 
 const SCHEMA = {
   type: 'object',
@@ -52,20 +53,9 @@ const SCHEMA = {
         required: ['may'],
         additionalProperties: false,
         properties: {
-          may: { type: 'array', minItems: 1, uniqueItems: true, items: { enum: CALLER_ROLES } },
-          studios: {
-            type: 'array',
-            minItems: 1,
-            uniqueItems: true,
-            items: { type: 'string', pattern: CRM_ID_PATTERN },
-          },
-          consumers: {
-            type: 'array',
-            minItems: 1,
-            maxItems: MAX_CONSUMERS,
-            uniqueItems: true,
-            items: { type: 'string', pattern: CONSUMER_NAME_PATTERN },
-          },
+          may: setOf({ enum: CALLER_ROLES }),
+          studios: setOf({ type: 'string', pattern: CRM_ID_PATTERN }),
+          consumers: { ...setOf({ type: 'string', pattern: CONSUMER_NAME_PATTERN }), maxItems: MAX_CONSUMERS },
           tokens: {
             type: 'array',
             maxItems: MAX_TOKENS,

@@ -7,6 +7,7 @@ import {
   fileOf,
   integer,
   isLoopback,
+  parsedContents,
   readSettings,
   type SettingFile,
   type SettingsOf,
@@ -31,7 +32,6 @@ export const coreSettings = settingsReadBy({
   CORE_METRICS_ADDRESS: address,
 });
 
-/** The values of the core's settings. */
 export type CoreConfig = SettingsOf<typeof coreSettings> &
   UnusedVariables & { readonly coreTokenFile: SettingFile | undefined };
 
@@ -83,19 +83,9 @@ function rulesBetween(config: SettingsOf<typeof coreSettings>): string[] {
   return faults;
 }
 
-/** The callers file, and its contents when the process started. */
-interface CallersFile {
-  readonly file: SettingFile;
-  readonly entries: CallerEntries;
-}
-
-function callersFile(path: string): CallersFile {
-  const callers = file(path);
-  try {
-    return { file: callers, entries: parseCallers(callers.contents.reveal()) };
-  } catch (error) {
-    throw new Error(`names a file that cannot be used: ${path} ${(error as Error).message}`);
-  }
+function callersFile(path: string): SettingFile & { readonly entries: CallerEntries } {
+  const read = file(path);
+  return { ...read, entries: parsedContents(read, parseCallers) };
 }
 
 /** The URL may contain a password, so the value is a secret. */

@@ -7,12 +7,21 @@ import { crc32 } from 'node:zlib';
  */
 const PREFIX = 'lik_';
 const RANDOM_BYTES = 32;
-const SHAPE = /^lik_[A-Za-z0-9_-]{48}$/;
+const BASE64URL = '[A-Za-z0-9_-]';
+const ENCODED = `${BASE64URL}{48}`;
+
+/** The prefix of the token of a caller of the core. */
+const TOKEN_PREFIX = 'lic_';
+
+const SECRET = new RegExp(`^${PREFIX}${ENCODED}$`);
+const SECRET_OR_TOKEN = new RegExp(`(?:${PREFIX}|${TOKEN_PREFIX})${ENCODED}`);
+/** Also after an escape: `%20lik_…`. */
+const EACH_SECRET = new RegExp(`${PREFIX}${ENCODED}(?!${BASE64URL})`, 'g');
 
 export const newKeySecret = (): string => newSecret(PREFIX);
 
-/** Creates a token for a caller of the core: like a key's secret, but with the prefix `lic_`. */
-export const newCoreToken = (): string => newSecret('lic_');
+/** Creates a token for a caller of the core: like a key's secret, but for its prefix. */
+export const newCoreToken = (): string => newSecret(TOKEN_PREFIX);
 
 function newSecret(prefix: string): string {
   const bytes = Buffer.alloc(RANDOM_BYTES + 4);
@@ -22,7 +31,7 @@ function newSecret(prefix: string): string {
 
 /** Whether a text has the form and the checksum of a secret. */
 export function isKeySecret(text: string): boolean {
-  if (!SHAPE.test(text)) return false;
+  if (!SECRET.test(text)) return false;
   const bytes = Buffer.from(text.slice(PREFIX.length), 'base64url');
   return crc32(bytes.subarray(0, RANDOM_BYTES)) === bytes.readUInt32BE(RANDOM_BYTES);
 }
@@ -35,16 +44,13 @@ export const hintOf = (secret: string): string => secret.slice(-HINT_LENGTH);
 export const isHint = (value: unknown): value is string => typeof value === 'string' && value.length === HINT_LENGTH;
 
 /** Whether a text has the form of the secret of a key, or of a caller's token, anywhere. */
-export const hasSecretForm = (text: string): boolean => /li[kc]_[A-Za-z0-9_-]{48}/.test(text);
-
-/** Finds the form of a secret in any text, also after an escape (`%20lik_…`); `isKeySecret` checks the checksum. */
-const IN_TEXT = /lik_[A-Za-z0-9_-]{48}(?![A-Za-z0-9_-])/g;
+export const hasSecretForm = (text: string): boolean => SECRET_OR_TOKEN.test(text);
 
 /** The secrets in a text, each once, and the number of texts that look like one but fail the checksum. */
 export function secretsIn(text: string): { readonly secrets: string[]; readonly misspelt: number } {
-  const shaped = new Set(text.match(IN_TEXT));
-  const secrets = [...shaped].filter(isKeySecret);
-  return { secrets, misspelt: shaped.size - secrets.length };
+  const found = new Set(text.match(EACH_SECRET));
+  const secrets = [...found].filter(isKeySecret);
+  return { secrets, misspelt: found.size - secrets.length };
 }
 
 /** The SHA-256 of a secret, the only form in which it is stored or sent to the core; 32 bytes. */

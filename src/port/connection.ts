@@ -176,7 +176,6 @@ export class AcceptedConnection {
     if (performance.now() >= this.#since + multiple * this.#maxAgeMs) this.#drain();
   }
 
-  /** Checks calls, callers and age. */
   check(report: Report): void {
     const now = performance.now();
     for (const call of this.calls) call.check(now, report);

@@ -55,7 +55,6 @@ interface CoreContext {
   readonly batchReceived: ExchangeContext['batchReceived'];
 }
 
-/** The core's port. */
 export interface CoreServer {
   readonly server: Http2Server | Http2SecureServer;
   /** Starts listening, and returns the address. Rejects if it cannot. */
