@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from '@connectrpc/connect';
 import { assert } from '../../common/invariants.ts';
@@ -27,6 +28,8 @@ import type { Actor } from '../domain/audit.ts';
 import { ANY_CALLER, CALLER_ROLES, type Caller, type CallerRole } from '../domain/caller.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import type { Refusal } from '../domain/refusal.ts';
+import { getConsumer } from '../usecases/consumers.ts';
+import type { Reading } from '../usecases/dependencies.ts';
 import { callOf, type RunCall, studioIdIn } from './observation.ts';
 import { connectErrorOf, forbidden, unauthenticated } from './refusals.ts';
 
@@ -45,7 +48,6 @@ interface KnownCaller {
 /** For how long a replaced CORE_TOKEN works; milliseconds. Kubernetes takes more than a minute to write a file for all. */
 const FORMER_TOKEN_MS = 300_000;
 
-/** The programs that may call the core. */
 export class Callers {
   /** By a token's SHA-256 in hexadecimal digits, or by a certificate subject's form. */
   #known = new Map<string, KnownCaller>();
@@ -121,7 +123,7 @@ export class Callers {
 
   #add(credential: string, caller: Caller, before: ReadonlyMap<string, KnownCaller>): void {
     const former = before.get(credential);
-    if (former && hasSameAccess(former.caller, caller)) {
+    if (former && isDeepStrictEqual(accessOf(former.caller), accessOf(caller))) {
       this.#known.set(credential, former);
       return;
     }
@@ -139,19 +141,11 @@ function namedCaller(name: string, { may, studios, consumers }: CallerEntry, cre
   return { ...ANY_CALLER, name, may: new Set(may), ...limits, credential };
 }
 
-const hasSameAccess = (a: Caller, b: Caller): boolean =>
-  a.name === b.name &&
-  isEqualSet(a.may, b.may) &&
-  isEqualSet(a.studios, b.studios) &&
-  isEqualSet(a.consumers, b.consumers);
-
-const isEqualSet = (a?: ReadonlySet<string>, b?: ReadonlySet<string>): boolean =>
-  a === b || (a !== undefined && b !== undefined && a.size === b.size && a.isSubsetOf(b));
+const accessOf = ({ name, may, studios, consumers }: Caller) => ({ name, may, studios, consumers });
 
 /** Returns the caller of a request; undefined: not authenticated. */
 export type Identify = (request: IncomingMessage | Http2ServerRequest) => Caller | undefined;
 
-/** Identifies callers by the token or certificate of their requests. */
 export function callerIdentifier(callers: Callers): Identify {
   /** The certificate subjects by socket: a certificate does not change during a connection. */
   const subjects = new WeakMap<object, CertificateSubject | undefined>();
@@ -343,6 +337,20 @@ export function refuseOtherConsumers(caller: Caller, consumer: string, roles: re
 /** Whether a caller may access all studios of a consumer. */
 export const mayAccess = ({ studios }: Caller, { studioIds }: Pick<Consumer, 'studioIds'>): boolean =>
   studios === undefined || (studioIds?.every((studioId) => studios.has(studioId)) ?? false);
+
+/** Returns a consumer that the caller may use. @param roles with which it may use others than its own */
+export async function consumerNamed(
+  deps: Reading,
+  name: string,
+  context: HandlerContext,
+  roles?: readonly CallerRole[],
+): Promise<Consumer> {
+  const caller = callerOf(context);
+  refuseOtherConsumers(caller, name, roles);
+  const consumer = await getConsumer(deps, name);
+  refuseConsumerOfOthers(caller, consumer);
+  return consumer;
+}
 
 /** @throws Refusal CALLER_FORBIDDEN */
 export function refuseConsumerOfOthers(caller: Caller, consumer: Pick<Consumer, 'studioIds'>): void {

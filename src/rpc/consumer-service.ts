@@ -1,30 +1,16 @@
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import type { ServiceImpl } from '@connectrpc/connect';
 import type { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import type { CallerRole } from '../domain/caller.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import { findMissingLeads } from '../usecases/change-feed.ts';
-import { createConsumer, getConsumer, listConsumers, removeConsumer } from '../usecases/consumers.ts';
+import { createConsumer, listConsumers, removeConsumer } from '../usecases/consumers.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { listSetAside, setAsideLeadChanges, takeBackLeadChanges } from '../usecases/set-aside.ts';
-import { actorOf, callerOf, mayAccess, refuseConsumerOfOthers, refuseOtherConsumers } from './callers.ts';
+import { actorOf, callerOf, consumerNamed, mayAccess, refuseConsumerOfOthers } from './callers.ts';
 import { consumerStart, consumerToWire, setAsideFromWire, setAsideToWire } from './convert.ts';
 
 /** The roles with which a caller sees other consumers than its own. */
 const SEE_ALL: readonly CallerRole[] = ['crm', 'operator', 'read'];
-
-/** Returns a consumer that the caller may use. @param roles with which it may use others than its own */
-export async function consumerNamed(
-  deps: Dependencies,
-  name: string,
-  context: HandlerContext,
-  roles?: readonly CallerRole[],
-): Promise<Consumer> {
-  const caller = callerOf(context);
-  refuseOtherConsumers(caller, name, roles);
-  const consumer = await getConsumer(deps, name);
-  refuseConsumerOfOthers(caller, consumer);
-  return consumer;
-}
 
 export function consumerService(deps: Dependencies): ServiceImpl<typeof ConsumerService> {
   return {

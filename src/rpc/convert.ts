@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { type Duration, type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Duration, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { assert } from '../../common/invariants.ts';
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -70,18 +70,18 @@ export function contactFromWire(contact: leads.Contact | undefined): Contact | u
   return value?.case ? { type: value.case, value: value.value } : undefined;
 }
 
-/** Returns the data of a lead in a request that creates or corrects one. */
-export const leadDataFromWire = ({
-  displayName,
-  contact,
-  sourceId,
-  note,
-}: Pick<leads.Lead, 'displayName' | 'contact' | 'sourceId' | 'note'>): GivenLeadData => ({
-  displayName,
-  contact: contactFromWire(contact),
-  sourceId,
-  note,
-});
+export function leadDataFromWire(data: Pick<leads.Lead, keyof GivenLeadData>): GivenLeadData {
+  const { displayName, contact, sourceId, note } = data;
+  return { displayName, contact: contactFromWire(contact), sourceId, note };
+}
+
+/** A record as messages have it: without the fields that are null. */
+type WithoutNulls<Record> = {
+  [Field in keyof Record]: null extends Record[Field] ? Exclude<Record[Field], null> | undefined : Record[Field];
+};
+
+const withoutNulls = <Record extends object>(record: Record) =>
+  Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null)) as WithoutNulls<Record>;
 
 /**
  * Returns the source that a creation names, if its id is valid; an invalid one is refused later, in the contract's
@@ -113,13 +113,7 @@ export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
 export const leadRecordToWire = ({ lead, idempotencyKey, original }: LeadRecord) => ({
   lead: leadToWire(lead, 'full'),
   idempotencyKey,
-  ...(original && {
-    createdWith: {
-      displayName: original.displayName,
-      ...(original.sourceId !== null && { sourceId: original.sourceId }),
-      ...(original.note !== null && { note: original.note }),
-    },
-  }),
+  ...(original && { createdWith: withoutNulls(original) }),
 });
 
 export const holdToWire = ({ reason, createdAt }: Hold): leads.Hold => ({
@@ -146,14 +140,8 @@ export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, er
     eraseTime: timestampToWire(erasedAt),
   });
 
-export function leadEventToWire({ time, memberId, caller, what }: LeadEvent): leads.LeadEvent {
-  return create(leads.LeadEventSchema, {
-    time: timestampFromDate(time),
-    ...(memberId !== null && { memberId }),
-    ...(caller !== null && { caller }),
-    what: whatOf(what),
-  });
-}
+export const leadEventToWire = ({ time, what, ...by }: LeadEvent): leads.LeadEvent =>
+  create(leads.LeadEventSchema, { ...withoutNulls(by), time: timestampToWire(time), what: whatOf(what) });
 
 function whatOf(what: LeadEvent['what']): NonNullable<MessageInitShape<typeof leads.LeadEventSchema>['what']> {
   const stageOf = (stage: LeadStage | null) => (stage === null ? leads.LeadStage.UNSPECIFIED : leadStage.toWire(stage));
@@ -161,10 +149,7 @@ function whatOf(what: LeadEvent['what']): NonNullable<MessageInitShape<typeof le
     case 'stage-move':
       return { case: 'stageMove', value: { from: stageOf(what.from), to: stageOf(what.to) } };
     case 'correction':
-      return {
-        case: 'correction',
-        value: { fields: what.fields.map((field) => leads.LeadSchema.field[field].name) },
-      };
+      return { case: 'correction', value: { fields: what.fields.map((field) => leads.LeadSchema.field[field].name) } };
     case 'erasure':
       return { case: 'erasure', value: {} };
     case 'enquiry':
@@ -176,13 +161,12 @@ export const countsToWire = ({ byStage, bySource, completeSince }: LeadCounts): 
   create(leads.CountLeadsResponseSchema, {
     byStage: byStage.map(({ of, ...count }) => ({ stage: leadStage.toWire(of), ...count })),
     bySource: bySource.map(({ of, ...count }) => ({ ...(of !== null && { sourceId: of }), ...count })),
-    ...(completeSince && { completeSince: timestampFromDate(completeSince) }),
+    ...(completeSince && { completeSince: timestampToWire(completeSince) }),
   });
 
-/** Which database changes are of. */
 export const epochToWire = ({ epoch, restoredTo }: DatabaseEpoch) => ({
   databaseEpoch: BigInt(epoch),
-  ...(restoredTo && { restoredToTime: timestampFromDate(restoredTo) }),
+  ...(restoredTo && { restoredToTime: timestampToWire(restoredTo) }),
 });
 
 /** Builds the message as a literal, as `leadToWire` does. */
@@ -205,7 +189,7 @@ function contactToWire({ type, value }: Contact): leads.Contact {
   return { $typeName: leads.ContactSchema.typeName, value: { case: type, value } };
 }
 
-function timestampToWire(date: Date): Timestamp {
+export function timestampToWire(date: Date): Timestamp {
   const ms = date.getTime();
   const seconds = Math.floor(ms / 1000);
   return { $typeName: TimestampSchema.typeName, seconds: BigInt(seconds), nanos: (ms - seconds * 1000) * 1e6 };
@@ -223,7 +207,7 @@ export const consumerToWire = ({
     studioIds: [...(consumer.studioIds ?? [])],
     allStudios: consumer.studioIds === null && !consumer.fault,
     includeTestStudios: consumer.includesTests && !consumer.fault,
-    createTime: timestampFromDate(consumer.createdAt),
+    createTime: timestampToWire(consumer.createdAt),
     ...(waiting && { waiting: waitingToWire(waiting, isComplete) }),
     ...(setAside && { setAside: waitingToWire(setAside) }),
     isBackfilling: consumer.backfills.length > 0,
@@ -232,43 +216,30 @@ export const consumerToWire = ({
 const waitingToWire = ({ leads, since }: WaitingChanges, isComplete = true) => ({
   leadCount: leads,
   isLowerBound: leads >= MAX_COUNTED || !isComplete,
-  ...(since && { oldestTime: timestampFromDate(since) }),
+  ...(since && { oldestTime: timestampToWire(since) }),
 });
 
-export const setAsideFromWire = ({
-  studioId,
-  leadId,
-  revision,
-  reason,
-  retryTime,
-}: consumers.LeadSetAside): SetAside => ({
-  studioId,
-  leadId,
-  revision: Number(revision),
-  reason,
-  retryAt: dateFromWire(retryTime) ?? null,
-});
+export function setAsideFromWire(aside: consumers.LeadSetAside): SetAside {
+  const { studioId, leadId, revision, reason, retryTime } = aside;
+  return { studioId, leadId, revision: Number(revision), reason, retryAt: dateFromWire(retryTime) ?? null };
+}
 
 export const setAsideToWire = ({ due: _, retryAt, revision, ...lead }: LeadSetAside): consumers.LeadSetAside =>
   create(consumers.LeadSetAsideSchema, {
     ...lead,
     revision: BigInt(revision),
-    ...(retryAt && { retryTime: timestampFromDate(retryAt) }),
+    ...(retryAt && { retryTime: timestampToWire(retryAt) }),
   });
 
-export function apiKeyToWire(key: ApiKey): keys.ApiKey {
+export function apiKeyToWire({ secretSha256: _, scopes, createdAt, expiresAt, ...key }: ApiKey): keys.ApiKey {
+  const { revokedAt, lastUsedAt, ...others } = key;
   return create(keys.ApiKeySchema, {
-    id: key.id,
-    studioId: key.studioId,
-    memberId: key.memberId,
-    name: key.name,
-    scopes: key.scopes.map(apiKeyScope.toWire),
-    createTime: timestampFromDate(key.createdAt),
-    expireTime: timestampFromDate(key.expiresAt),
-    ...(key.revokedAt && { revokeTime: timestampFromDate(key.revokedAt) }),
-    secretHint: key.secretHint,
-    ...(key.lastUsedAt && { lastUsedTime: timestampFromDate(key.lastUsedAt) }),
-    ...(key.quotaLimit !== null && { quotaLimit: key.quotaLimit }),
+    ...withoutNulls(others),
+    scopes: scopes.map(apiKeyScope.toWire),
+    createTime: timestampToWire(createdAt),
+    expireTime: timestampToWire(expiresAt),
+    ...(revokedAt && { revokeTime: timestampToWire(revokedAt) }),
+    ...(lastUsedAt && { lastUsedTime: timestampToWire(lastUsedAt) }),
   });
 }
 
@@ -282,24 +253,11 @@ export function bearerToWire({ key, studio }: Credential): keys.AuthenticateApiK
   });
 }
 
-export function studioToWire({
-  id,
-  status,
-  regionCode,
-  quotaLimit,
-  keepEnquiries,
-  isTest,
-  hold,
-  retention,
-}: Studio): directory.Studio {
+export function studioToWire({ status, hold, retention, formerRegions: _, ...studio }: Studio): directory.Studio {
   return create(directory.StudioSchema, {
-    id,
+    ...withoutNulls(studio),
     status: studioStatus.toWire(status),
-    ...(regionCode !== null && { regionCode }),
-    ...(quotaLimit !== null && { quotaLimit }),
-    keepEnquiries,
     retentionDays: retention?.days,
-    isTest,
     ...(hold && { hold: holdToWire(hold) }),
   });
 }
@@ -312,37 +270,25 @@ export function leadSourceToWire(source: LeadSource): directory.LeadSource {
   return create(directory.LeadSourceSchema, source);
 }
 
-export function auditEventToWire(event: AuditEvent): audit.AuditEvent {
-  const { memberId, caller, callId, apiKeyId, leadId, from, to } = event;
-  return create(audit.AuditEventSchema, {
-    studioId: event.studioId,
-    action: auditAction.toWire(event.action),
-    time: timestampFromDate(event.time),
-    ...(memberId !== null && { memberId }),
-    ...(caller !== null && { caller }),
-    ...(callId !== null && { callId }),
-    ...(apiKeyId !== null && { apiKeyId }),
-    ...(leadId !== null && { leadId }),
-    ...(from !== null && { from }),
-    ...(to !== null && { to }),
-  });
+export function auditEventToWire({ action, time, ...event }: AuditEvent): audit.AuditEvent {
+  const fields = { action: auditAction.toWire(action), time: timestampToWire(time) };
+  return create(audit.AuditEventSchema, { ...withoutNulls(event), ...fields });
 }
 
-/** The last second of the year 9999, the end of the range of a Timestamp. */
+/** The range of a Timestamp: the first second of the year 1, and the last one of 9999. */
+const MIN_SECONDS = -62_135_596_800n;
 const MAX_SECONDS = 253_402_300_799n;
 
 const isNanos = (nanos: number) => nanos >= 0 && nanos <= 999_999_999;
 
-/** Returns whole milliseconds, never later than given; an invalid Date before 1970 and outside the range of the message. */
-export function dateFromWire(time: Timestamp | undefined): Date | undefined {
-  if (!time) return undefined;
-  const { seconds, nanos } = time;
-  const isTime = seconds >= 0n && seconds <= MAX_SECONDS && isNanos(nanos);
-  return new Date(isTime ? Number(seconds) * 1000 + Math.floor(nanos / 1e6) : Number.NaN);
-}
+/** Returns whole milliseconds; an invalid Date before a second, and after the range. */
+const dateOf = ({ seconds, nanos }: Timestamp, first: bigint, round: (ms: number) => number): Date =>
+  seconds >= first && seconds <= MAX_SECONDS && isNanos(nanos)
+    ? new Date(Number(seconds) * 1000 + round(nanos / 1e6))
+    : new Date(Number.NaN);
 
-/** The first second of the year 1, the begin of that range. */
-const MIN_SECONDS = -62_135_596_800n;
+/** Returns whole milliseconds, never later than given; an invalid Date before 1970 and outside the range of the message. */
+export const dateFromWire = (time: Timestamp | undefined): Date | undefined => time && dateOf(time, 0n, Math.floor);
 
 export const filterFromWire = (filter: leads.LeadFilter | undefined): GivenLeadFilter | undefined =>
   filter && {
@@ -362,12 +308,8 @@ export function rangeFromWire({ startTime, endTime }: Partial<leads.TimeRange> =
 const nanosOf = ({ seconds, nanos }: Timestamp): bigint => seconds * 1_000_000_000n + BigInt(nanos);
 
 /** Returns whole milliseconds, never earlier than given, because times are; an invalid Date outside the range of the message. */
-function boundFromWire(time: Timestamp | undefined): Date | null {
-  if (!time) return null;
-  const { seconds, nanos } = time;
-  const isTime = seconds >= MIN_SECONDS && seconds <= MAX_SECONDS && isNanos(nanos);
-  return new Date(isTime ? Number(seconds) * 1000 + Math.ceil(nanos / 1e6) : Number.NaN);
-}
+const boundFromWire = (time: Timestamp | undefined): Date | null =>
+  time ? dateOf(time, MIN_SECONDS, Math.ceil) : null;
 
 /** Returns whole milliseconds, never more than given; 0 if absent, NaN if negative or outside the range of the message. */
 export function durationMsFromWire(duration: Duration | undefined): number {

@@ -214,7 +214,6 @@ function resultOf(
   }));
 }
 
-/** Returns how many of the first results fit into a message. */
 function countThatFits(ready: readonly Result[]): number {
   let bytes = 0;
   const full = ready.findIndex(({ outcome }, count) => {

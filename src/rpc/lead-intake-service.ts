@@ -1,12 +1,11 @@
 import { create, isFieldSet } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { Code, ConnectError, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
-import { assert } from '../../common/invariants.ts';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import {
   ExportContactResponseSchema,
   LeadHistorySchema,
   LeadImportedSchema,
-  LeadIntakeService,
+  type LeadIntakeService,
   LeadSchema,
   type UpdateLeadRequest,
   WatchLeadChangesResponseSchema,
@@ -14,7 +13,7 @@ import {
   LeadStage as WireStage,
   LeadView as WireView,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { Caller, CallerRole } from '../domain/caller.ts';
+import type { CallerRole } from '../domain/caller.ts';
 import { DATA_FIELDS, type LeadView } from '../domain/lead.ts';
 import { Faults, type Refusal } from '../domain/refusal.ts';
 import {
@@ -35,8 +34,7 @@ import { exportLeads } from '../usecases/export-leads.ts';
 import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import { listLeadEvents } from '../usecases/lead-events.ts';
 import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
-import { actorOf, callerOf, refuseOtherConsumers, refuseOtherStudios } from './callers.ts';
-import { consumerNamed } from './consumer-service.ts';
+import { actorOf, callerOf, consumerNamed, refuseOtherConsumers } from './callers.ts';
 import {
   contactFromWire,
   countsToWire,
@@ -53,15 +51,14 @@ import {
   leadToWire,
   rangeFromWire,
 } from './convert.ts';
-import type { ExchangeContext } from './exchange-service.ts';
-import { type Call, callOf, connectionDraining, type RunCall } from './observation.ts';
+import { connectionDraining } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
+import { runStream, type StreamContext, throwIfStopping } from './run-stream.ts';
 import { takeUntil } from './take-until.ts';
 
 type Service = ServiceImpl<typeof LeadIntakeService>;
-type Context = Pick<ExchangeContext, 'run' | 'ending'>;
 
-export function leadIntakeService(deps: Dependencies, { run, ending }: Context): Service {
+export function leadIntakeService(deps: Dependencies, { run, ending }: StreamContext): Service {
   return {
     ...changeFeed(deps, { run, ending }),
     ...leadExports(deps, { run, ending }),
@@ -127,51 +124,40 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
 }
 
 /** The methods that send page after page, or lead after lead, as fast as the caller reads them. */
-function leadExports(deps: Dependencies, { run, ending }: Context): Pick<Service, 'exportLeads' | 'exportContact'> {
+function leadExports(
+  deps: Dependencies,
+  { run, ending }: StreamContext,
+): Pick<Service, 'exportLeads' | 'exportContact'> {
   return {
     exportLeads({ studioId, resumeToken, filter: wireFilter, ...includes }, context) {
-      const caller = callerOf(context);
       /** What the log line has instead of the request. */
       const summary = { studioId, leads: 0 };
-      const call = { ...callOf(LeadIntakeService.method.exportLeads, context.requestHeader, caller), request: summary };
-      return runStream(run, call, caller, messages(), context.signal);
-
-      async function* messages() {
-        refuseOtherStudios(caller, { studioId });
+      return runStream(run, context, summary, async function* () {
         const { includeTestStudios: includesTests, includeEvents: includesEvents } = includes;
         const query = { studioId, resumeToken, includesTests, includesEvents, filter: filterFromWire(wireFilter) };
         for await (const { leads, events = [], ...page } of exportLeads(deps, query)) {
-          if (ending.aborted)
-            throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);
+          throwIfStopping(ending, 'continue with the resume token');
           const histories = events.map((ofLead) => create(LeadHistorySchema, { events: ofLead.map(leadEventToWire) }));
           yield { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')), histories };
           summary.leads += leads.length;
         }
-      }
+      });
     },
 
-    exportContact({ studioId, contact }, context) {
-      const caller = callerOf(context);
-      const { exportContact: method } = LeadIntakeService.method;
-      // The log line has nothing of the contact.
-      const call = { ...callOf(method, context.requestHeader, caller), request: { studioId } };
-      return runStream(run, call, caller, messages(), context.signal);
-
-      async function* messages() {
-        refuseOtherStudios(caller, { studioId });
+    // The log line has nothing of the contact.
+    exportContact: ({ studioId, contact }, context) =>
+      runStream(run, context, { studioId }, async function* () {
         for await (const each of exportContact(deps, { studioId, contact: contactFromWire(contact) })) {
-          if (ending.aborted) throw new ConnectError('the service is stopping: call again', Code.Unavailable);
+          throwIfStopping(ending, 'call again');
           yield create(ExportContactResponseSchema, 'lead' in each ? leadRecordToWire(each) : each);
         }
-      }
-    },
+      }),
   };
 }
 
-/** The methods of the change feed. */
 function changeFeed(
   deps: Dependencies,
-  { run, ending }: Context,
+  { run, ending }: StreamContext,
 ): Pick<Service, 'pullLeadChanges' | 'watchLeadChanges' | 'acknowledgeLeadChanges' | 'resendLeads'> {
   const pollers = new LeadChangePollers(deps);
   /** Returns the consumer of a request; undefined: the one without a name. */
@@ -190,22 +176,16 @@ function changeFeed(
       return { ...sent, ...(await epoch()), changes: sent.changes.map(leadChangeToWire) };
     },
 
-    watchLeadChanges(request, context) {
-      const caller = callerOf(context);
-      const call = { ...callOf(LeadIntakeService.method.watchLeadChanges, context.requestHeader, caller), request };
-      const end = endOf(context);
-      return runStream(run, call, caller, messages(), context.signal);
-
-      async function* messages() {
-        refuseOtherStudios(caller, request);
+    watchLeadChanges: (request, context) =>
+      runStream(run, context, request, async function* () {
+        const end = endOf(context);
         const heartbeat = request.heartbeat && checkedHeartbeat(durationMsFromWire(request.heartbeat));
         const poller = pollers.of(await consumerIn(request.consumer, context));
         for await (const { changes, heldBack } of takeUntil(end, watchLeadChanges(poller, end, heartbeat))) {
           const sent = { changes: changes.map(leadChangeToWire), heldBack };
           yield create(WatchLeadChangesResponseSchema, { ...sent, ...(await epoch()) });
         }
-      }
-    },
+      }),
 
     async acknowledgeLeadChanges({ acknowledgements, consumer: name }, context) {
       const consumer = await consumerIn(name, context);
@@ -222,65 +202,6 @@ function changeFeed(
     },
   };
 }
-
-/** The maximum number of concurrent streams of one caller. Each may hold a page of leads that its client does not read. */
-export const MAX_STREAMS_PER_CALLER = 64;
-
-const streamsOf = new WeakMap<Caller, number>();
-
-/**
- * Executes a call with a stream of responses, as RunCall executes one with a single response. The call ends when its
- * caller has taken the last message.
- *
- * @param caller whose share of all streams it counts in
- * @param signal aborted when the caller disconnects, or the deadline has passed
- */
-export async function* runStream<Message>(
-  run: RunCall,
-  call: Call,
-  caller: Caller,
-  messages: AsyncIterable<Message>,
-  signal: AbortSignal,
-): AsyncGenerator<Message> {
-  const end = Promise.withResolvers<object>();
-  // Rethrown below, if a consumer still waits.
-  const ended = run(call, () => end.promise);
-  count(caller, 1);
-  ended.finally(() => count(caller, -1)).catch(() => {});
-  const cancel = () => end.reject(reasonOf(signal));
-  // A caller that disconnects between two messages requests no further one, so only the signal reports it.
-  signal.addEventListener('abort', cancel);
-  try {
-    assert(count(caller, 0) > 0, 'pending_not_negative');
-    if (count(caller, 0) > MAX_STREAMS_PER_CALLER) {
-      throw new ConnectError('the caller has too many streams', Code.ResourceExhausted);
-    }
-    for await (const message of messages) {
-      if (signal.aborted) throw reasonOf(signal);
-      yield message;
-    }
-    end.resolve({});
-  } catch (error) {
-    end.reject(error);
-  } finally {
-    // Has an effect only if the consumer stopped at a message; otherwise the promise is settled.
-    cancel();
-    signal.removeEventListener('abort', cancel);
-  }
-  await ended;
-}
-
-/** Adds to the number of streams of a caller, and returns it. */
-function count(caller: Caller, more: number): number {
-  const streams = (streamsOf.get(caller) ?? 0) + more;
-  streamsOf.set(caller, streams);
-  return streams;
-}
-
-const reasonOf = ({ reason }: AbortSignal): ConnectError =>
-  reason instanceof ConnectError && reason.code === Code.DeadlineExceeded
-    ? reason
-    : new ConnectError('the caller has disconnected, or does not read', Code.Canceled);
 
 function viewOf(view: WireView): LeadView | undefined {
   if (view === WireView.FULL) return 'full';

@@ -10,7 +10,6 @@ import { StoreUnavailable } from '../store/store.ts';
 /** The domain of this service's reasons in ErrorInfo. */
 const DOMAIN = 'leadintake';
 
-/** The status of each refusal. */
 const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReason, 'UNSPECIFIED'>, Code> = {
   INVALID_REQUEST: Code.InvalidArgument,
   SOURCE_INVALID: Code.FailedPrecondition,

@@ -1,5 +1,4 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import * as wire from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import type { LoggedRequest } from '../domain/logged-request.ts';
@@ -7,7 +6,7 @@ import { timeOfId } from '../domain/new-id.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { listRequests, type ReportedRequest, requestRecorder } from '../usecases/request-log.ts';
 import { callerOf } from './callers.ts';
-import { dateFromWire } from './convert.ts';
+import { dateFromWire, timestampToWire } from './convert.ts';
 
 export function requestLogService(deps: Dependencies): ServiceImpl<typeof wire.RequestLogService> {
   const record = requestRecorder(deps);
@@ -44,7 +43,7 @@ function requestToWire({ id, status, code, leadId, omitted, faultyFields, ...req
   return create(wire.LoggedRequestSchema, {
     ...request,
     faultyFields: [...faultyFields],
-    time: timestampFromDate(timeOfId(id)),
+    time: timestampToWire(timeOfId(id)),
     status: status ?? 0,
     code: code ?? '',
     leadId: leadId ?? '',

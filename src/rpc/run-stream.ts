@@ -1,0 +1,78 @@
+import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
+import { assert } from '../../common/invariants.ts';
+import type { Caller } from '../domain/caller.ts';
+import { callerOf, refuseOtherStudios } from './callers.ts';
+import { callOf, type RunCall } from './observation.ts';
+
+/** The maximum number of concurrent streams of one caller. Each may hold a page of leads that its client does not read. */
+export const MAX_STREAMS_PER_CALLER = 64;
+
+/** What methods with streams of responses need besides the use cases. */
+export interface StreamContext {
+  readonly run: RunCall;
+  /** Aborted when the server stops. */
+  readonly ending: AbortSignal;
+}
+
+const streamsOf = new WeakMap<Caller, number>();
+
+/**
+ * Executes a call with a stream of responses, as RunCall executes one with a single response. The call ends when its
+ * caller has taken the last message.
+ *
+ * @param request what is logged of it; names its studio, to which the caller must have access
+ */
+export async function* runStream<Message>(
+  run: RunCall,
+  context: HandlerContext,
+  request: object,
+  messages: () => AsyncIterable<Message>,
+): AsyncGenerator<Message> {
+  const caller = callerOf(context);
+  // Aborted when the caller disconnects, or the deadline has passed.
+  const { method, requestHeader, signal } = context;
+  const end = Promise.withResolvers<object>();
+  // Rethrown below, if a consumer still waits.
+  const ended = run({ ...callOf(method, requestHeader, caller), request }, () => end.promise);
+  count(caller, 1);
+  ended.finally(() => count(caller, -1)).catch(() => {});
+  const cancel = () => end.reject(reasonOf(signal));
+  // A caller that disconnects between two messages requests no further one, so only the signal reports it.
+  signal.addEventListener('abort', cancel);
+  try {
+    assert(count(caller, 0) > 0, 'pending_not_negative');
+    if (count(caller, 0) > MAX_STREAMS_PER_CALLER) {
+      throw new ConnectError('the caller has too many streams', Code.ResourceExhausted);
+    }
+    refuseOtherStudios(caller, request);
+    for await (const message of messages()) {
+      if (signal.aborted) throw reasonOf(signal);
+      yield message;
+    }
+    end.resolve({});
+  } catch (error) {
+    end.reject(error);
+  } finally {
+    // Has an effect only if the consumer stopped at a message; otherwise the promise is settled.
+    cancel();
+    signal.removeEventListener('abort', cancel);
+  }
+  await ended;
+}
+
+/** Adds to the number of streams of a caller, and returns it. */
+function count(caller: Caller, more: number): number {
+  const streams = (streamsOf.get(caller) ?? 0) + more;
+  streamsOf.set(caller, streams);
+  return streams;
+}
+
+const reasonOf = ({ reason }: AbortSignal): ConnectError =>
+  reason instanceof ConnectError && reason.code === Code.DeadlineExceeded
+    ? reason
+    : new ConnectError('the caller has disconnected, or does not read', Code.Canceled);
+
+/** Ends a stream once the server stops. @param whatToDo what its caller is told to do */
+export function throwIfStopping(ending: AbortSignal, whatToDo: string): void {
+  if (ending.aborted) throw new ConnectError(`the service is stopping: ${whatToDo}`, Code.Unavailable);
+}
