@@ -6,7 +6,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { MongoClient } from 'mongodb';
-import { FIRST_ID, LAST_ID, type LeadDocument, leadDocument, leadKey } from '../src/store/mongo/documents.ts';
+import { HIGHEST_ID, LOWEST_ID } from '../src/domain/new-id.ts';
+import { type LeadDocument, leadDocument, leadKey } from '../src/store/mongo/documents.ts';
 import { createIndex, INDEXES } from '../src/store/mongo/indexes.ts';
 import { aLead, claimsOf, times } from '../test/support/builders.ts';
 import { callAtPace } from './drive.ts';
@@ -32,8 +33,8 @@ const COMMANDS: Readonly<Partial<Record<Scenario, () => Promise<unknown>>>> = {
   replay: () => leads.findOne({ studioId, 'idempotency.key': anyKnown().idempotency.key }),
   get: () => leads.findOne({ _id: anyKnown()._id }),
   list: () => {
-    const end = Math.random() < 0.5 ? leadKey(studioId, LAST_ID) : anyKnown()._id;
-    const _id = { $gte: leadKey(studioId, FIRST_ID), $lt: end };
+    const end = Math.random() < 0.5 ? leadKey(studioId, HIGHEST_ID) : anyKnown()._id;
+    const _id = { $gte: leadKey(studioId, LOWEST_ID), $lt: end };
     // One more than the page, to see whether there is a next page.
     const limit = PAGE_SIZE + 1;
     return leads.find({ studioId, _id }).sort({ _id: -1 }).limit(limit).toArray();

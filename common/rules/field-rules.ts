@@ -67,12 +67,15 @@ const NAME_RULES = textRules(BOUNDS.name);
 /** A UUID with hyphens, in any letter case. */
 export const uuidFault = (value: string): Fault => firstFault(CAPTURE_RULES.sourceId, value);
 
-/** Whether a text is a UUID in lower case, the form in which all are stored. */
-export const isCanonicalUuid = (value: string): boolean => UUID.test(value) && value === value.toLowerCase();
+/** Whether a value is a UUID in lower case, the form in which all are stored. */
+export const isCanonicalUuid = (value: unknown): value is string =>
+  typeof value === 'string' && UUID.test(value) && value === value.toLowerCase();
 
-/** An id assigned by the CRM, of a studio or a member. */
+/** Whether a value is an id that the CRM has assigned, of a studio or a member. */
+export const isCrmId = (value: unknown): value is string => typeof value === 'string' && CRM_ID.test(value);
+
 export const crmIdFault = (value: string): Fault =>
-  CRM_ID.test(value) ? undefined : 'must be 1 to 64 letters, digits, underscores or hyphens';
+  isCrmId(value) ? undefined : 'must be 1 to 64 letters, digits, underscores or hyphens';
 
 /** The code of a reason, which is never personal data. */
 export const REASON_PATTERN = '^[A-Z][A-Z0-9_]{0,62}$';

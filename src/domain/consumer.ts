@@ -2,8 +2,6 @@ import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from '../../common/rules/field-r
 import { newId } from './new-id.ts';
 import type { Studio } from './studio.ts';
 
-export { MAX_CONSUMERS };
-
 /** The maximum number of studios of a consumer that does not have all. */
 export const MAX_STUDIOS_OF_CONSUMER = 100;
 
@@ -55,7 +53,6 @@ const ofStudio = (studioId: string): Backfill => ({ id: newId(), studioId, after
 const ofAll = ({ studioIds }: Pick<Consumer, 'studioIds'>): readonly Backfill[] =>
   studioIds?.map(ofStudio) ?? [{ ...ofStudio(''), andLater: true }];
 
-/** The backfills of a new consumer. */
 export const firstBackfills = (consumer: NewConsumer): readonly Backfill[] =>
   consumer.start === 'now' ? [] : ofAll(consumer);
 

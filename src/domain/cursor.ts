@@ -48,7 +48,6 @@ function positionOf(kind: TokenKind, scope: string, token: string): Buffer | und
 const ID_BYTES = 16;
 const TIME_BYTES = 8;
 
-/** The kinds whose positions have a time as well. */
 const WITH_TIME: readonly TokenKind[] = ['leadsByUpdate', 'exportByUpdate', 'setAside'];
 
 const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex');
@@ -63,7 +62,6 @@ const checksum = (scope: string, head: Uint8Array): Buffer =>
 export const updatePosition = ({ id, updatedAt }: Pick<Lead, 'id' | 'updatedAt'>): string =>
   `${id} ${updatedAt.getTime()}`;
 
-/** Returns the parts of such a position. */
 export function idAndTime(position: string): readonly [id: string, ms: number] {
   const [id = '', ms] = position.split(' ');
   return [id, Number(ms)];
@@ -96,21 +94,20 @@ function positionIn(kind: TokenKind, scope: string, token: string): PositionIn |
 }
 
 /** The place of a lead in a list of several studios. */
-interface Place {
+export interface LeadPlace {
   readonly studioId: string;
   /** Of the lead: its id, or updatePosition. */
   readonly position: string;
 }
 
-const placeToken = (kind: TokenKind, scope: string, { studioId, position }: Place): string =>
+const placeToken = (kind: TokenKind, scope: string, { studioId, position }: LeadPlace): string =>
   makeToken(kind, scope, Buffer.concat([positionBytes(position), Buffer.from(studioId)]));
 
-function placeIn(kind: TokenKind, scope: string, token: string): Place | undefined {
+function placeIn(kind: TokenKind, scope: string, token: string): LeadPlace | undefined {
   const found = positionIn(kind, scope, token);
   return found && found.rest.length > 0 ? { studioId: found.rest.toString(), position: found.position } : undefined;
 }
 
-/** The paginated lists of a studio. */
 export type ListName =
   | 'leads'
   | 'leadsByUpdate'
@@ -183,17 +180,14 @@ export function auditPosition(token: string): AuditPosition | undefined {
   return after === undefined ? undefined : { start: new Date(Number(start)), end: new Date(Number(end)), after };
 }
 
-/** The position of an export: all leads up to this one were sent. */
-export type ExportPosition = Place;
-
 /**
  * Returns the token with which an export resumes after a lead.
  *
  * @param scope the studio that is exported, and the filter; the studio is empty for all
  */
-export const resumeTokenAfter = (scope: string, place: ExportPosition): string =>
+export const resumeTokenAfter = (scope: string, place: LeadPlace): string =>
   placeToken(place.position.includes(' ') ? 'exportByUpdate' : 'export', scope, place);
 
 /** Returns where an export resumes; undefined if the token was not issued for this scope. */
-export const exportPosition = (scope: string, token: string, isByUpdate: boolean): ExportPosition | undefined =>
+export const exportPosition = (scope: string, token: string, isByUpdate: boolean): LeadPlace | undefined =>
   placeIn(isByUpdate ? 'exportByUpdate' : 'export', scope, token);

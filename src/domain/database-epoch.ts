@@ -1,3 +1,6 @@
+import { DAY_MS } from '../../common/units.ts';
+import { CLOCKS_DIFFER_MS } from './new-id.ts';
+
 /** Which database this is: when a backup is restored, what was stored since is gone, and another database goes on. */
 export interface DatabaseEpoch {
   /** Grows with each restore: its time, or more; milliseconds since 1970. 0: the database was never restored. */
@@ -7,9 +10,6 @@ export interface DatabaseEpoch {
   /** When the backup was begun that this database is a copy of, if nobody has noted yet that it was restored; else null. */
   readonly backedUpAt: Date | null;
 }
-
-/** How far clocks may differ: what was stored so shortly before a backup may be lost, too; milliseconds. */
-const OVERLAP_MS = 300_000;
 
 /**
  * Returns the epoch of a database after a restore. One that is restored from an older backup, which knows nothing of restores
@@ -22,7 +22,8 @@ export function epochAfterRestore(
   to: Date | null,
   now: Date,
 ): DatabaseEpoch & { readonly restoredTo: Date } {
-  const begun = [to, backedUpAt].flatMap((time) => (time ? Math.max(0, time.getTime() - OVERLAP_MS) : []));
+  // What was stored shortly before a backup may be lost, too.
+  const begun = [to, backedUpAt].flatMap((time) => (time ? Math.max(0, time.getTime() - CLOCKS_DIFFER_MS) : []));
   // What is too early has more leads compared, what is too late has some stay. A database that knows of an earlier restore was
   // backed up after it.
   const earliest = Math.min(...begun, ...(before ? [before.getTime()] : []));
@@ -34,4 +35,4 @@ export function epochAfterRestore(
 }
 
 /** How far the clocks of cores may have been ahead before a restore; milliseconds. Revisions since are higher by this. */
-export const MAX_AHEAD_BEFORE_RESTORE_MS = 86_400_000;
+export const MAX_AHEAD_BEFORE_RESTORE_MS = DAY_MS;

@@ -8,7 +8,6 @@ export interface TimeRange {
   readonly end: Date | null;
 }
 
-/** What leads have to be like. */
 export interface LeadFilter {
   /** Empty: any. */
   readonly stages: readonly LeadStage[];
@@ -50,7 +49,6 @@ export function filterOf(given: GivenLeadFilter | undefined, faults: Faults): Le
   return { stages: [...new Set(known)].sort(), sourceIds: [...new Set(ids)].sort(), created, updated };
 }
 
-/** Notes what is wrong with a range. */
 export function noteRangeFaults(faults: Faults, field: string, { start, end }: TimeRange): void {
   for (const [name, time] of Object.entries({ startTime: start, endTime: end }))
     if (Number.isNaN(time?.getTime())) faults.note(`${field}.${name}`, 'must be a time from the year 1 to 9999');
@@ -61,7 +59,6 @@ export function noteRangeFaults(faults: Faults, field: string, { start, end }: T
 export const isIn = (time: Date, { start, end }: TimeRange = { start: null, end: null }): boolean =>
   (!start || time >= start) && (!end || time < end);
 
-/** Whether a lead is as a filter says. */
 export const isMatch = (
   { stages, sourceIds, created, updated }: LeadFilter,
   { stage, sourceId, createdAt, updatedAt }: Pick<Lead, 'stage' | 'sourceId' | 'createdAt' | 'updatedAt'>,

@@ -196,7 +196,6 @@ export function withEnquiry(
 
 const keyHash = (idempotencyKey: string): string => hash('sha256', idempotencyKey, 'base64url').slice(0, 16);
 
-/** Whether an enquiry of an idempotency key was kept. */
 export const isKeyKept = ({ keys }: Pick<KeptEnquiries, 'keys'>, idempotencyKey: string): boolean =>
   keys.includes(keyHash(idempotencyKey));
 

@@ -1,4 +1,4 @@
-import { crmIdFault, isCanonicalUuid } from '../../common/rules/field-rules.ts';
+import { isCanonicalUuid, isCrmId } from '../../common/rules/field-rules.ts';
 import { isHint } from '../../common/rules/key-secret.ts';
 import { isRequestId, type KeyOperation, SCOPE_OF } from '../../common/rules/public-api.ts';
 import { RECORDED_FIELDS, type RecordedField } from '../../common/rules/request-log.ts';
@@ -59,20 +59,18 @@ const textThat = (isValid: (text: string) => boolean) => (value: unknown) =>
 
 const orNull = (isValid: (value: unknown) => boolean) => (value: unknown) => value === null || isValid(value);
 
-const isUuid = textThat(isCanonicalUuid);
-
 const RULES: { readonly [Field in keyof LoggedRequest]: (value: unknown) => boolean } = {
-  studioId: textThat((text) => crmIdFault(text) === undefined),
-  id: isUuid,
+  studioId: isCrmId,
+  id: isCanonicalUuid,
   operation: textThat((text) => Object.hasOwn(SCOPE_OF, text)),
-  apiKeyId: isUuid,
+  apiKeyId: isCanonicalUuid,
   secretHint: isHint,
   status: orNull((status) => isCount(status) && (status as number) >= 200 && (status as number) <= 599),
   // A later release may have further ones.
   code: orNull(textThat((text) => /^[a-z_]{1,64}$/.test(text))),
   faultyFields: (names) => Array.isArray(names) && names.every((name) => RECORDED_FIELDS.includes(name)),
   requestId: isRequestId,
-  leadId: orNull(isUuid),
+  leadId: orNull(isCanonicalUuid),
   replayed: (value) => typeof value === 'boolean',
   durationMs: isCount,
   omitted: isCount,

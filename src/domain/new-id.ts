@@ -6,6 +6,13 @@ export type Clock = () => Date;
 
 export const systemClock: Clock = () => new Date();
 
+/** How far the clocks of processes, and of other systems, may differ; milliseconds. */
+export const CLOCKS_DIFFER_MS = 300_000;
+
+/** No id of a lead is lower, or higher. */
+export const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
+export const HIGHEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
 /**
  * Returns a new id: a version 7 UUID in lower case, higher than all ids created before in this process, as long as no
  * clock is set back by more than MAX_AHEAD_MS.

@@ -1,5 +1,5 @@
+import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { MAX_LIVE_KEYS } from './api-key.ts';
-import { MAX_CONSUMERS } from './consumer.ts';
 
 /** The reasons of refusals, and what each says unless there is more to say. A refused request changed nothing. */
 const MESSAGES = {

@@ -15,7 +15,6 @@ export const lastKeptErasure = (time: Date): Date => new Date(time.getTime() - E
 /** How much longer than its days a lead is kept: for so long a clock may be ahead, by any time, without an erasure too early. */
 const MARGIN_MS = DAY_MS;
 
-/** Returns when a retention begins to erase. */
 export const firstErasure = ({ since }: Retention): Date => new Date(since.getTime() + RETENTION_GRACE_MS);
 
 /** A filter of leads in the order of their changes. */

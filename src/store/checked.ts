@@ -1,4 +1,4 @@
-import { BOUNDS, crmIdFault, isCanonicalUuid, isContactType, reasonFault } from '../../common/rules/field-rules.ts';
+import { BOUNDS, isCanonicalUuid, isContactType, isCrmId, reasonFault } from '../../common/rules/field-rules.ts';
 import { isHint } from '../../common/rules/key-secret.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../domain/api-key.ts';
@@ -72,7 +72,6 @@ export function readableOrThrow<Record>(record: Record): Exclude<Record, Unreada
   return record as Exclude<Record, UnreadableRecord>;
 }
 
-/** Returns a readable record; reports an unreadable one and returns null. */
 export function readableOrNull<Record>(
   record: Record,
   report: ReportUnreadable,
@@ -115,7 +114,6 @@ export function earlierCreation(
   return { lead, fingerprint };
 }
 
-/** Checks what a lead was created with. */
 export const checkedOriginal = (
   lead: Pick<Unchecked<Lead>, 'id' | 'studioId'>,
   original: Unchecked<OriginalFields>,
@@ -130,7 +128,7 @@ export function leadRecord(
   report: ReportUnreadable,
 ): LeadRecord | 'unreadable' | null {
   if (lead === null) return null;
-  const key = isUuid(idempotencyKey) ? idempotencyKey : unreadable('lead', lead, 'idempotencyKey');
+  const key = isCanonicalUuid(idempotencyKey) ? idempotencyKey : unreadable('lead', lead, 'idempotencyKey');
   const original = given ? checkedOriginal(lead, given) : null;
   const fault = [lead, key, original].find((each) => each instanceof UnreadableRecord);
   if (!fault) return { lead, idempotencyKey: key, original } as LeadRecord;
@@ -176,11 +174,10 @@ export function withHold<Read extends Checked<Lead> | null>(lead: Read, read: un
   return hold === null || lead === null || lead instanceof UnreadableRecord ? lead : { ...lead, hold };
 }
 
-/** Checks what a count needs of a lead. */
 export function checkedCountedLead(read: Unchecked<CountedLead>): Checked<CountedLead> {
-  if (!isUuid(read.id)) return unreadable('lead', read, 'id');
+  if (!isCanonicalUuid(read.id)) return unreadable('lead', read, 'id');
   if (!isOneOf(LEAD_STAGES, read.stage)) return unreadable('lead', read, 'stage');
-  if (read.sourceId !== null && !isUuid(read.sourceId)) return unreadable('lead', read, 'sourceId');
+  if (read.sourceId !== null && !isCanonicalUuid(read.sourceId)) return unreadable('lead', read, 'sourceId');
   if (!isTime(read.createdAt)) return unreadable('lead', read, 'createdAt');
   return isTime(read.updatedAt) ? (read as CountedLead) : unreadable('lead', read, 'updatedAt');
 }
@@ -190,7 +187,7 @@ export const matching = (filter: LeadFilter | undefined, lead: Checked<Lead> | n
   filter && lead && !(lead instanceof UnreadableRecord) && !isMatch(filter, lead) ? null : lead;
 
 function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
-  if (!isUuid(read.id)) return 'id';
+  if (!isCanonicalUuid(read.id)) return 'id';
   if (typeof read.studioId !== 'string') return 'studioId';
   if (!isContact(read.contact)) return 'contact';
   const original = faultOfOriginal(read);
@@ -200,10 +197,9 @@ function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
   return isTime(read.updatedAt) ? undefined : 'updatedAt';
 }
 
-/** Checks what remains of a lead once it is erased. */
 export function checkedErasedLead(read: Unchecked<Lead>, erasedAt: unknown): Checked<ErasedLead> {
   const { id, studioId, stage, createdAt, updatedAt } = read;
-  if (!isUuid(id)) return unreadable('lead', read, 'id');
+  if (!isCanonicalUuid(id)) return unreadable('lead', read, 'id');
   if (!isOneOf(LEAD_STAGES, stage)) return unreadable('lead', read, 'stage');
   const areTimesReadable = [createdAt, updatedAt, erasedAt].every(isTime);
   if (!areTimesReadable) return unreadable('lead', read, 'erasedAt');
@@ -243,7 +239,7 @@ const faultOfOriginal = (read: Unchecked<OriginalFields>): keyof OriginalFields 
     const value = read[field];
     // Only the name is required.
     if (value === null && field !== 'displayName') return false;
-    return field === 'sourceId' ? !isUuid(value) : !isText(value, BOUNDS[field].max);
+    return field === 'sourceId' ? !isCanonicalUuid(value) : !isText(value, BOUNDS[field].max);
   });
 
 /** Checks a key. Unknown scopes grant nothing and do not invalidate the others; duplicates count once. */
@@ -255,7 +251,7 @@ export function checkedApiKey(read: Unchecked<ApiKey>): Checked<ApiKey> {
 }
 
 function faultOfApiKey(read: Unchecked<ApiKey>): keyof ApiKey | undefined {
-  if (!isUuid(read.id)) return 'id';
+  if (!isCanonicalUuid(read.id)) return 'id';
   if (!isCrmId(read.studioId)) return 'studioId';
   if (!isCrmId(read.memberId)) return 'memberId';
   if (!isText(read.name, BOUNDS.name.max)) return 'name';
@@ -281,7 +277,7 @@ export function readablePartsOfKey(read: Unchecked<ApiKey>, report: ReportUnread
   if (key) return key;
   const { id, studioId, memberId, name, scopes, createdAt, revokedAt, secretSha256, secretHint } = read;
   const { lastUsedAt, quotaLimit } = read;
-  if (!isUuid(id) || !isCrmId(studioId)) return null;
+  if (!isCanonicalUuid(id) || !isCrmId(studioId)) return null;
   return {
     id,
     studioId,
@@ -392,7 +388,10 @@ function isBackfill(value: unknown): boolean {
   const { id, studioId, after, andLater } = Object(value) as Unchecked<Backfill>;
   const isStart = studioId === '' && andLater === true;
   return (
-    isUuid(id) && (isStart || isCrmId(studioId)) && (after === null || isUuid(after)) && typeof andLater === 'boolean'
+    isCanonicalUuid(id) &&
+    (isStart || isCrmId(studioId)) &&
+    (after === null || isCanonicalUuid(after)) &&
+    typeof andLater === 'boolean'
   );
 }
 
@@ -411,7 +410,7 @@ export function checkedLeadSource(read: Unchecked<LeadSource>): Checked<LeadSour
 }
 
 function faultOfLeadSource({ id, name, enabled }: Unchecked<LeadSource>): keyof LeadSource | undefined {
-  if (!isUuid(id)) return 'id';
+  if (!isCanonicalUuid(id)) return 'id';
   if (!isText(name, BOUNDS.name.max)) return 'name';
   return typeof enabled === 'boolean' ? undefined : 'enabled';
 }
@@ -428,7 +427,7 @@ function faultOfEvent(read: Unchecked<AuditEvent>): keyof AuditEvent | undefined
   if (read.caller !== null && !isText(read.caller, MAX_TEXT)) return 'caller';
   if (read.callId !== null && !isRequestId(read.callId)) return 'callId';
   if (!isTime(read.time)) return 'time';
-  if (read.apiKeyId !== null && !isUuid(read.apiKeyId)) return 'apiKeyId';
+  if (read.apiKeyId !== null && !isCanonicalUuid(read.apiKeyId)) return 'apiKeyId';
   if (read.from !== null && !isText(read.from, MAX_TEXT)) return 'from';
   return read.to === null || isText(read.to, MAX_TEXT) ? undefined : 'to';
 }
@@ -444,17 +443,13 @@ function unreadable(
   { studioId, id }: { readonly studioId: unknown; readonly id: unknown },
   field: string,
 ): UnreadableRecord {
-  const idText = (text: unknown) => (isUuid(text) || isCrmId(text) ? text : '?');
+  const idText = (text: unknown) => (isCanonicalUuid(text) || isCrmId(text) ? text : '?');
   return new UnreadableRecord(kind, { studioId: idText(studioId), id: idText(id) }, field);
 }
 
 /** Returns the text of a UUID. @param hex its 32 digits, in lower case */
 export const uuidOfHex = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-
-export const isUuid = (value: unknown): value is string => typeof value === 'string' && isCanonicalUuid(value);
-
-const isCrmId = (value: unknown): value is string => typeof value === 'string' && crmIdFault(value) === undefined;
 
 /** Whether this service may have written a text: a code point has at most two UTF-16 units. */
 const isText = (value: unknown, max: number): value is string =>

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { type ApiKey, isLive, KEY_SLOTS } from '../domain/api-key.ts';
 import { type Actor, type AuditContext, type AuditEvent, actorIn, OF_DEPLOYMENT } from '../domain/audit.ts';
-import { type Consumer, firstBackfills, MAX_CONSUMERS, type NewConsumer } from '../domain/consumer.ts';
+import { type Consumer, firstBackfills, type NewConsumer } from '../domain/consumer.ts';
 import { isSameContact, MAX_FORMER_KEYS, type OpenClaims } from '../domain/contact.ts';
 import type { Hold } from '../domain/hold.ts';
 import {
@@ -443,14 +444,12 @@ export function decideEntry(
   return { outcome: 'put', write: 'put', events: eventsOf(before) };
 }
 
-/** Returns the event of an act. */
 export const eventOfAct = ({ now: time, ...by }: AuditContext, act: Act): DecidedEvent => ({
   ...act,
   ...actorIn(by),
   time,
 });
 
-/** The same of the deployment. */
 export const deploymentEvent = (by: AuditContext, act: Act) => ({ studioId: OF_DEPLOYMENT, ...eventOfAct(by, act) });
 
 export const creationEvent = ({ stage }: Pick<Lead, 'stage'>, by: AuditContext): DecidedEvent =>

@@ -10,7 +10,7 @@ import {
   vacuumFile,
 } from './sqlite/database-file.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
-import { type ReportUnreadable, type SlowCommands, type Store, type StoreObserver, StoreUnavailable } from './store.ts';
+import { type Store, type StoreListeners, StoreUnavailable } from './store.ts';
 
 export { absentFile } from './sqlite/database-file.ts';
 
@@ -20,22 +20,14 @@ export { absentFile } from './sqlite/database-file.ts';
  * Opens the store at an address.
  *
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
- * @param observer observes every command to the database
- * @param report called for each unreadable record that a call skips
- * @param slow gets each slow command
  * @throws StoreUnavailable when a file cannot be opened, or a database has data of release 1.0, with what to do; a
  *   server may be unavailable
  */
-export async function openStore(
-  databaseUrl: string,
-  observer?: StoreObserver,
-  report?: ReportUnreadable,
-  slow?: SlowCommands,
-): Promise<Store> {
+export async function openStore(databaseUrl: string, ...listeners: StoreListeners): Promise<Store> {
   const path = filePathIn(databaseUrl);
-  if (path !== undefined) return openSqliteStore(path, observer, report, slow);
+  if (path !== undefined) return openSqliteStore(path, ...listeners);
   const { openMongoStore } = await import('./mongo/mongo-store.ts');
-  return openMongoStore(databaseUrl, observer, report, slow);
+  return openMongoStore(databaseUrl, ...listeners);
 }
 
 /** Returns the path of the file that an address names, if that does not exist; `openStore` creates it. */

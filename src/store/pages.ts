@@ -1,6 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { assert } from '../../common/invariants.ts';
-import { type Checked, isUuid } from './checked.ts';
+import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
+import type { Checked } from './checked.ts';
 import { type Page, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
 /** The minimum size of further reads, after a first read with unreadable records. */
@@ -27,7 +28,7 @@ interface Listing<Stored, Record> {
  * texts, is always filled.
  */
 export async function readPage<Stored, Record>(
-  { read, idOf, check, isPosition = isUuid, nextRead = MIN_NEXT_READ }: Listing<Stored, Record>,
+  { read, idOf, check, isPosition = isCanonicalUuid, nextRead = MIN_NEXT_READ }: Listing<Stored, Record>,
   { after, limit }: { readonly after: string | null; readonly limit: number },
   report: ReportUnreadable,
 ): Promise<Page<Record>> {
@@ -73,7 +74,7 @@ const NEXT_FILTERED_READ = 500;
 /** A page of leads of which a filter matches some. Positions begin with an id. */
 export const filteredPage = <Stored, Record>(listing: Listing<Stored, Record>): Listing<Stored, Record> => ({
   ...listing,
-  isPosition: (position) => isUuid(position?.split(' ')[0]),
+  isPosition: (position) => isCanonicalUuid(position?.split(' ')[0]),
   nextRead: NEXT_FILTERED_READ,
 });
 

@@ -99,7 +99,6 @@ export interface Page<Record> {
   readonly skipped: number;
 }
 
-/** What a count needs of a lead. */
 export type CountedLead = Pick<Lead, 'id' | 'studioId' | 'stage' | 'sourceId' | 'createdAt' | 'updatedAt'>;
 
 /** All that is kept of a lead. */
@@ -131,6 +130,9 @@ export interface SlowCommands {
 
 /** Called when a command is sent to the database; returns what is called when it ends, with whether it succeeded. */
 export type StoreObserver = (command: StoreCommand) => (isDone: boolean) => void;
+
+/** Who hears of each command to the database, of each unreadable record that a call skips, and of each slow command. */
+export type StoreListeners = [observer?: StoreObserver, report?: ReportUnreadable, slow?: SlowCommands];
 
 /**
  * The outcome of a creation. A replayed lead has the name, source and note that it was created with, and its current
@@ -508,11 +510,6 @@ export interface ResentLeads {
   readonly next: string | null;
 }
 
-export interface UnerasedLead {
-  readonly id: string;
-  readonly isHeld: boolean;
-}
-
 export interface LeadErasureStore {
   /**
    * eraseLead must delete a lead's personal data in one write with its event: name, contact, source, note, enquiries, what
@@ -554,7 +551,10 @@ export interface LeadErasureStore {
     studioId: string,
     after: string | null,
     limit: number,
-  ): Promise<{ readonly leads: readonly UnerasedLead[]; readonly next: string | null }>;
+  ): Promise<{
+    readonly leads: readonly (Pick<Lead, 'id'> & { readonly isHeld: boolean })[];
+    readonly next: string | null;
+  }>;
 
   /** Returns the erased leads among the next `limit` leads of a studio, lowest id first. Skips unreadable ones. */
   walkErasedLeads(
@@ -705,8 +705,7 @@ export type PutStudioOutcome = Studio | null | 'other-kind' | 'ended';
 /** The outcome of ending a studio, with the numbers of its members and sources; `held`: a hold on it stands. */
 export type EndStudioOutcome =
   | { readonly kind: 'ended'; readonly members: number; readonly sources: number }
-  | { readonly kind: 'not-found' }
-  | { readonly kind: 'held' };
+  | { readonly kind: 'not-found' | 'held' };
 
 /** The outcome of putting a member or a source, whose number is limited. */
 export type PutOutcome = 'put' | 'no-studio' | 'ended' | 'limit-reached';
@@ -763,12 +762,6 @@ export interface DirectoryStore {
 /** What was done, where that is not one write. */
 export type Act = Pick<AuditEvent, 'action'> & Partial<Pick<AuditEvent, 'from' | 'to'>>;
 
-/** A range of times, its end excluded. */
-export interface TimesOfEvents {
-  readonly start: Date;
-  readonly end: Date;
-}
-
 /** A part of all audit events. */
 export interface AuditPart {
   readonly events: readonly AuditEvent[];
@@ -781,17 +774,18 @@ export interface AuditStore {
    * Returns the next events of all studios and of the deployment whose time is in a range, perhaps none. A walk must return each
    * event that is stored when it begins exactly once, and those of one record in their order. Skips unreadable ones.
    *
+   * @param range without its end
    * @param after the `next` of the part before; null: from the start
    */
-  walkAuditEvents(range: TimesOfEvents, after: string | null): Promise<AuditPart>;
+  walkAuditEvents(range: { readonly start: Date; readonly end: Date }, after: string | null): Promise<AuditPart>;
 
   /**
    * Stores an event of a studio, or of the deployment, before what it is about: writes of many records, of which none could have it. So
    * there may be one of what was not done, and never none of what was. Does nothing if there is no such studio.
    *
-   * @param studioId null: the deployment, whose events are those of the studio ''
+   * @param studioId OF_DEPLOYMENT: of none
    */
-  recordAct(studioId: string | null, act: Act, by: AuditContext): Promise<void>;
+  recordAct(studioId: string, act: Act, by: AuditContext): Promise<void>;
 
   /**
    * Returns the events of a studio and its keys, of one of its leads, or of the deployment; newest first, at most MAX_AUDIT_EVENTS. Must
@@ -801,11 +795,6 @@ export interface AuditStore {
    * @param leadId null: the studio and its keys
    */
   listAuditEvents(studioId: string, leadId: string | null): Promise<AuditEvent[]>;
-}
-
-export interface KeptRequests {
-  readonly since: string;
-  readonly newest: number;
 }
 
 export interface RequestLogStore {
@@ -819,5 +808,5 @@ export interface RequestLogStore {
    * Removes requests of a studio, readable or not: all but the newest ones of those whose ids are `since` or above; without
    * `kept` all.
    */
-  removeRequests(studioId: string, kept?: KeptRequests): Promise<void>;
+  removeRequests(studioId: string, kept?: { readonly since: string; readonly newest: number }): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Requester } from '../domain/audit.ts';
+import { OF_DEPLOYMENT, type Requester } from '../domain/audit.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import { type Acknowledgement, type LeadChange, MAX_ACKNOWLEDGEMENTS, type Settled } from '../domain/lead-change.ts';
 import { noteRangeFaults, type TimeRange } from '../domain/lead-filter.ts';
@@ -358,7 +358,7 @@ export async function resendLeads(
   // The pages that follow belong to it.
   if (pageToken === '') {
     const act = { action: 'leads-resent', to: consumer?.name ?? null } as const;
-    await store.recordAct(allStudios ? null : studioId, act, requestedBy(by, clock));
+    await store.recordAct(allStudios ? OF_DEPLOYMENT : studioId, act, requestedBy(by, clock));
   }
   const nothing = { leadCount: 0, skippedCount: 0, nextPageToken: '' };
   if (leadIds.length > 0) {

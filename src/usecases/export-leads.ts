@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { assert } from '../../common/invariants.ts';
 import { pageTokenFault } from '../../common/rules/field-rules.ts';
-import { type ExportPosition, exportPosition, resumeTokenAfter, updatePosition } from '../domain/cursor.ts';
+import { exportPosition, type LeadPlace, resumeTokenAfter, updatePosition } from '../domain/cursor.ts';
 import type { Lead } from '../domain/lead.ts';
 import { filterOf, type GivenLeadFilter, isByUpdate, scopeOf } from '../domain/lead-filter.ts';
 import { Faults } from '../domain/refusal.ts';
@@ -94,7 +94,7 @@ export async function* exportLeads(
   }
 
   /** Yields the studios that are not yet complete. */
-  async function* studioIds(begun: ExportPosition | null): AsyncGenerator<string> {
+  async function* studioIds(begun: LeadPlace | null): AsyncGenerator<string> {
     if (studioId !== '') {
       yield studioId;
       return;

@@ -1,5 +1,5 @@
 import { crmIdFault, reasonFault } from '../../common/rules/field-rules.ts';
-import type { Actor, Requester } from '../domain/audit.ts';
+import { type Actor, OF_DEPLOYMENT, type Requester } from '../domain/audit.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import { setAsideBeforePage, setAsideTokenAfter } from '../domain/cursor.ts';
 import { type LeadSetAside, MAX_ACKNOWLEDGEMENTS, type SetAside, type Settled } from '../domain/lead-change.ts';
@@ -89,7 +89,7 @@ export async function takeBackLeadChanges(
   faults.refuseIfAny();
   if (pageToken === '') {
     const act = { action: 'leads-resent', to: consumer.name } as const;
-    await store.recordAct(all ? null : studioId, act, requestedBy(by, clock));
+    await store.recordAct(all ? OF_DEPLOYMENT : studioId, act, requestedBy(by, clock));
   }
   const page = all && (await listSetAside({ store }, consumer, { pageSize: MAX_ACKNOWLEDGEMENTS, pageToken }));
   const leads = page ? page.leads : leadIds.map((leadId) => ({ studioId, leadId: leadId.toLowerCase() }));

@@ -193,7 +193,7 @@ export function auditContract(opened: () => OpenedStore): void {
       for (const reason of ['LEGAL', null])
         for (const held of [leadId, null]) await store.putHold({ studioId, leadId: held, reason, ...by('holder') });
       await store.eraseLead({ studioId, leadId, ...by('eraser') });
-      for (const each of [STUDIO_ID, null, 'studio-none'])
+      for (const each of [STUDIO_ID, OF_DEPLOYMENT, 'studio-none'])
         await store.recordAct(each, { action: 'leads-resent', to: 'relay' }, by('resender'));
       await store.recordAct(STUDIO_ID, { action: 'leads-set-aside', from: 'ANY', to: 'relay' }, by('parker'));
       const outcome = await store.createConsumer({ ...aConsumer(), createdAt: NOW }, by('consumer-maker'));
@@ -273,7 +273,7 @@ export function auditContract(opened: () => OpenedStore): void {
       const replaced = (index: number, apiKeyId: string) =>
         event('api-key-replaced', index, { apiKeyId, memberId: 'member-1' });
       await opened().fill({ keys, events: keys.flatMap(({ id }) => times(20, (index) => replaced(index - 10, id))) });
-      for (const each of [null, STUDIO_ID]) await store.recordAct(each, { action: 'leads-resent' }, by(3));
+      for (const each of [OF_DEPLOYMENT, STUDIO_ID]) await store.recordAct(each, { action: 'leads-resent' }, by(3));
       const lead = aLead({ createdAt: NOW });
       await store.createLead(lead, claimsOf(lead), NOW, undefined, by(4));
       await moveLead(store, lead, 'contacted', { now: plus(NOW, 5) });

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type Consumer, MAX_CONSUMERS, type NewConsumer, withBackfill } from '../../src/domain/consumer.ts';
+import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
+import { type Consumer, type NewConsumer, withBackfill } from '../../src/domain/consumer.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import type { LeadChange, LeadSetAside } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';

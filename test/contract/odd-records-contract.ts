@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
 import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
-import { MAX_CONSUMERS } from '../../src/domain/consumer.ts';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { type AuditPart, type Store, StoreUnavailable } from '../../src/store/store.ts';
 import {

@@ -15,6 +15,7 @@ import { AuditAction } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { OF_DEPLOYMENT } from '../../src/domain/audit.ts';
 import { ALL_SERVICES } from '../../src/rpc/routes.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import {
@@ -304,8 +305,8 @@ async function aCoreWithEvents() {
   // More than a part of an export has.
   const acts = times(1500, (ms) => store.recordAct(studioId, { action: 'leads-resent', to: `relay-${ms}` }, past(ms)));
   await Promise.all(acts);
-  await store.recordAct(null, { action: 'leads-resent' }, past(2000));
-  await store.recordAct(null, { action: 'leads-resent' }, { ...BY, now: new Date() });
+  await store.recordAct(OF_DEPLOYMENT, { action: 'leads-resent' }, past(2000));
+  await store.recordAct(OF_DEPLOYMENT, { action: 'leads-resent' }, { ...BY, now: new Date() });
   await store.close();
   const clients = [AUDITOR, BRANCH].map((token) => connectToCore(core.url, token)) as [CoreClients, CoreClients];
   onTestFinished(async () => {

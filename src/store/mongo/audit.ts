@@ -2,7 +2,7 @@ import { BSON, type Filter, type UUID } from 'mongodb';
 import { type AuditEvent, MAX_AUDIT_EVENTS, OF_DEPLOYMENT } from '../../domain/audit.ts';
 import { type Checked, checkedEvent, readableOrNull } from '../checked.ts';
 import { eventOfAct } from '../decisions.ts';
-import type { AuditPart, AuditStore, ReportUnreadable, TimesOfEvents } from '../store.ts';
+import type { AuditPart, AuditStore, ReportUnreadable } from '../store.ts';
 import { recordIn } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -52,7 +52,7 @@ export function mongoAudit(connection: Connection, report: ReportUnreadable): Au
     recordAct: (studioId, act, by) =>
       call(async (deadline) => {
         const event = { event: eventOfAct(by, act), oldEvents };
-        if (studioId !== null) return recordIn(studios, deadline, { _id: studioId }, event);
+        if (studioId !== OF_DEPLOYMENT) return recordIn(studios, deadline, { _id: studioId }, event);
         const fresh = { _id: 'consumers', ...NO_CONSUMERS } as const;
         return recordIn<ConsumersDocument>(feed, deadline, { _id: 'consumers' }, event, { fresh });
       }).then(() => {}),
@@ -117,7 +117,10 @@ function historyWalker(
     { collection: leads, subjectOf: ({ studioId, id }: LeadKey) => ({ studioId, leadId: String(id) }) },
   ] as unknown as readonly Walked[];
 
-  return async ({ start, end }: TimesOfEvents, after: string | null): Promise<AuditPart> => {
+  return async (
+    { start, end }: Parameters<AuditStore['walkAuditEvents']>[0],
+    after: string | null,
+  ): Promise<AuditPart> => {
     const [, place = 0, id = ''] = /^(\d) (.*)$/.exec(after ?? '') ?? [];
     const { collection, subjectOf } = walked[Number(place)] as Walked;
     const above = id === '' ? {} : { $gt: EJSON.parse(id) };

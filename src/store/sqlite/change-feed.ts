@@ -20,14 +20,12 @@ import {
   MARKED_LEAD,
   markOf,
   markValues,
+  NUMBERED_LEAD,
   number,
   prepareLists,
   SET_MARK,
   UUID_BYTES,
 } from './rows.ts';
-
-/** The number is text, because a foreign one may be any integer. */
-export const NUMBERED = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
 
 /** Returns a function that reads leads that are to be sent again, and the id to continue after; null: there are no more. */
 export function leadsToSend(database: DatabaseSync) {
@@ -35,14 +33,14 @@ export function leadsToSend(database: DatabaseSync) {
   const select = (condition: string) =>
     prepareLists(
       database,
-      `SELECT ${NUMBERED.sql} FROM leads WHERE studio_number = ? AND length(id) = ${UUID_BYTES} AND ${condition}`,
+      `SELECT ${NUMBERED_LEAD.sql} FROM leads WHERE studio_number = ? AND length(id) = ${UUID_BYTES} AND ${condition}`,
     );
   const selectPage = select("id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
   const selectSome = select("id IN (SELECT unhex(value, '-') FROM json_each(?))");
   return (studio: number, some: SomeLeads) => {
     if ('leadIds' in some) return { rows: selectSome.all(studio, JSON.stringify(some.leadIds)), next: null };
     const rows = selectPage.all(studio, some.after ?? '', some.limit);
-    const isWanted = (row: ListRow) => isIn(new Date(row[NUMBERED.at.updatedAt] as number), some.updated);
+    const isWanted = (row: ListRow) => isIn(new Date(row[NUMBERED_LEAD.at.updatedAt] as number), some.updated);
     return { rows: rows.filter(isWanted), next: lastIdOfFull(rows, some.limit) };
   };
 }
@@ -85,7 +83,6 @@ const DELIVERED: Source = {
 
 /** Reads leads in the order of a queue. */
 type ReadQueue = (limit: number) => Promise<LeadChange[]>;
-export type ReadChanges = (consumer: number) => ReadQueue;
 
 /** When a lead is due, and the lead's number; integers in text. */
 type Position = readonly [due: string, number: string];
@@ -93,7 +90,7 @@ type Position = readonly [due: string, number: string];
 /** Returns a function that reads the changes of a queue, as `firstReadable` does. */
 function changesIn({ database, report }: Pick<Connection, 'database' | 'report'>, source: Source) {
   const change = columns({
-    ...NUMBERED.sqlOf,
+    ...NUMBERED_LEAD.sqlOf,
     since: number(source.since),
     kinds: source.kinds,
     attempts: source.attempts,
@@ -127,7 +124,7 @@ function changesIn({ database, report }: Pick<Connection, 'database' | 'report'>
 }
 
 /** Returns a function that reads the deliveries of a consumer. */
-export function deliveriesIn(connection: Connection): ReadChanges {
+export function deliveriesIn(connection: Connection): (consumer: number) => ReadQueue {
   const deliveries = changesIn(connection, DELIVERED);
   return ofEachConsumer((consumer) => deliveries([consumer]));
 }
@@ -186,7 +183,7 @@ export function sqliteLeadChanges(
         const { rows, next } = selectToResend(studio, some);
         for (const row of rows) {
           const mark = markValues(marked(markOf(row), 'resent', now, lowest));
-          const { changes } = resend.run({ ...mark, number: row[NUMBERED.at.number] as string });
+          const { changes } = resend.run({ ...mark, number: row[NUMBERED_LEAD.at.number] as string });
           assert(changes === 1, 'one_row_by_number');
         }
         return { leads: rows.length, skipped: 0, next };

@@ -1,8 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { AuditEvent } from '../../domain/audit.ts';
-import type { Decision } from '../decisions.ts';
+import { type AuditEvent, actorIn } from '../../domain/audit.ts';
+import type { DecidedEvent, Decision } from '../decisions.ts';
 import type { ReportUnreadable } from '../store.ts';
-import { auditWriter } from './audit.ts';
 import { credentialReader } from './credentials.ts';
 import type { GroupCommit, sharedTransaction } from './group-commit.ts';
 import { studioNumbers } from './rows.ts';
@@ -10,9 +9,12 @@ import { studioNumbers } from './rows.ts';
 /** The number of newest requests that are recognised when they are repeated; each takes about 60 bytes. */
 export const MAX_STORED_REQUESTS = 100_000;
 
+/** What an event is about. */
+type Subject = Pick<AuditEvent, 'studioId'> & Partial<Pick<AuditEvent, 'leadId' | 'apiKeyId'>>;
+
 interface ChangeOf<Found, Write, Outcome> {
-  /** What its events are about. */
-  readonly subject: Pick<AuditEvent, 'studioId'> & Partial<Pick<AuditEvent, 'leadId' | 'apiKeyId'>>;
+  /** Of its events. */
+  readonly subject: Subject;
   readonly requestId?: string | undefined;
   read(): Found;
   decide(found: Found, isApplied: boolean): Decision<Outcome, Write>;
@@ -44,7 +46,15 @@ export function connectionTo(
   const selectRequest = database.prepare("SELECT 1 FROM applied_requests WHERE id = unhex(?, '-')");
   const insertRequest = database.prepare("INSERT INTO applied_requests (id) VALUES (unhex(?, '-'))");
   const removeOldRequests = database.prepare('DELETE FROM applied_requests WHERE number <= ?');
-  const recordEvent = auditWriter(database);
+  const insertEvent = database.prepare(`
+    INSERT INTO audit_events (studio_id, lead_id, api_key_id, action, member_id, caller, call_id, time, from_value, to_value)
+    VALUES (:studioId, :leadId, :apiKeyId, :action, :memberId, :caller, :callId, :time, :from, :to)`);
+
+  /** Stores an event; to be called within a write. */
+  function recordEvent({ time, ...event }: DecidedEvent & Subject): void {
+    const nothing = { leadId: null, apiKeyId: null, from: null, to: null };
+    insertEvent.run({ ...nothing, ...event, ...actorIn(event), time: time.getTime() });
+  }
 
   /**
    * Whether a caller's request took effect. Within a process the outcome of a commit is known, so only a request that its

@@ -2,38 +2,22 @@ import type { Consumer } from '../../domain/consumer.ts';
 import { DEFERRED, resentDelivery, SET_ASIDE } from '../../domain/lead-change.ts';
 import { decideConsumer, deploymentEvent } from '../decisions.ts';
 import type { ConsumerStore } from '../store.ts';
-import { leadsToSend, NUMBERED, type ReadChanges } from './change-feed.ts';
+import { deliveriesIn, leadsToSend } from './change-feed.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
-import { markOf, prepareLists } from './rows.ts';
-import { type Settling, settlingMethods } from './settling.ts';
+import { markOf, NUMBERED_LEAD, prepareLists } from './rows.ts';
+import { settlingMethods } from './settling.ts';
 
 /** The maximum number of deliveries that a transaction removes. */
 const MAX_REMOVED = 1000;
 
-type Records =
-  | 'createConsumer'
-  | 'listConsumers'
-  | 'removeConsumer'
-  | 'removeOrphans'
-  | 'findStudioAfter'
-  | 'putBackfills';
-
-/** The named consumers of the change feed, in SQLite. */
-export const sqliteConsumers = (
-  connection: Connection,
-  distributing: Distribution,
-  readDeliveries: ReadChanges,
-): ConsumerStore => ({
+export const sqliteConsumers = (connection: Connection, distributing: Distribution): ConsumerStore => ({
   ...consumerRecords(connection, distributing),
-  ...deliveryMethods(connection, distributing, readDeliveries),
+  ...deliveryMethods(connection, distributing),
   ...settlingMethods(connection),
 });
 
-function consumerRecords(
-  { database, commits, recordEvent }: Connection,
-  { consumers }: Distribution,
-): Pick<ConsumerStore, Records> {
+function consumerRecords({ database, commits, recordEvent }: Connection, { consumers }: Distribution) {
   const insert = database.prepare(
     'INSERT INTO consumers (name, studio_ids, includes_tests, start, created_at, backfills) VALUES (?, ?, ?, ?, ?, ?)',
   );
@@ -79,14 +63,12 @@ function consumerRecords(
 
     putBackfills: ({ number, backfills: before }, backfills) =>
       commits.write(() => putBackfills.run(JSON.stringify(backfills), number, JSON.stringify(before)).changes === 1),
-  };
+  } satisfies Partial<ConsumerStore>;
 }
 
-function deliveryMethods(
-  { database, commits, studios }: Connection,
-  { consumers, deliver, distribute, distributeSome }: Distribution,
-  readDeliveries: ReadChanges,
-): Omit<ConsumerStore, Records | keyof Settling> {
+function deliveryMethods(connection: Connection, { consumers, deliver, distribute, distributeSome }: Distribution) {
+  const { database, commits, studios } = connection;
+  const readDeliveries = deliveriesIn(connection);
   const selectLeads = leadsToSend(database);
   const count = prepareLists(
     database,
@@ -104,7 +86,7 @@ function deliveryMethods(
         if (studio === undefined || !find(number)) return { leads: 0, next: null };
         const { rows, next } = selectLeads(studio, some);
         for (const row of rows)
-          deliver({ number }, row[NUMBERED.at.number] as string, resentDelivery(markOf(row), now));
+          deliver({ number }, row[NUMBERED_LEAD.at.number] as string, resentDelivery(markOf(row), now));
         return { leads: rows.length, next };
       }),
 
@@ -126,5 +108,5 @@ function deliveryMethods(
         isComplete,
       };
     },
-  };
+  } satisfies Partial<ConsumerStore>;
 }

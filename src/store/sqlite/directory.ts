@@ -139,7 +139,6 @@ function sqliteStudios({
   };
 }
 
-/** The members or the sources of studios. */
 function entriesIn<Entry>(
   { database, applyOnce, report }: Connection,
   { table, columns, max }: typeof MEMBERS | typeof SOURCES,

@@ -17,27 +17,19 @@ import {
   kindsJson,
   LEAD_COLUMNS,
   type ListRow,
-  MARKED_LEAD,
   markOf,
+  NUMBERED_LEAD,
   prepareLists,
 } from './rows.ts';
 
 /** The maximum number of marks that a transaction distributes. */
 const MAX_MARKS = 500;
 
-/** The number is text, because a foreign one may be any integer. */
 const MARK = columns({
-  ...MARKED_LEAD.sqlOf,
-  number: 'CAST(leads.number AS TEXT)',
+  ...NUMBERED_LEAD.sqlOf,
   studioId: 'studio_id',
   isTest: 'EXISTS (SELECT 1 FROM test_studios WHERE test_studios.studio_id = studio_numbers.studio_id)',
 });
-
-interface Distributed {
-  readonly isNeeded: boolean;
-  readonly consumers: readonly Consumer[];
-  readonly isComplete: boolean;
-}
 
 export type Distribution = ReturnType<typeof distribution>;
 
@@ -78,7 +70,6 @@ export function distribution({ database, commits, report }: Connection) {
     insert.run({ consumer: consumer.number, lead, revision, since: since.getTime(), kinds: kindsJson(kinds) });
   }
 
-  /** Distributes marks that were read in the same transaction. */
   function distributeRows(rows: readonly ListRow[], to: readonly Consumer[]): void {
     for (const row of rows) {
       const number = row[MARK.at.number] as string;
@@ -98,7 +89,7 @@ export function distribution({ database, commits, report }: Connection) {
     deliver,
 
     /** Distributes what is marked, if that is needed; returns whether it is, the named consumers, and whether none is left. */
-    async distribute(): Promise<Distributed> {
+    async distribute() {
       const until = performance.now() + MAX_DISTRIBUTION_MS;
       let to = consumers();
       const isComplete = () => !isNeeded(to) || hasMarks.get() === undefined;

@@ -16,7 +16,7 @@ import {
   type StoredLead,
 } from '../decisions.ts';
 import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
-import type { LeadCommand, LeadErasureStore, LeadStore, LeadWrites } from '../store.ts';
+import type { LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import type { Connection } from './connection.ts';
 import {
   CREATION,
@@ -48,10 +48,7 @@ import {
  *
  * @param erased called after the commit of an erasure
  */
-export function sqliteLeadWrites(
-  connection: Connection,
-  erased: () => unknown = () => {},
-): Pick<LeadStore & LeadErasureStore, LeadWrites> {
+export function sqliteLeadWrites(connection: Connection, erased: () => unknown = () => {}) {
   const claims = contactClaims(connection.database);
   const write = leadWriter(connection, claims);
   const eraseLead = write(decideLeadErasure);
@@ -71,7 +68,7 @@ export function sqliteLeadWrites(
       return leads;
     },
     deleteErasedLeads,
-  };
+  } satisfies Partial<LeadStore & LeadErasureStore>;
 }
 
 /** Returns functions that delete leads of a studio, with all that is kept of them. */
@@ -199,7 +196,6 @@ function enquiryKeeper({ database }: Connection) {
   };
 }
 
-/** Returns a function that finds the creation with an idempotency key. */
 export function creationFinder({ database }: Connection) {
   const select = prepareLists(
     database,
@@ -383,7 +379,6 @@ function entryOf(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
   return entry;
 }
 
-/** The range of all entries of a contact key. */
 export function entryRange(contactKey: string): readonly [Buffer, Buffer] {
   const key = hashBytes(contactKey);
   return [key, Buffer.concat([key, Buffer.alloc(NUMBER_BYTES, 0xff)])];

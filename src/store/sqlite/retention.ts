@@ -2,7 +2,6 @@ import type { RetentionStore } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { number } from './rows.ts';
 
-/** The time that retention goes by, in SQLite. */
 export function sqliteRetention({ database, commits }: Pick<Connection, 'database' | 'commits'>): RetentionStore {
   const select = database.prepare(`SELECT version, ${number('time')} AS time FROM retention_time WHERE one = 1`);
   const insert = database.prepare(

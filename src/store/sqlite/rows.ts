@@ -131,6 +131,9 @@ export const MARKED_LEAD = columns({
   kinds: 'change_kinds',
 });
 
+/** The number is text, because a foreign one may be any integer. */
+export const NUMBERED_LEAD = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
+
 /** The columns of a key, qualified for joins. */
 export const API_KEY_COLUMNS = `
   api_keys.studio_id, api_keys.id, api_keys.member_id, api_keys.name, api_keys.scopes, api_keys.secret_sha256,
@@ -153,7 +156,6 @@ export const EVENT_COLUMNS = `
 
 export const leadOf = (studioId: string, row: ListRow): Checked<Lead> => checkedLead(leadIn(studioId, row));
 
-/** Returns the lead of a row; null: it was erased. */
 export const presentLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
   isErased(row) ? null : leadOf(studioId, row);
 
@@ -268,7 +270,6 @@ export const markValues = ({ revision, since, kinds }: ChangeMark) => ({
 export const kindsJson = (kinds: ChangeMark['kinds'] | Delivery['kinds']): string =>
   JSON.stringify(Object.fromEntries(Object.entries(kinds).map(([kind, time]) => [kind, Number(time)])));
 
-/** The unchecked consumer of a row. */
 export const consumerIn = (row: Row): Unchecked<Omit<Consumer, 'fault'>> => ({
   number: row.number,
   name: row.name,

@@ -14,17 +14,8 @@ import { idText } from './rows.ts';
 /** The maximum number of deliveries that come again at a time. */
 const MAX_RETURNED = 100;
 
-export type Settling = Pick<
-  ConsumerStore,
-  | 'acknowledgeDeliveries'
-  | 'setAsideDeliveries'
-  | 'returnDeferredDeliveries'
-  | 'takeBackDeliveries'
-  | 'listDeliveriesSetAside'
->;
-
 /** What consumers make of their deliveries, in SQLite. */
-export function settlingMethods({ database, commits, studios }: Connection): Settling {
+export function settlingMethods({ database, commits, studios }: Connection) {
   const OF_LEAD = "lead = (SELECT number FROM leads WHERE studio_number = :studio AND id = unhex(:leadId, '-'))";
   const acknowledge = database.prepare(`
     DELETE FROM deliveries WHERE consumer = :consumer AND revision <= :revision AND ${OF_LEAD}`);
@@ -42,7 +33,7 @@ export function settlingMethods({ database, commits, studios }: Connection): Set
     SELECT deliveries.revision AS waiting FROM leads LEFT JOIN deliveries ON lead = leads.number AND consumer = :consumer
     WHERE studio_number = :studio AND id = unhex(:leadId, '-')`);
   const selectAside = database.prepare(`
-    SELECT studio_id, lower(hex(id)) AS id, deliveries.revision, reason, due, attempts
+    SELECT studio_id, hex(id) AS id, deliveries.revision, reason, due, attempts
     FROM deliveries JOIN leads ON leads.number = lead JOIN studio_numbers ON studio_numbers.number = studio_number
     WHERE consumer = :consumer AND (due, lead) > (:due, coalesce(
       (SELECT number FROM leads WHERE id = unhex(:leadId, '-') AND studio_number =
@@ -101,10 +92,10 @@ export function settlingMethods({ database, commits, studios }: Connection): Set
       const rows = selectAside.all({ consumer, due: due.getTime(), studioId, leadId, limit });
       return rows.map((row) => {
         const due = new Date(row.due as number);
-        const [studioId, leadId] = [row.studio_id as string, idText(row.id as string) ?? ''];
+        const [studioId, leadId] = [row.studio_id as string, idText(row.id as string)];
         const [revision, reason, attempts] = [row.revision as number, row.reason as string, row.attempts as number];
         return { studioId, leadId, revision, reason, attempts, due, retryAt: retryTimeOf(due) };
       });
     },
-  };
+  } satisfies Partial<ConsumerStore>;
 }

@@ -2,16 +2,10 @@ import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
-import {
-  type ReportUnreadable,
-  type SlowCommands,
-  type Store,
-  type StoreObserver,
-  StoreUnavailable,
-} from '../store.ts';
+import { type Store, type StoreListeners, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
-import { deliveriesIn, sqliteLeadChanges } from './change-feed.ts';
+import { sqliteLeadChanges } from './change-feed.ts';
 import { connectionTo } from './connection.ts';
 import { sqliteConsumers } from './consumers.ts';
 import { sqliteDirectory } from './directory.ts';
@@ -31,17 +25,9 @@ import { reportSlowStatements } from './slow-statements.ts';
  * Opens the embedded store: one file, shared by the processes of one machine.
  *
  * @param path relative to the working folder; `:memory:` for a database that is deleted when closed
- * @param observer observes every commit
- * @param report called for each unreadable record that a call skips
- * @param slow gets each slow statement
  * @throws StoreUnavailable with what is wrong with the file, also when another release has to open it first
  */
-export function openSqliteStore(
-  path: string,
-  observer?: StoreObserver,
-  report?: ReportUnreadable,
-  slow?: SlowCommands,
-): Store {
+export function openSqliteStore(path: string, ...[observer, report, slow]: StoreListeners): Store {
   const database = openDatabase(path);
   if (slow) reportSlowStatements(database, slow);
   const checkpoints = new Checkpoints(path);
@@ -57,7 +43,7 @@ export function openSqliteStore(
     ...sqliteLeadReads(connection),
     ...sqliteHolds(connection),
     ...sqliteLeadChanges(connection, distributing),
-    ...sqliteConsumers(connection, distributing, deliveriesIn(connection)),
+    ...sqliteConsumers(connection, distributing),
     ...sqliteRestores(connection),
     ...sqliteRetention(connection),
     ...sqliteApiKeys(connection),
@@ -87,7 +73,6 @@ const SHARING: readonly string[] = ['findCredential', 'findLead', 'listLeads'];
 
 const DRIVER_ERRORS = new Set(['ERR_SQLITE_ERROR', 'ERR_INVALID_STATE']);
 
-/** Translates the driver's errors in every method. */
 function withStoreErrors(store: Store, reads: ReturnType<typeof sharedTransaction>): Store {
   const translated = Object.entries<(...args: never[]) => Promise<unknown>>({ ...store }).map(([name, method]) => {
     const isSharing = SHARING.includes(name);
