@@ -77,6 +77,8 @@ export const newIdAt = (time: Date): string => v7({ msecs: time.getTime() });
 /** Returns the creation time of a version 7 id; whole milliseconds. */
 export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
 
+export const newestFirst = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? 1 : -1);
+
 /** Returns an id below those with a time or a later one, and above those with an earlier one. */
 export function idBelow(time: Date): string {
   const hex = Math.max(0, time.getTime()).toString(16).padStart(12, '0');

@@ -395,12 +395,6 @@ function isBackfill(value: unknown): boolean {
   );
 }
 
-/** A record whose history, or list of applied requests, is not a list, so that nothing can be added. */
-export const historyFault = (
-  record: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'>,
-  field: 'history' | 'appliedRequests',
-): UnreadableRecord => unreadable(record.kind, record, field);
-
 export const checkedMember = (read: Unchecked<Member>): Checked<Member> =>
   isOneOf(MEMBER_ROLES, read.role) ? (read as Member) : unreadable('member', read, 'role');
 

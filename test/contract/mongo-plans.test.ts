@@ -103,6 +103,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     const connection: Connection = {
       ...collections,
       indexes: { expectValid: async () => {} },
+      report: () => {},
       call: (body) => body(new AbortController().signal),
       check: async () => {},
       close: async () => {},

@@ -93,10 +93,10 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/domain/consumer.ts', find: 'id: newId()', put: "id: ''" }],
   },
   {
-    name: 'on MongoDB, a consumer whose creation is attempted again comes back after its removal',
+    name: 'on MongoDB, the creation of a consumer that is attempted again returns another one',
     suite: 'test/contract/mongo-lost-replies.test.ts',
     caughtBy: 'of a new consumer: what somebody else removes since does not come again',
-    patches: [{ file: 'src/store/mongo/consumers.ts', find: 'attempted < next', put: 'attempted < 0' }],
+    patches: [{ file: 'src/store/mongo/consumers.ts', find: 'if (isApplied) return { outcome };', put: '' }],
   },
   {
     name: 'on SQLite, setting aside an older state hides a newer one',

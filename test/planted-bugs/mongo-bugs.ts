@@ -103,8 +103,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: 'an insert that fails as a whole is retried, and each creation is one lead',
     patches: [
       {
-        file: LEADS,
-        find: 'if (!isKnown || error.result.getWriteConcernError()) throw error;',
+        file: 'src/store/mongo/server-refusal.ts',
+        find: 'if ((error as MongoBulkWriteError).insertedCount + refused.length !== count) throw error;',
         put: '',
       },
     ],

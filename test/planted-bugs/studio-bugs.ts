@@ -49,7 +49,7 @@ export const STUDIO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/leads.ts',
-        find: 'await deliveries.deleteMany({ studioId, _id }, { maxTimeMS: STORE_SILENCE_MS });',
+        find: 'await deliveries.deleteMany({ studioId, _id }, OF_MANY);',
         put: '',
       },
     ],

@@ -1,5 +1,6 @@
 import { Binary, type Filter, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
+import { newestFirst } from '../../domain/new-id.ts';
 import { type Checked, checkedStudio, readableOrNull, readablePartsOfKey } from '../checked.ts';
 import {
   type ApiKeyWrite,
@@ -11,11 +12,12 @@ import {
   type StoredApiKey,
 } from '../decisions.ts';
 import { readPage } from '../pages.ts';
-import { type ApiKeyCommand, type ApiKeyStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
+import { type ApiKeyCommand, type ApiKeyStore, UnreadableRecord } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
 import { requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
+  AFTER_ALL_SLOTS,
   type ApiKeyDocument,
   apiKeyDocument,
   apiKeyIn,
@@ -27,12 +29,10 @@ import {
   WITHOUT_HISTORY,
 } from './documents.ts';
 
-const AFTER_ALL_IDS = 'g';
-
-export function mongoApiKeys(connection: Connection, studioReads: StudioReads, report: ReportUnreadable): ApiKeyStore {
-  const { apiKeys, call } = connection;
+export function mongoApiKeys(connection: Connection, studioReads: StudioReads): ApiKeyStore {
+  const { apiKeys, call, report } = connection;
   const mutex = new KeyedMutex();
-  const write = keyWriter(connection, mutex, report);
+  const write = keyWriter(connection, mutex);
   const legible = (document: ApiKeyDocument) => readablePartsOfKey(apiKeyIn(document), report);
 
   return {
@@ -41,14 +41,14 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
     listLiveApiKeys: (studioId) =>
       call(async () => {
         const keys = (await slotHolders(apiKeys, studioId)).flatMap((document) => legible(document) ?? []);
-        return keys.sort((a, b) => (a.id < b.id ? 1 : -1));
+        return keys.sort(newestFirst);
       }),
 
     listFormerApiKeys: (studioId, before, limit) =>
       call(() => {
         // The slot of such a key is its id, so the index of slots has them in order.
         const read = (after: string | null, count: number) => {
-          const slot = { $gte: '', $lt: after ?? AFTER_ALL_IDS, $nin: KEY_SLOTS };
+          const slot = { $gte: '', $lt: after ?? AFTER_ALL_SLOTS, $nin: KEY_SLOTS };
           return apiKeys.find({ studioId, slot }, WITHOUT_HISTORY).sort({ slot: -1 }).limit(count).toArray();
         };
         const check = (document: ApiKeyDocument) => legible(document) ?? apiKeyOf(document);
@@ -68,14 +68,13 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
         await apiKeys.updateOne({ studioId, _id: new UUID(keyId), ...isDue }, { $set: { lastUsedAt: now } });
       }),
 
-    findCredential: credentialFinder(connection, studioReads, report),
+    findCredential: credentialFinder(connection, studioReads),
   };
 }
 
 function credentialFinder(
-  { apiKeys, call }: Connection,
+  { apiKeys, call, report }: Connection,
   studioReads: StudioReads,
-  report: ReportUnreadable,
 ): ApiKeyStore['findCredential'] {
   const keysBySecret = requestBatcher<Uint8Array, ApiKey | null>(async (secrets) => {
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
@@ -104,7 +103,7 @@ const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>
     : { revokedAt: key.revokedAt, quotaLimit: key.quotaLimit, secretSha256: new Binary(key.secretSha256) };
 
 /** Returns a function that carries out what is decided about keys. */
-function keyWriter({ apiKeys, oldEvents, call, indexes }: Connection, mutex: KeyedMutex, report: ReportUnreadable) {
+function keyWriter({ apiKeys, oldEvents, call, indexes, report }: Connection, mutex: KeyedMutex) {
   const storedApiKey = (found: ApiKeyDocument): StoredApiKey => ({
     key: apiKeyOf(found),
     legible: () => readablePartsOfKey(apiKeyIn(found), report),

@@ -2,22 +2,21 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID, type WithId } from 'mongodb';
 import { assert } from '../../../common/invariants.ts';
 import { MAX_APPLIED_REQUESTS } from '../../domain/audit.ts';
-import { historyFault } from '../checked.ts';
 import type { DecidedEvent } from '../decisions.ts';
-import type { UnreadableRecord } from '../store.ts';
+import { UnreadableRecord } from '../store.ts';
 import { untilKnown } from './connection.ts';
 import {
+  appended,
   type Changeable,
   type HistoryEntry,
   hasFullHistory,
   historyEntry,
   MOVED_AT_ONCE,
-  newest,
   type OldEventsDocument,
   oldEventsId,
   READ,
 } from './documents.ts';
-import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
+import { isDuplicate, isInserted, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** What a change decides after it has read the document. */
 export type DocumentDecision<Document, Outcome> =
@@ -125,7 +124,7 @@ const identitiesIn = (list: unknown): UUID[] =>
  * Moves the oldest events out of the history of a document if that is full: stores them apart, and only then takes them out,
  * unless others have done either. A core of release 1.1, or one before this, may have dropped them meanwhile.
  */
-export async function makeRoom<Document extends Changeable>(
+async function makeRoom<Document extends Changeable>(
   collection: Collection<Document>,
   oldEvents: Collection<OldEventsDocument>,
   which: Filter<Document>,
@@ -136,11 +135,7 @@ export async function makeRoom<Document extends Changeable>(
   const moved = Number.isSafeInteger(found.moved) ? Number(found.moved) : 0;
   const place = oldEventsId(collection.collectionName, _id, moved);
   const oldest = history.slice(0, MOVED_AT_ONCE);
-  try {
-    await oldEvents.insertOne({ _id: place, history: oldest });
-  } catch (error) {
-    if (!isDuplicate(error)) throw error;
-  }
+  await isInserted(oldEvents.insertOne({ _id: place, history: oldest }));
   const stored = await oldEvents.findOne({ _id: place }, READ);
   const isThere = isDeepStrictEqual(stored?.history[0], oldest[0]);
   const asRead = {
@@ -175,7 +170,7 @@ async function updateWithEvents<Document extends Changeable>(
     (await collection.updateOne(filter, operators as UpdateFilter<Document>)).matchedCount === 1;
   const $push = {
     appliedRequests: { $each: [id], $slice: -MAX_APPLIED_REQUESTS },
-    ...(events.length > 0 && { history: newest(events) }),
+    ...(events.length > 0 && { history: appended(events) }),
   };
   try {
     return await apply({ ...update, $push });
@@ -185,7 +180,7 @@ async function updateWithEvents<Document extends Changeable>(
     // The code alone does not say that the history is the reason.
     const found = await collection.findOne(which, GROWING);
     const damaged = found && GROWING_LISTS.find((list) => found[list] !== undefined && !Array.isArray(found[list]));
-    if (record && damaged) throw historyFault(record, damaged);
+    if (record && damaged) throw new UnreadableRecord(record.kind, record, damaged);
     const isReason = damaged || (isTooLarge && GROWING_LISTS.some((list) => (found?.[list]?.length ?? 0) > 0));
     if (record || !isReason) throw error;
   }

@@ -2,12 +2,14 @@ import { BSON, type Filter, type UUID } from 'mongodb';
 import { type AuditEvent, MAX_AUDIT_EVENTS, OF_DEPLOYMENT } from '../../domain/audit.ts';
 import { type Checked, checkedEvent, readableOrNull } from '../checked.ts';
 import { eventOfAct } from '../decisions.ts';
-import type { AuditPart, AuditStore, ReportUnreadable } from '../store.ts';
+import type { AuditStore } from '../store.ts';
 import { recordIn } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import {
+  AFTER_ALL_SLOTS,
   type ConsumersDocument,
   type HistoryEntry,
+  ID_ONLY,
   type LeadDocument,
   type LeadKey,
   leadKey,
@@ -25,26 +27,15 @@ const HISTORY = { ...READ, projection: { history: 1 } } as const;
 const KEY_HISTORY = { ...READ, projection: { slot: 1, history: 1 } } as const;
 
 const WITH_EVENTS = { ...READ, projection: { studioId: 1, history: 1, moved: 1 } } as const;
-const IDS = { ...READ, projection: { _id: 1 } } as const;
 
 const KEYS_PER_READ = 50;
 
-const AFTER_ALL_SLOTS = 'g';
-
 /**
- * The audit log in MongoDB. Every document contains its own history, and an event is added in the same write as the
- * change. Neither exists without the other at any moment, so there is nothing to repair after a crash.
- *
- * A separate collection would need a second write in a transaction. A standalone server has no transactions, and on a
- * sharded cluster one would span shards. Without one, a crash in between leaves an event without its change or a change
- * without its event. Events would also have to be ordered by clocks; here their order is that of the writes.
- *
- * The price: a history is bounded. An event takes less than 200 bytes, so the 1,200 at most take less than 240 KB of the 16 MB
- * limit of a document; where a write finds it full, the oldest are first moved out, into documents of their own, which a walk reads
- * with it. All other reads of a document leave out its history.
+ * The audit log in MongoDB. Every document contains its own history, to which an event is added in the same write as the change:
+ * see docs/explanation/decisions.md#the-audit-log. All other reads of a document leave out its history.
  */
-export function mongoAudit(connection: Connection, report: ReportUnreadable): AuditStore {
-  const { leads, apiKeys, studios, feed, oldEvents, call } = connection;
+export function mongoAudit(connection: Connection): AuditStore {
+  const { leads, apiKeys, studios, feed, oldEvents, call, report } = connection;
   const eventsOf = (history: unknown, subject: Subject) =>
     Array.isArray(history) ? history.flatMap((entry) => readableOrNull(eventOf(entry, subject), report) ?? []) : [];
   const walk = historyWalker(connection, eventsOf);
@@ -109,7 +100,7 @@ interface Walked {
 function historyWalker(
   { feed, studios, apiKeys, leads, oldEvents }: Connection,
   eventsOf: (history: unknown, subject: Subject) => readonly AuditEvent[],
-) {
+): AuditStore['walkAuditEvents'] {
   const walked = [
     { collection: feed, subjectOf: () => ({ studioId: OF_DEPLOYMENT }) },
     { collection: studios, subjectOf: (studioId: string) => ({ studioId }) },
@@ -117,15 +108,12 @@ function historyWalker(
     { collection: leads, subjectOf: ({ studioId, id }: LeadKey) => ({ studioId, leadId: String(id) }) },
   ] as unknown as readonly Walked[];
 
-  return async (
-    { start, end }: Parameters<AuditStore['walkAuditEvents']>[0],
-    after: string | null,
-  ): Promise<AuditPart> => {
+  return async ({ start, end }, after) => {
     const [, place = 0, id = ''] = /^(\d) (.*)$/.exec(after ?? '') ?? [];
     const { collection, subjectOf } = walked[Number(place)] as Walked;
     const above = id === '' ? {} : { $gt: EJSON.parse(id) };
     const all = (id === '' ? {} : { _id: above }) as Filter<LeadDocument>;
-    const examined = await collection.find(all, IDS).sort({ _id: 1 }).limit(MAX_EXAMINED).toArray();
+    const examined = await collection.find(all, ID_ONLY).sort({ _id: 1 }).limit(MAX_EXAMINED).toArray();
     const last = examined.at(-1);
     // Not behind the last of them: an engine could look through all leads for some with events.
     const some = { _id: { ...above, $lte: last?._id }, 'history.time': { $gte: start } } as Filter<LeadDocument>;

@@ -1,5 +1,4 @@
 import type { Filter, UpdateFilter } from 'mongodb';
-import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { Lead } from '../../domain/lead.ts';
 import { DISTRIBUTED, firstChangeOf, type LeadChange, marked, settledOf } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
@@ -17,6 +16,7 @@ import {
   named,
   nameOf,
   nameOfLead,
+  OF_MANY,
 } from './documents.ts';
 import { findSome, MARK, markOf, refusalsIn, sameMark } from './marks.ts';
 
@@ -27,9 +27,8 @@ const BEFORE_ALL = new Date(0);
 export function mongoLeadChanges(
   connection: Connection,
   { distribute, distributeLeads }: Distribution,
-  report: ReportUnreadable,
 ): LeadChangeStore {
-  const { leads, call } = connection;
+  const { leads, call, report } = connection;
   const [byTime, distributed] = [changesByTime(connection), distributedByTime(connection)];
   const changesIn = (queue: typeof byTime, reportUnreadable: ReportUnreadable) =>
     firstReadable<LeadDocument, LeadChange, ChangePosition>({
@@ -64,9 +63,7 @@ export function mongoLeadChanges(
           const update = { $set: { 'changes.since': ACKNOWLEDGED }, $unset: { 'changes.kinds': 1 } };
           return { updateMany: { filter, update: update as UpdateFilter<LeadDocument> } };
         });
-        // The server must not go on after the call has stopped waiting.
-        const options = { ordered: false, maxTimeMS: STORE_SILENCE_MS };
-        const { modifiedCount } = await leads.bulkWrite(updates, options);
+        const { modifiedCount } = await leads.bulkWrite(updates, OF_MANY);
         const found =
           modifiedCount === acknowledgements.length ? [] : await leads.find(named(acknowledgements), MARK).toArray();
         const waiting = new Map(

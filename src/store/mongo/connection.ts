@@ -17,11 +17,11 @@ import {
 import { BrokenInvariant } from '../../../common/invariants.ts';
 import { describeDuplicates } from '../database-state.ts';
 import { CONTACT_RULE_VERSION, ofFirstRelease, regionsOfRenewal } from '../release-1-1.ts';
-import { type SlowCommands, type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
+import { type ReportUnreadable, type StoreListeners, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import { causalSessions, closeClient, memberRefusal, reconnecting, WrongServer } from './client.ts';
 import { type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
-import { NOTHING_DUE, READ, type StudioDocument } from './documents.ts';
+import { ID_ONLY, NOTHING_DUE, READ, type StudioDocument } from './documents.ts';
 import {
   createIndex,
   duplicatesUnder,
@@ -50,6 +50,8 @@ const MIN_BACKOFF_MS = 10;
 /** An open database, for the parts of the adapter. */
 export interface Connection extends Collections {
   readonly indexes: Indexes;
+  /** Called for each unreadable record that a call skips. */
+  readonly report: ReportUnreadable;
   /**
    * Runs a call within its deadline; rejects with StoreUnavailable when the database is unavailable.
    *
@@ -94,7 +96,10 @@ const CLIENT_OPTIONS: MongoClientOptions = {
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
  * @throws StoreUnavailable when the database has data of release 1.0
  */
-export async function connect(url: string, observer?: StoreObserver, slow?: SlowCommands): Promise<Connection> {
+export async function connect(
+  url: string,
+  ...[observer, report = () => {}, slow]: StoreListeners
+): Promise<Connection> {
   const client = new MongoClient(url, CLIENT_OPTIONS);
   const database = databaseOf(client, url);
   const closing = new AbortController();
@@ -136,6 +141,7 @@ export async function connect(url: string, observer?: StoreObserver, slow?: Slow
   return {
     ...collectionsOf(database, sessions.run, observer, slow),
     indexes,
+    report,
 
     async call(body) {
       if (closing.signal.aborted) throw new StoreUnavailable('the store is closed');
@@ -276,8 +282,8 @@ async function endRenewals(database: Db): Promise<StoreUnavailable | undefined> 
   const studios = database.collection<StudioDocument>('studios');
   const isDue: Filter<StudioDocument> = { claimVersion: { $ne: CONTACT_RULE_VERSION } };
   const isOfFirst = { ...isDue, $or: [{ renewal: null }, { 'renewal.formerRules.version': 1 }] };
-  if (!(await studios.findOne(isDue, { projection: { _id: 1 } }))) return undefined;
-  if (await studios.findOne(isOfFirst, { projection: { _id: 1 } })) return ofFirstRelease('the database');
+  if (!(await studios.findOne(isDue, ID_ONLY))) return undefined;
+  if (await studios.findOne(isOfFirst, ID_ONLY)) return ofFirstRelease('the database');
   const due = studios.find(isDue, { ...READ, projection: { formerRegions: 1, renewal: 1 } });
   for await (const { _id, formerRegions, renewal } of due) {
     const regions = [...(Array.isArray(formerRegions) ? formerRegions : []), ...regionsOfRenewal(renewal)];

@@ -1,39 +1,30 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Filter } from 'mongodb';
-import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { type Consumer, ofEachConsumer } from '../../domain/consumer.ts';
 import { type LeadChange, resentDelivery, SET_ASIDE } from '../../domain/lead-change.ts';
 import { checkedLeadChange, readableOrNull } from '../checked.ts';
 import { type DecidedEvent, decideConsumer, eventOfAct } from '../decisions.ts';
 import { firstReadable } from '../pages.ts';
-import {
-  type ConsumerStore,
-  type CreateConsumerOutcome,
-  type ReportUnreadable,
-  StoreUnavailable,
-  UnreadableRecord,
-} from '../store.ts';
-import { makeRoom } from './apply-once.ts';
+import { type ConsumerStore, type CreateConsumerOutcome, StoreUnavailable, UnreadableRecord } from '../store.ts';
+import { applyOnce } from './apply-once.ts';
 import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import { leadChangeOf } from './change-feed.ts';
-import { type Connection, untilKnown } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { checkedConsumers, type Distribution, deliveryDocument } from './distribution.ts';
 import {
   AFTER_ALL_STUDIOS,
-  CONSUMERS,
   type ConsumersDocument,
   type DeliveryDocument,
-  historyEntry,
+  ID_ONLY,
   type LeadDocument,
   NO_CONSUMERS,
   nameOf,
-  newest,
+  OF_MANY,
   READ,
   studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { findSome, markOf } from './marks.ts';
-import { isDuplicate } from './server-refusal.ts';
 import { settlingMethods } from './settling.ts';
 
 /** How often deliveries are made that are acknowledged while they are made. */
@@ -57,93 +48,48 @@ interface Delivered {
   readonly lead: LeadDocument | undefined;
 }
 
-/** The named consumers of the change feed, in MongoDB. */
-export function mongoConsumers(
-  connection: Connection,
-  distributing: Distribution,
-  report: ReportUnreadable,
-): ConsumerStore {
-  return {
-    ...consumerWrites(connection, distributing, report),
-    ...deliveryMethods(connection, distributing, report),
-    ...settlingMethods(connection),
-  };
-}
+export const mongoConsumers = (connection: Connection, distributing: Distribution): ConsumerStore => ({
+  ...consumerRecords(connection, distributing),
+  ...deliveryMethods(connection, distributing),
+  ...settlingMethods(connection),
+});
 
-/** A consumer that is created meanwhile has a higher number than those that were given before. */
-async function removeOrphans({ feed, deliveries }: Connection): Promise<boolean> {
-  const { list, next } = (await feed.findOne({ _id: 'consumers' }, CONSUMERS)) ?? NO_CONSUMERS;
-  const numbers = checkedConsumers(list, () => {}).map(({ number }) => number);
-  const isOrphan = { consumer: { $nin: numbers, $lt: next } };
-  const found = await deliveries
-    .find(isOrphan, { ...READ, projection: { studioId: 1 } })
-    .limit(MAX_REMOVED)
-    .toArray();
-  if (found.length === 0) return false;
-  const studioId = studiosOf(found);
-  const which = { ...isOrphan, _id: { $in: found.map(({ _id }) => _id) }, studioId };
-  await deliveries.deleteMany(which, { maxTimeMS: STORE_SILENCE_MS });
-  return found.length === MAX_REMOVED;
-}
-
-function consumerWrites(
-  connection: Connection,
-  { recipients }: Distribution,
-  report: ReportUnreadable,
-): Pick<
-  ConsumerStore,
-  'createConsumer' | 'listConsumers' | 'removeConsumer' | 'removeOrphans' | 'findStudioAfter' | 'putBackfills'
-> {
-  const { feed, studios, oldEvents, call } = connection;
-
-  /**
-   * Changes the consumers unless they have changed since they were read; then it is decided again.
-   *
-   * @param decide gets the number of the next consumer at the last attempt, if its outcome is unknown; returns undefined if that
-   *   cannot be known
-   */
-  const change = <Outcome>(
-    decide: (
-      found: Pick<ConsumersDocument, 'list' | 'next'>,
-      attempted: number | undefined,
-    ) => ConsumersChange<Outcome> | undefined,
-  ) =>
+/** Returns a function that changes the list of consumers. One that cannot be read stays as it is stored. */
+function changeOfConsumers({ feed, oldEvents, call, report }: Connection) {
+  return <Outcome>(
+    decide: (found: Pick<ConsumersDocument, 'list' | 'next'>) => ConsumersChange<Outcome>,
+  ): Promise<Outcome> =>
     call((deadline) => {
-      let attempted: number | undefined;
-      return untilKnown<{ readonly outcome: Outcome }>(deadline, async () => {
-        const found = await feed.findOne({ _id: 'consumers' }, CONSUMERS);
-        const { version, next, list } = found ?? NO_CONSUMERS;
-        const consumers = checkedConsumers(list, report);
-        const decided = decide({ list: consumers, next }, attempted);
-        if (!decided?.list) return decided;
-        // What cannot be read stays as it is stored.
-        const stored = (each: Consumer) => (each.fault ? list[consumers.indexOf(each)] : each) as Consumer;
-        const changed = { version: version + 1, next: decided.next ?? next, list: decided.list.map(stored) };
-        const history = decided.event ? [historyEntry(decided.event)] : [];
-        attempted = next;
-        if (history.length > 0) await makeRoom(feed, oldEvents, { _id: 'consumers' });
-        if (found) {
-          const update = { $set: changed, ...(history.length > 0 && { $push: { history: newest(history) } }) };
-          const { matchedCount } = await feed.updateOne({ _id: 'consumers', version }, update);
-          if (matchedCount === 1) return decided;
-        } else {
-          try {
-            await feed.insertOne({ _id: 'consumers', ...changed, history });
-            return decided;
-          } catch (error) {
-            if (!isDuplicate(error)) throw error;
-          }
-        }
-        attempted = undefined;
-        return undefined;
+      let outcome: Outcome;
+      return applyOnce<ConsumersDocument, Outcome>(feed, deadline, {
+        which: { _id: 'consumers' },
+        fields: { version: 1, next: 1, list: 1 },
+        requestId: undefined,
+        oldEvents,
+        async decide(found, isApplied) {
+          // That of the attempt which took effect, whatever others have done since.
+          if (isApplied) return { outcome };
+          const { version, next, list } = found ?? NO_CONSUMERS;
+          const consumers = checkedConsumers(list, report);
+          const decided = decide({ list: consumers, next });
+          outcome = decided.outcome;
+          if (!decided.list) return { outcome };
+          const stored = (each: Consumer) => (each.fault ? list[consumers.indexOf(each)] : each) as Consumer;
+          const changed = { version: version + 1, next: decided.next ?? next, list: decided.list.map(stored) };
+          const events = decided.event && [decided.event];
+          if (!found) return { outcome, insert: { _id: 'consumers', ...changed }, events };
+          return { outcome, where: { version }, update: { $set: changed }, events };
+        },
       });
-    }).then(({ outcome }) => outcome);
+    });
+}
 
+function consumerRecords(connection: Connection, { recipients }: Distribution) {
+  const { feed, studios, deliveries, call } = connection;
+  const change = changeOfConsumers(connection);
   return {
     createConsumer: (created, by) =>
-      change<CreateConsumerOutcome>(({ list, next }, attempted = next) => {
-        // It was created and removed, perhaps as that of another call: it must not come again.
-        if (attempted < next && !list.some(({ number }) => number === attempted)) return undefined;
+      change<CreateConsumerOutcome>(({ list, next }) => {
         const decision = decideConsumer(list, created);
         if (decision.kind !== 'new') return { outcome: decision };
         const consumer = { ...decision.consumer, number: next };
@@ -154,20 +100,31 @@ function consumerWrites(
     listConsumers: () => call(async () => [...(await recipients()).consumers]),
 
     removeConsumer: (number, by) =>
-      change(({ list }) => {
+      change<null>(({ list }) => {
         const removed = list.find((each) => each.number === number);
-        if (!removed) return { outcome: undefined };
+        if (!removed) return { outcome: null };
         const event = eventOfAct(by, { action: 'consumer-changed', from: removed.name });
-        return { outcome: undefined, list: list.filter((each) => each !== removed), event };
-      }),
+        return { outcome: null, list: list.filter((each) => each !== removed), event };
+      }).then(() => {}),
 
-    removeOrphans: () => call(() => removeOrphans(connection)),
+    removeOrphans: () =>
+      call(async () => {
+        const { list, next } = (await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS;
+        const numbers = checkedConsumers(list, () => {}).map(({ number }) => number);
+        // A consumer that is created meanwhile has a higher number than those that were given before.
+        const isOrphan = { consumer: { $nin: numbers, $lt: next } };
+        const options = { ...READ, projection: { studioId: 1 } } as const;
+        const found = await deliveries.find(isOrphan, options).limit(MAX_REMOVED).toArray();
+        if (found.length === 0) return false;
+        const which = { ...isOrphan, _id: { $in: found.map(({ _id }) => _id) }, studioId: studiosOf(found) };
+        await deliveries.deleteMany(which, OF_MANY);
+        return found.length === MAX_REMOVED;
+      }),
 
     findStudioAfter: (studioId) =>
       call(async () => {
         const isAfter = { _id: { $gt: studioId, $lt: AFTER_ALL_STUDIOS } };
-        const options = { ...READ, projection: { _id: 1 }, sort: { _id: 1 } } as const;
-        return (await studios.findOne(isAfter, options))?._id ?? null;
+        return (await studios.findOne(isAfter, { ...ID_ONLY, sort: { _id: 1 } }))?._id ?? null;
       }),
 
     putBackfills: ({ number, backfills: before }, backfills) =>
@@ -177,12 +134,11 @@ function consumerWrites(
         const put = (each: Consumer) => (each === found ? { ...each, backfills } : each);
         return { outcome: true, list: list.map(put) };
       }),
-  };
+  } satisfies Partial<ConsumerStore>;
 }
 
-/** Returns a function that reads the deliveries of a consumer. */
-function deliveryReader(connection: Connection, report: ReportUnreadable) {
-  const { leads, deliveries } = connection;
+function deliveryReader(connection: Connection) {
+  const { leads, deliveries, report } = connection;
 
   async function withLeads(found: readonly DeliveryDocument[]): Promise<Delivered[]> {
     if (found.length === 0) return [];
@@ -196,7 +152,7 @@ function deliveryReader(connection: Connection, report: ReportUnreadable) {
     const lost = found.filter(({ _id }) => !byKey.has(nameOf(_id)));
     if (lost.length > 0) {
       const _id = { $in: lost.map((each) => each._id) };
-      await deliveries.deleteMany({ _id, studioId: studiosOf(lost) }, { maxTimeMS: STORE_SILENCE_MS });
+      await deliveries.deleteMany({ _id, studioId: studiosOf(lost) }, OF_MANY);
     }
     return found.map((delivery) => ({ delivery, lead: byKey.get(nameOf(delivery._id)) }));
   }
@@ -212,13 +168,9 @@ function deliveryReader(connection: Connection, report: ReportUnreadable) {
   });
 }
 
-function deliveryMethods(
-  connection: Connection,
-  { deliver, distribute, distributeSome }: Distribution,
-  report: ReportUnreadable,
-) {
+function deliveryMethods(connection: Connection, { deliver, distribute, distributeSome }: Distribution) {
   const { leads, deliveries, call } = connection;
-  const readerOf = deliveryReader(connection, report);
+  const readerOf = deliveryReader(connection);
   // Apart from those that read: each has a ceiling of its own.
   const queuesOf = ofEachConsumer((number) => ({
     waiting: deliveriesByTime(connection, number),

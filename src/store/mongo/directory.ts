@@ -12,13 +12,14 @@ import {
   sourceEvents,
 } from '../decisions.ts';
 import { readPage } from '../pages.ts';
-import type { DirectoryStore, EndStudioOutcome, PutOutcome, PutStudioOutcome, ReportUnreadable } from '../store.ts';
+import type { DirectoryStore, EndStudioOutcome, PutOutcome, PutStudioOutcome } from '../store.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';
 import type { StudioReads } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
   entryOf,
+  ID_ONLY,
   memberOf,
   NO_CONSUMERS,
   NOTHING_DUE,
@@ -30,12 +31,12 @@ import {
 } from './documents.ts';
 import { sameHold } from './marks.ts';
 
-export function mongoDirectory(connection: Connection, reads: StudioReads, report: ReportUnreadable): DirectoryStore {
-  const { studios, call } = connection;
+export function mongoDirectory(connection: Connection, reads: StudioReads): DirectoryStore {
+  const { studios, call, report } = connection;
   const { putEntry, removeEntry } = entryWriter(connection);
 
   return {
-    putStudio: studioPutter(connection, report),
+    putStudio: studioPutter(connection),
 
     endStudio: studioEnder(connection),
 
@@ -108,7 +109,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
 }
 
 const studioPutter =
-  ({ studios, feed, oldEvents, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] =>
+  ({ studios, feed, oldEvents, call, report }: Connection): DirectoryStore['putStudio'] =>
   (put, by) =>
     call(async (deadline) => {
       // Before its first lead, whoever distributes changes has to know that there are test studios.
@@ -246,8 +247,6 @@ function entryWriter({ studios, oldEvents, call }: Connection) {
 
 const isStill = (path: string, value: unknown) =>
   ({ [path]: value === undefined ? { $exists: false } : { $eq: value } }) as Filter<StudioDocument>;
-
-const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 
 /** A condition that the former regions have not changed since they were read; a list of them only grows. */
 const sameRegions = (regions: unknown) =>

@@ -1,5 +1,4 @@
-import { type Filter, MongoBulkWriteError, type UpdateFilter } from 'mongodb';
-import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
+import type { Filter, UpdateFilter } from 'mongodb';
 import { type Consumer, isOfConsumer } from '../../domain/consumer.ts';
 import {
   type Acknowledgement,
@@ -15,19 +14,21 @@ import { type ChangePosition, undistributedByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import {
   ACKNOWLEDGED,
-  CONSUMERS,
   type ConsumersDocument,
   type DeliveryDocument,
   deliveryKey,
+  ID_ONLY,
   type LeadDocument,
   type LeadKey,
   leadKey,
   NO_CONSUMERS,
+  OF_MANY,
   READ,
   studiosOf,
+  WITHOUT_HISTORY,
 } from './documents.ts';
 import { MARK, markOf, refusalsIn, unmarkedSince } from './marks.ts';
-import { DUPLICATE } from './server-refusal.ts';
+import { DUPLICATE, refusedInserts } from './server-refusal.ts';
 
 /** The maximum number of marks that are read at a time. */
 const MAX_MARKS = 500;
@@ -35,7 +36,6 @@ const MAX_MARKS = 500;
 /** The maximum number of deliveries of a command. */
 const MAX_DELIVERIES = 1000;
 
-/** Returns a function that writes deliveries. */
 function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
   return deliver;
 
@@ -59,13 +59,11 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
   /** Returns the deliveries of leads that have one already. */
   async function insert(documents: readonly DeliveryDocument[]): Promise<ReadonlySet<DeliveryDocument>> {
     try {
-      await deliveries.insertMany(documents, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
+      await deliveries.insertMany(documents, OF_MANY);
       return new Set();
     } catch (error) {
-      if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
-      const refusals = [error.writeErrors].flat();
-      const isKnown = error.insertedCount + refusals.length === documents.length;
-      if (!isKnown || refusals.some(({ code }) => code !== DUPLICATE)) throw error;
+      const refusals = refusedInserts(error, documents.length);
+      if (refusals.some(({ code }) => code !== DUPLICATE)) throw error;
       return new Set(refusals.map(({ index }) => documents[index] as DeliveryDocument));
     }
   }
@@ -80,15 +78,14 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
       } as UpdateFilter<DeliveryDocument>;
       return { updateOne: { filter: { _id, studioId, revision: { $lt: revision } }, update } };
     });
-    const options = { ordered: false, maxTimeMS: STORE_SILENCE_MS };
-    const refusals = await deliveries.bulkWrite(updates, options).then(() => [], refusalsIn);
+    const refusals = await deliveries.bulkWrite(updates, OF_MANY).then(() => [], refusalsIn);
     // Their kinds cannot be read, so they are replaced.
     const replacements = refusals.flatMap(({ index }) => {
       const { _id, studioId, ...delivery } = documents[index] as DeliveryDocument;
       const filter = { _id, studioId, revision: { $lt: delivery.revision } };
       return [{ updateOne: { filter, update: { $set: delivery, $unset: { attempts: 1, reason: 1 } } as const } }];
     });
-    if (replacements.length > 0) await deliveries.bulkWrite(replacements, options);
+    if (replacements.length > 0) await deliveries.bulkWrite(replacements, OF_MANY);
     const found = await deliveries.find(among(documents), { ...READ, projection: { revision: 1 } }).toArray();
     const revisions = new Map(found.map(({ _id, revision }) => [textOf(_id), revision]));
     return documents.flatMap(({ _id, revision }) => {
@@ -104,6 +101,10 @@ export function checkedConsumers(list: unknown, report: ReportUnreadable): reado
   return list.map((each) => checkedConsumer(Object(each), report));
 }
 
+/** Returns the consumers that there are, without a report of those that cannot be read. */
+export const consumersIn = async ({ feed }: Pick<Connection, 'feed'>): Promise<readonly Consumer[]> =>
+  checkedConsumers(((await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS).list, () => {});
+
 /** To whom changes are distributed. */
 interface Recipients {
   readonly consumers: readonly Consumer[];
@@ -115,14 +116,14 @@ interface Recipients {
 export type Distribution = ReturnType<typeof distribution>;
 
 /** Makes deliveries for named consumers of leads that are marked, in MongoDB; within a call. */
-export function distribution(connection: Connection, report: ReportUnreadable) {
-  const { leads, feed, studios } = connection;
+export function distribution(connection: Connection) {
+  const { leads, feed, studios, report } = connection;
   const undistributed = undistributedByTime(connection);
   const deliver = deliveryWriter(connection);
 
   async function recipients(): Promise<Recipients> {
     const found: Pick<ConsumersDocument, 'list' | 'hasTestStudios'> =
-      (await feed.findOne({ _id: 'consumers' }, CONSUMERS)) ?? NO_CONSUMERS;
+      (await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS;
     const { list, hasTestStudios = false } = found;
     const consumers = checkedConsumers(list, report);
     return { consumers, hasTestStudios, isNeeded: consumers.length > 0 || hasTestStudios };
@@ -135,7 +136,7 @@ export function distribution(connection: Connection, report: ReportUnreadable) {
   ): Promise<void> {
     if (found.length === 0) return;
     const areTests = { _id: studiosOf(found), isTest: true };
-    const tests = hasTestStudios ? await studios.find(areTests, { ...READ, projection: { _id: 1 } }).toArray() : [];
+    const tests = hasTestStudios ? await studios.find(areTests, ID_ONLY).toArray() : [];
     const testIds = new Set(tests.map(({ _id }) => _id));
     const each = found.map((lead) => {
       const delivery = deliveryOf(markOf(lead), timeOrNone(lead.createdAt));

@@ -1,4 +1,5 @@
 import { Binary, BSON, type Filter, UUID } from 'mongodb';
+import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { ApiKey } from '../../domain/api-key.ts';
 import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
@@ -15,6 +16,7 @@ import {
 } from '../../domain/lead.ts';
 import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
 import type { LoggedRequest } from '../../domain/logged-request.ts';
+import { HIGHEST_ID, LOWEST_ID } from '../../domain/new-id.ts';
 import type { LeadSource, Member, MemberRole, Retention, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
@@ -56,7 +58,12 @@ import {
  */
 export const READ = { enableUtf8Validation: false } as const;
 
-/** Reads leads and keys without what grows with every change, which may be many times as long as the rest. */
+/** Options of writes of many documents, with which the server must not go on after the call has stopped waiting. */
+export const OF_MANY = { ordered: false, maxTimeMS: STORE_SILENCE_MS } as const;
+
+export const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
+
+/** Reads without what grows with every change, which may be many times as long as the rest. */
 export const WITHOUT_HISTORY = { ...READ, projection: { history: 0, appliedRequests: 0 } } as const;
 
 /** Reads of leads what their callers see, of which a page has many. */
@@ -123,9 +130,8 @@ export const oldEventsId = (collection: string, _id: unknown, moved: unknown): s
   `${collection} ${BSON.EJSON.stringify(_id, { relaxed: false })} ${String(moved).padStart(9, '0')}`;
 
 /** Adds events to a history that was not full. Of a core of release 1.1, which moves none, the newest stay. */
-export const newest = (events: readonly HistoryEntry[]) => ({ $each: [...events], $slice: -(FULL + MOVED_AT_ONCE) });
+export const appended = (events: readonly HistoryEntry[]) => ({ $each: [...events], $slice: -(FULL + MOVED_AT_ONCE) });
 
-/** Returns an event as it is stored. */
 export const historyEntry = ({ memberId, caller, callId, ...event }: DecidedEvent): HistoryEntry => ({
   ...event,
   memberId,
@@ -187,9 +193,6 @@ export interface RetentionTimeDocument {
   readonly version: number;
   readonly time: Date;
 }
-
-/** Reads it without what grows with every change: it is polled. */
-export const CONSUMERS = { ...READ, projection: { history: 0, appliedRequests: 0 } } as const;
 
 /** What there is before the first consumer. */
 export const NO_CONSUMERS = { version: 0, next: 1, list: [] } as const;
@@ -271,11 +274,8 @@ export const STUDIO_FIELDS = {
   renewal: 1,
 } as const;
 
-/** The lowest and the highest possible id of a lead, which bound a page to one studio. */
-export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
-export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-
 export const AFTER_ALL_STUDIOS = '{';
+export const AFTER_ALL_SLOTS = 'g';
 
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
 
@@ -296,8 +296,8 @@ export const studiosOf = (records: readonly { readonly studioId: string }[]) => 
 
 /** A condition for the `_id`s of a studio's leads above one and below another; null or undefined: without that end. */
 export const leadIdsBetween = (studioId: string, above?: string | null, below?: string | null) => ({
-  ...(above ? { $gt: leadKey(studioId, above) } : { $gte: leadKey(studioId, FIRST_ID) }),
-  ...(below ? { $lt: leadKey(studioId, below) } : { $lte: leadKey(studioId, LAST_ID) }),
+  ...(above ? { $gt: leadKey(studioId, above) } : { $gte: leadKey(studioId, LOWEST_ID) }),
+  ...(below ? { $lt: leadKey(studioId, below) } : { $lte: leadKey(studioId, HIGHEST_ID) }),
 });
 
 /** A condition for the `_id`s of a studio's leads above `after`; null: all. */
@@ -392,7 +392,6 @@ export const erasedClaim = (leadId: string): string => `closed:${leadId}`;
 
 export const leadOf = (document: LeadDocument): Checked<Lead> => checkedLead(leadIn(document));
 
-/** Returns the lead of a document; null: it was erased. */
 export const presentLeadOf = (document: LeadDocument): Checked<Lead> | null =>
   isErased(document) ? null : leadOf(document);
 
@@ -500,7 +499,6 @@ export function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Stu
   return { id, status, ...settings, formerRegions };
 }
 
-/** Returns a source of a studio; null: it does not exist. */
 export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string): Checked<LeadSource> | null {
   const source = entryOf(sources, id);
   return source === undefined

@@ -1,5 +1,4 @@
-import { type Filter, MongoBulkWriteError, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
-import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
+import { type Filter, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
 import type { Actor } from '../../domain/audit.ts';
 import { isKeyKept, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import { DISTRIBUTED } from '../../domain/lead-change.ts';
@@ -16,14 +15,13 @@ import {
   replayOutcome,
   type StoredLead,
 } from '../decisions.ts';
-import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore, LeadWrites } from '../store.ts';
+import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex, recordIn } from './apply-once.ts';
 import { type Batched, requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
-import { checkedConsumers } from './distribution.ts';
+import { consumersIn } from './distribution.ts';
 import {
   alreadyOpen,
-  CONSUMERS,
   claimsDocument,
   contactKeysIn,
   creationOf,
@@ -34,14 +32,15 @@ import {
   erasedLeadOf,
   fieldsDocument,
   formerKeysIn,
+  ID_ONLY,
   isErased,
   type LeadDocument,
   type LeadKey,
   leadDocument,
   leadIdsAfter,
   leadKey,
-  NO_CONSUMERS,
   nameOf,
+  OF_MANY,
   oldEventsId,
   openClaim,
   originalDocument,
@@ -52,12 +51,9 @@ import {
   WITHOUT_ORIGINAL,
 } from './documents.ts';
 import { asRead, markOf, OF_DOCUMENT } from './marks.ts';
-import { serverRefusal } from './server-refusal.ts';
+import { refusedInserts, serverRefusal } from './server-refusal.ts';
 
-export function mongoLeadWrites(
-  connection: Connection,
-  reads: StudioReads,
-): Pick<LeadStore & LeadErasureStore, LeadWrites> {
+export function mongoLeadWrites(connection: Connection, reads: StudioReads) {
   const isHeld = async (studioId: string, deadline: AbortSignal) =>
     checkedHold((await reads.submit({ studioId }, deadline))?.hold) !== null;
   const write = leadWriter(connection);
@@ -68,7 +64,7 @@ export function mongoLeadWrites(
     deleteErasedLeads: erasedLeadDeleter(connection, isHeld),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
-  };
+  } satisfies Partial<LeadStore & LeadErasureStore>;
 }
 
 /** Returns whether a hold on a studio stands. */
@@ -78,12 +74,11 @@ type StudioHeld = (studioId: string, deadline: AbortSignal) => Promise<boolean>;
 const leadDeleter =
   (connection: Connection, isHeld: StudioHeld): LeadErasureStore['deleteLeads'] =>
   (studioId, limit, by) => {
-    const { leads, studios, deliveries, feed, oldEvents, call } = connection;
+    const { leads, studios, deliveries, oldEvents, call } = connection;
     const identity = new UUID().toString();
     return repeating({ call })(async (deadline) => {
       if (await isHeld(studioId, deadline)) return 'held';
-      const { list } = (await feed.findOne({ _id: 'consumers' }, CONSUMERS)) ?? NO_CONSUMERS;
-      const consumers = checkedConsumers(list, () => {});
+      const consumers = await consumersIn(connection);
       const all = { studioId, _id: leadIdsAfter(studioId, null) };
       const found = await leads
         .find(all, { ...READ, projection: { _id: 1, hold: 1, erasedAt: 1 } })
@@ -100,13 +95,13 @@ const leadDeleter =
       // One that is held meanwhile stays.
       const erased = found.filter(isErased).map(({ _id }) => _id);
       const unheld = { studioId, _id: { $in: ids }, $or: [{ hold: null }, { _id: { $in: erased } }] } as object;
-      await leads.deleteMany(unheld, { maxTimeMS: STORE_SILENCE_MS });
+      await leads.deleteMany(unheld, OF_MANY);
       const left = { studioId, _id: { $in: ids }, hold: { $ne: null } } as object;
       const held = new Set((await leads.find(left, WITHOUT_ORIGINAL).toArray()).map(({ _id }) => nameOf(_id)));
       const deleted = ids.filter((id) => !held.has(nameOf(id)));
       for (const { number } of consumers) {
         const _id = { $in: deleted.map((id) => deliveryKey(number, id)) };
-        await deliveries.deleteMany({ studioId, _id }, { maxTimeMS: STORE_SILENCE_MS });
+        await deliveries.deleteMany({ studioId, _id }, OF_MANY);
       }
       return held.size > 0 ? 'held' : found.length;
     });
@@ -114,7 +109,7 @@ const leadDeleter =
 
 /** Removes what was moved out of the histories of leads. */
 async function removeOldEvents({ leads, oldEvents }: Pick<Connection, 'leads' | 'oldEvents'>, which: object) {
-  const found = await leads.find({ ...which, moved: { $gt: 0 } }, { ...READ, projection: { _id: 1 } }).toArray();
+  const found = await leads.find({ ...which, moved: { $gt: 0 } }, ID_ONLY).toArray();
   for (const { _id } of found) {
     const [$gte, $lte] = [0, 999_999_999].map((moved) => oldEventsId('leads', _id, moved));
     await oldEvents.deleteMany({ _id: { $gte, $lte } as object });
@@ -126,15 +121,13 @@ const erasedLeadDeleter =
   (connection: Connection, isHeld: StudioHeld): LeadErasureStore['deleteErasedLeads'] =>
   (studioId, leadIds, erasedUntil) =>
     repeating(connection)(async (deadline) => {
-      const { leads, deliveries, feed } = connection;
+      const { leads, deliveries } = connection;
       if (await isHeld(studioId, deadline)) return 0;
-      const { list } = (await feed.findOne({ _id: 'consumers' }, CONSUMERS)) ?? NO_CONSUMERS;
-      const consumers = checkedConsumers(list, () => {});
+      const consumers = await consumersIn(connection);
       const ids = leadIds.map((leadId) => leadKey(studioId, leadId));
       const $in = consumers.flatMap(({ number }) => ids.map((id) => deliveryKey(number, id)));
       const ofThese = { studioId, _id: { $in } };
-      const waiting =
-        $in.length > 0 ? await deliveries.find(ofThese, { ...READ, projection: { _id: 1 } }).toArray() : [];
+      const waiting = $in.length > 0 ? await deliveries.find(ofThese, ID_ONLY).toArray() : [];
       const isDistributed = [{ 'changes.since': null }, { 'changes.since': { $gte: new Date(DISTRIBUTED) } }];
       const settled = {
         studioId,
@@ -143,7 +136,7 @@ const erasedLeadDeleter =
         ...(consumers.length > 0 && { $or: isDistributed }),
       } as object;
       await removeOldEvents(connection, settled);
-      return (await leads.deleteMany(settled, { maxTimeMS: STORE_SILENCE_MS })).deletedCount;
+      return (await leads.deleteMany(settled, OF_MANY)).deletedCount;
     });
 
 /** A creation that is attempted. */
@@ -289,16 +282,10 @@ function creationRefuser({ leads }: Connection) {
 const batchedInserts = ({ leads }: Connection) =>
   requestBatcher<LeadDocument, { readonly refusal?: WriteError | undefined }>(async (documents) => {
     try {
-      // The server must not insert documents after the call has stopped waiting.
-      await leads.insertMany(documents, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
+      await leads.insertMany(documents, OF_MANY);
       return documents.map(() => ({}));
     } catch (error) {
-      if (!(error instanceof MongoBulkWriteError)) throw error;
-      const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
-      // The driver also throws this error when the whole command failed. Then not every document is accounted for, and
-      // the outcome of all of them is unknown.
-      const isKnown = error.insertedCount + refusals.size === documents.length;
-      if (!isKnown || error.result.getWriteConcernError()) throw error;
+      const refusals = new Map(refusedInserts(error, documents.length).map((refusal) => [refusal.index, refusal]));
       return documents.map((_, index) => ({ refusal: refusals.get(index) }));
     }
   });

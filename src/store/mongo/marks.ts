@@ -1,9 +1,10 @@
-import { type Collection, type Filter, MongoBulkWriteError, type WriteError } from 'mongodb';
+import type { Collection, Filter, WriteError } from 'mongodb';
 import type { ChangeMark } from '../../domain/lead-change.ts';
 import { isIn } from '../../domain/lead-filter.ts';
 import { checkedHold } from '../checked.ts';
 import type { SomeLeads } from '../store.ts';
 import { ACKNOWLEDGED, type ChangesDocument, type LeadDocument, lastIdOfFull, READ, someOf } from './documents.ts';
+import { refusedWrites } from './server-refusal.ts';
 
 /** Reads of a lead only its mark, and what that needs. */
 export const MARK = { ...READ, projection: { studioId: 1, changes: 1, createdAt: 1, updatedAt: 1 } } as const;
@@ -83,8 +84,7 @@ export const OF_DOCUMENT: readonly unknown[] = [2, 9, 14, 28, 121, 10334, 17419,
 
 /** Returns the updates that the database refused, each because of its document. @throws any other error */
 export function refusalsIn(error: unknown): readonly WriteError[] {
-  if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
-  const refusals = [error.writeErrors].flat();
+  const refusals = refusedWrites(error);
   // The command failed as a whole, or every update would.
   if (refusals.length === 0 || refusals.some(({ code }) => !OF_DOCUMENT.includes(code))) throw error;
   return refusals;

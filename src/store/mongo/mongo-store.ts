@@ -1,6 +1,6 @@
 import type { Db, Document } from 'mongodb';
 import { describeDuplicates, type ServerState, type SilentServer } from '../database-state.ts';
-import type { ReportUnreadable, SlowCommands, Store, StoreObserver } from '../store.ts';
+import type { Store, StoreListeners } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
 import { mongoLeadChanges } from './change-feed.ts';
@@ -25,41 +25,32 @@ import { mongoRetention } from './retention.ts';
  * The database may be unavailable; until it is available, every call rejects with StoreUnavailable.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`
- * @param observer observes every command
- * @param report called for each unreadable record that a call skips
- * @param slow gets each slow command
  */
-export async function openMongoStore(
-  url: string,
-  observer?: StoreObserver,
-  report?: ReportUnreadable,
-  slow?: SlowCommands,
-): Promise<Store> {
-  const connection = await connect(url, observer, slow);
-  return { ...storeOn(connection, report), check: connection.check, close: connection.close };
+export async function openMongoStore(url: string, ...listeners: StoreListeners): Promise<Store> {
+  const connection = await connect(url, ...listeners);
+  return { ...storeOn(connection), check: connection.check, close: connection.close };
 }
 
-export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
+export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection);
-  const distributing = distribution(connection, report);
+  const distributing = distribution(connection);
   // They write many records at a time.
   const repeated = { ...connection, call: repeating(connection) };
   return {
     ...mongoLeadWrites(connection, reads),
     ...mongoHolds(connection),
-    ...mongoLeadReads(connection, report),
-    ...mongoLeadChanges(repeated, distributing, report),
-    ...mongoConsumers(repeated, distributing, report),
+    ...mongoLeadReads(connection, connection.report),
+    ...mongoLeadChanges(repeated, distributing),
+    ...mongoConsumers(repeated, distributing),
     ...mongoRestores(connection),
     ...mongoRetention(connection),
-    ...mongoApiKeys(connection, reads, report),
-    ...mongoDirectory(connection, reads, report),
-    ...mongoAudit(connection, report),
-    ...mongoRequestLog(repeated, report),
+    ...mongoApiKeys(connection, reads),
+    ...mongoDirectory(connection, reads),
+    ...mongoAudit(connection),
+    ...mongoRequestLog(repeated),
   };
 }
 
-/** Examines a database without changing it. */
 export async function examineMongo(url: string): Promise<ServerState | SilentServer> {
   try {
     return await withSlowClient(url, undefined, examine);

@@ -1,39 +1,42 @@
 import type { Filter } from 'mongodb';
-import { epochAfterRestore } from '../../domain/database-epoch.ts';
+import { type DatabaseEpoch, epochAfterRestore } from '../../domain/database-epoch.ts';
 import { checkedEpoch } from '../checked.ts';
 import { eventOfAct, restoreAct } from '../decisions.ts';
 import type { RestoreStore } from '../store.ts';
-import { makeRoom } from './apply-once.ts';
-import { type Connection, untilKnown } from './connection.ts';
-import { type ConsumersDocument, historyEntry, NO_CONSUMERS, newest, READ, someOf } from './documents.ts';
+import { applyOnce } from './apply-once.ts';
+import type { Connection } from './connection.ts';
+import { type ConsumersDocument, ID_ONLY, NO_CONSUMERS, READ, someOf } from './documents.ts';
 
 /** Which database this is, and what it has lost, in MongoDB, whose tools note nothing in a backup. */
 export function mongoRestores({ feed, leads, oldEvents, call }: Connection): RestoreStore {
-  const read = () => feed.findOne({ _id: 'consumers' }, { ...READ, projection: { epoch: 1, restoredTo: 1 } });
+  const fields = { epoch: 1, restoredTo: 1 } as const;
   const check = (found: Pick<ConsumersDocument, 'epoch' | 'restoredTo'> | null) =>
     checkedEpoch({ epoch: found?.epoch, restoredTo: found?.restoredTo, backedUpAt: null });
   return {
-    findEpoch: () => call(async () => check(await read())),
+    findEpoch: () => call(async () => check(await feed.findOne({ _id: 'consumers' }, { ...READ, projection: fields }))),
 
     raiseEpoch: (to, now, by) =>
       call((deadline) =>
-        untilKnown(deadline, async () => {
-          const found = await read();
-          const raised = epochAfterRestore(check(found), to, now);
-          const { epoch, restoredTo } = raised;
-          const filter = { _id: 'consumers', epoch: found?.epoch ?? null } as Filter<ConsumersDocument>;
-          await makeRoom(feed, oldEvents, { _id: 'consumers' });
-          const history = newest([historyEntry(eventOfAct({ ...by, now }, restoreAct(raised)))]);
-          const update = { $set: { epoch, restoredTo }, $setOnInsert: NO_CONSUMERS, $push: { history } };
-          // After another raise in between, it is a duplicate key.
-          await feed.updateOne(filter, update, { upsert: true });
-          return raised;
+        applyOnce<ConsumersDocument, DatabaseEpoch>(feed, deadline, {
+          which: { _id: 'consumers' },
+          fields,
+          requestId: undefined,
+          oldEvents,
+          async decide(found, isApplied) {
+            if (isApplied) return { outcome: check(found) };
+            const outcome = epochAfterRestore(check(found), to, now);
+            const { epoch, restoredTo } = outcome;
+            const events = [eventOfAct({ ...by, now }, restoreAct(outcome))];
+            if (!found) return { outcome, insert: { _id: 'consumers', ...NO_CONSUMERS, epoch, restoredTo }, events };
+            const where = { epoch: found.epoch ?? null } as Filter<ConsumersDocument>;
+            return { outcome, where, update: { $set: { epoch, restoredTo } }, events };
+          },
         }),
       ),
 
     findMissingLeads: (studioId, leadIds) =>
       call(async () => {
-        const found = await leads.find(someOf({ studioId, leadIds }), { ...READ, projection: { _id: 1 } }).toArray();
+        const found = await leads.find(someOf({ studioId, leadIds }), ID_ONLY).toArray();
         const ids = new Set(found.map(({ _id }) => _id.id.toString()));
         return leadIds.filter((id) => !ids.has(id));
       }),

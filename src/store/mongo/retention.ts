@@ -1,9 +1,8 @@
 import type { RetentionStore } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { READ } from './documents.ts';
-import { isDuplicate } from './server-refusal.ts';
+import { isInserted } from './server-refusal.ts';
 
-/** The time that retention goes by, in MongoDB. */
 export const mongoRetention = ({ retention, call }: Pick<Connection, 'retention' | 'call'>): RetentionStore => ({
   findRetentionTime: () =>
     call(async () => {
@@ -14,14 +13,7 @@ export const mongoRetention = ({ retention, call }: Pick<Connection, 'retention'
   putRetentionTime: (version, time) =>
     call(async () => {
       const put = { version: (version ?? 0) + 1, time };
-      if (version !== null)
-        return (await retention.updateOne({ _id: 'retention', version }, { $set: put })).matchedCount === 1;
-      try {
-        await retention.insertOne({ _id: 'retention', ...put });
-        return true;
-      } catch (error) {
-        if (isDuplicate(error)) return false;
-        throw error;
-      }
+      if (version === null) return isInserted(retention.insertOne({ _id: 'retention', ...put }));
+      return (await retention.updateOne({ _id: 'retention', version }, { $set: put })).matchedCount === 1;
     }),
 });

@@ -1,4 +1,4 @@
-import { MongoBulkWriteError, MongoServerError, MongoWriteConcernError } from 'mongodb';
+import { MongoBulkWriteError, MongoServerError, MongoWriteConcernError, type WriteError } from 'mongodb';
 import { StoreUnavailable } from '../store.ts';
 
 /** A call that must not be attempted again: the server refused it, or a repetition could take effect twice. */
@@ -110,8 +110,35 @@ export function isConflict(error: unknown): boolean {
   return error instanceof MongoServerError && CONFLICTS.has(error.code);
 }
 
+/**
+ * Returns the writes of a command that the server refused, each for itself.
+ *
+ * @throws the error, if that is another one, or the outcome of the other writes is unknown
+ */
+export function refusedWrites(error: unknown): readonly WriteError[] {
+  if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
+  return [error.writeErrors].flat();
+}
+
+/** The same of so many inserts. When the whole command fails, the driver also throws this error, with only some of them. */
+export function refusedInserts(error: unknown, count: number): readonly WriteError[] {
+  const refused = refusedWrites(error);
+  if ((error as MongoBulkWriteError).insertedCount + refused.length !== count) throw error;
+  return refused;
+}
+
 /** The code of a write that a unique index refused. */
 export const DUPLICATE = 11000;
 
 /** Whether a unique index refused a write. Engines word the error differently: which index is unknown. */
 export const isDuplicate = (error: unknown): boolean => error instanceof MongoServerError && error.code === DUPLICATE;
+
+/** Returns whether an insert has succeeded, or a unique index has refused it. */
+export const isInserted = (insert: Promise<unknown>): Promise<boolean> =>
+  insert.then(
+    () => true,
+    (error) => {
+      if (isDuplicate(error)) return false;
+      throw error;
+    },
+  );

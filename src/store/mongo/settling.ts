@@ -1,5 +1,4 @@
 import type { AnyBulkWriteOperation, Filter } from 'mongodb';
-import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { ofEachConsumer } from '../../domain/consumer.ts';
 import {
   type Acknowledgement,
@@ -16,18 +15,18 @@ import type { Connection } from './connection.ts';
 import {
   type DeliveryDocument,
   deliveryKey,
+  ID_ONLY,
   leadKey,
   named,
   nameOf,
   nameOfLead,
+  OF_MANY,
   READ,
   studiosOf,
 } from './documents.ts';
 
 /** The maximum number of deliveries that come again at a time. */
 const MAX_RETURNED = 100;
-
-const WRITE = { ordered: false, maxTimeMS: STORE_SILENCE_MS } as const;
 
 /** A condition for the deliveries of some leads. */
 const namedOf = (consumer: number, leads: readonly LeadOfStudio[]): Filter<DeliveryDocument> => ({
@@ -90,10 +89,10 @@ export function settlingMethods(connection: Connection) {
     changes: readonly AnyBulkWriteOperation<DeliveryDocument>[],
   ): Promise<Settled> {
     if (leads.length === 0) return settledOf(0, [], () => null);
-    const { deletedCount, modifiedCount } = await deliveries.bulkWrite(changes, WRITE);
+    const { deletedCount, modifiedCount } = await deliveries.bulkWrite(changes, OF_MANY);
     const settled = deletedCount + modifiedCount;
     const isWhole = settled === leads.length;
-    const existing = isWhole ? [] : await stored.find(named(leads), { ...READ, projection: { _id: 1 } }).toArray();
+    const existing = isWhole ? [] : await stored.find(named(leads), ID_ONLY).toArray();
     const found = isWhole ? [] : await deliveries.find(namedOf(number, leads), READ).toArray();
     const waiting = new Map<string, number | null>(existing.map(({ _id }) => [nameOf(_id), null]));
     for (const { _id, revision } of found) waiting.set(nameOf(_id), revision);
@@ -105,6 +104,6 @@ export function settlingMethods(connection: Connection) {
     const updates = found.map(({ _id, studioId, due, since }) => ({
       updateOne: { filter: { _id, studioId, due }, update: { $set: { due: since } } },
     }));
-    return updates.length > 0 ? (await deliveries.bulkWrite(updates, WRITE)).modifiedCount : 0;
+    return updates.length > 0 ? (await deliveries.bulkWrite(updates, OF_MANY)).modifiedCount : 0;
   }
 }
