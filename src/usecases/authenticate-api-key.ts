@@ -7,7 +7,7 @@ import type { ApiKeyStore, Credential } from '../store/store.ts';
 import type { Changing } from './dependencies.ts';
 
 /**
- * Authenticates the bearer of an API key.
+ * Authenticates the bearer of an API key, and records the key's last use.
  *
  * @param secretSha256 the hash of the secret. The hash is looked up, so no secret is compared byte by byte
  * @param sourceId a lead source to read in the same step; a UUID in lower case
@@ -15,51 +15,36 @@ import type { Changing } from './dependencies.ts';
  * @throws Refusal INVALID_REQUEST, then in this order KEY_INVALID, STUDIO_SUSPENDED, ISSUER_FORBIDDEN
  * @rule 5.8 5.10 5.11 7.order
  */
-export async function authenticateApiKey(
-  { store, clock }: Changing,
-  { secretSha256, sourceId, studios }: AuthenticationRequest,
-): Promise<Credential> {
-  const faults = new Faults();
-  if (secretSha256.length !== 32) faults.note('secretSha256', 'must be 32 bytes long');
-  faults.refuseIfAny();
-
-  const credential = await store.findCredential(secretSha256, sourceId);
-  if (!credential || studios?.has(credential.studio.id) === false) throw new Refusal('KEY_INVALID');
-  const { key, studio } = credential;
-  assert(key.studioId === studio.id && !Buffer.compare(key.secretSha256, secretSha256), 'credential_of_secret');
-  const refusal = refusalOfCredential(credential, clock());
-  if (refusal) throw refusal;
-  return credential;
-}
-
-/** Returns why a credential is not valid at a time; undefined: it is. */
-export function refusalOfCredential({ key, studio, issuerRole }: Credential, now: Date): Refusal | undefined {
-  if (!isLive(key, now)) return new Refusal('KEY_INVALID');
-  if (studio.status !== 'active') return new Refusal('STUDIO_SUSPENDED');
-  if (mayManageKeys(issuerRole)) return undefined;
-  return new Refusal('ISSUER_FORBIDDEN');
-}
-
-interface AuthenticationRequest {
-  readonly secretSha256: Uint8Array;
-  readonly sourceId?: string | undefined;
-  readonly studios?: ReadonlySet<string> | undefined;
-}
-
-/** Does what `authenticateApiKey` does, and records the key's last use. */
 export type BearerAuthenticator = (
   secretSha256: Uint8Array,
   sourceId?: string,
   studios?: ReadonlySet<string>,
 ) => Promise<Credential>;
 
-export function bearerAuthenticator(deps: Changing): BearerAuthenticator {
-  const noteUse = keyUseNoter(deps.store);
+export function bearerAuthenticator({ store, clock }: Changing): BearerAuthenticator {
+  const noteUse = keyUseNoter(store);
   return async (secretSha256, sourceId, studios) => {
-    const credential = await authenticateApiKey(deps, { secretSha256, sourceId, studios });
-    noteUse(credential.key, deps.clock());
+    const faults = new Faults();
+    if (secretSha256.length !== 32) faults.note('secretSha256', 'must be 32 bytes long');
+    faults.refuseIfAny();
+
+    const credential = await store.findCredential(secretSha256, sourceId);
+    if (!credential || studios?.has(credential.studio.id) === false) throw new Refusal('KEY_INVALID');
+    const { key, studio } = credential;
+    assert(key.studioId === studio.id && !Buffer.compare(key.secretSha256, secretSha256), 'credential_of_secret');
+    const now = clock();
+    const refusal = refusalOfCredential(credential, now);
+    if (refusal) throw refusal;
+    noteUse(key, now);
     return credential;
   };
+}
+
+/** Returns why a credential is not valid at a time; undefined: it is. */
+function refusalOfCredential({ key, studio, issuerRole }: Credential, now: Date): Refusal | undefined {
+  if (!isLive(key, now)) return new Refusal('KEY_INVALID');
+  if (studio.status !== 'active') return new Refusal('STUDIO_SUSPENDED');
+  return mayManageKeys(issuerRole) ? undefined : new Refusal('ISSUER_FORBIDDEN');
 }
 
 /** The minimum interval between two writes of a key's last use; milliseconds. */
@@ -90,24 +75,12 @@ export function keyUseNoter(store: Pick<ApiKeyStore, 'recordApiKeyUse'>): (key: 
 /** Whether an interval that has begun lasts. A beginning that is still ahead is one of a clock that was set back. */
 const isWithinInterval = (began: number, time: number): boolean => time >= began && time - began < WRITE_INTERVAL_MS;
 
-/** A secret that was found in a text, and its key. */
-export type FoundSecret = KnownSecret | UnknownSecret;
-
-/** The current secret of a key. */
-interface KnownSecret {
-  /** The last characters of the secret, as in the key's record. The secret itself is not repeated. */
-  readonly secretHint: string;
-  readonly key: ApiKey;
-  readonly studio: Studio;
-  /** Whether it authenticates requests now. */
-  readonly isValid: boolean;
-}
-
-/** A secret of no key: it was replaced, or was never issued here. */
-interface UnknownSecret {
-  readonly secretHint: string;
-  readonly key: null;
-}
+/** A secret that was found in a text, by its last characters, as in the record of its key. `isValid`: it authenticates now. */
+export type FoundSecret = { readonly secretHint: string } & (
+  | { readonly key: ApiKey; readonly studio: Studio; readonly isValid: boolean }
+  /** It was replaced, or was never issued here. */
+  | { readonly key: null }
+);
 
 /**
  * Finds the keys of all secrets in a text, which may be one secret or a whole file.
@@ -123,12 +96,9 @@ export async function findLeakedKeys(
   for (const secret of secrets) {
     const secretHint = hintOf(secret);
     const credential = await store.findCredential(hashKeySecret(secret));
-    if (!credential) {
-      found.push({ secretHint, key: null });
-      continue;
-    }
-    const { key, studio } = credential;
-    found.push({ secretHint, key, studio, isValid: refusalOfCredential(credential, clock()) === undefined });
+    const { key, studio } = credential ?? {};
+    const isValid = credential !== null && refusalOfCredential(credential, clock()) === undefined;
+    found.push(key && studio ? { secretHint, key, studio, isValid } : { secretHint, key: null });
   }
   return { found, misspelt };
 }

@@ -81,7 +81,6 @@ export class LeadChangePoller {
     return this.#last;
   }
 
-  /** Does the same after the interval. */
   next(): Promise<PollResult> {
     this.#next ??= this.#afterInterval();
     return this.#next.result;
@@ -111,7 +110,6 @@ const USED_FOR_MS = 10_000;
 /** How often a process looks for what removed consumers have left; milliseconds. Late distributors may leave some, too. */
 const REMOVAL_INTERVAL_MS = 3_600_000;
 
-/** The pollers of all consumers of the change feed. */
 export class LeadChangePollers {
   readonly #deps: Changing;
   /** When it next looks for these; milliseconds of the process. */
@@ -170,16 +168,14 @@ const isSame = (found: readonly LeadChange[], { changes, versions }: PollResult)
 /** The maximum wait of a pull; milliseconds. */
 export const MAX_WAIT_MS = 20_000;
 
-/** Changes that are sent at a time. */
 export interface SentChanges {
   readonly changes: readonly LeadChange[];
   /** Whether more may wait that are not sent before some of those that were sent are acknowledged or set aside. */
   readonly heldBack: boolean;
 }
 
-const isFull = ({ changes }: PollResult): boolean => changes.length === MAX_LEADS_PER_POLL;
+const isFull = ({ changes }: Pick<PollResult, 'changes'>): boolean => changes.length === MAX_LEADS_PER_POLL;
 
-/** A request for changes, not yet checked. */
 export interface PullLeadChangesQuery {
   /** 0: the default number. Above the maximum: the maximum. */
   readonly max: number;
@@ -210,7 +206,7 @@ export async function pullLeadChanges(
   while (poll?.changes.length === 0 && !end.aborted) poll = await Promise.race([poller.next(), ended]);
   const { changes } = poll ?? { changes: [] };
   const [first = []] = changeParts(changes, pageLimit(max));
-  return { changes: first, heldBack: first.length < changes.length || changes.length === MAX_LEADS_PER_POLL };
+  return { changes: first, heldBack: first.length < changes.length || isFull({ changes }) };
 }
 
 const changeParts = (changes: readonly LeadChange[], most: number) =>
@@ -315,7 +311,6 @@ export interface ResentPart {
   readonly nextPageToken: string;
 }
 
-/** Which leads are sent again; not yet checked. */
 export interface ResendCommand extends Requester {
   /** Empty with `allStudios`. */
   readonly studioId: string;

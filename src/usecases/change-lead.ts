@@ -8,7 +8,6 @@ import type { Changing } from './dependencies.ts';
 import { noteRequester, requestedBy } from './requests.ts';
 import { regionsOf } from './studios.ts';
 
-/** A request to move a lead, not yet checked. */
 export interface ChangeLeadStageCommand extends Requester {
   readonly studioId: string;
   readonly leadId: string;

@@ -23,7 +23,6 @@ export const MAX_COUNTED = 100_000;
 /** How long a poll goes on to send leads that did not change; milliseconds. */
 const MAX_BACKFILL_MS = 250;
 
-/** A new consumer; not yet checked. */
 export interface CreateConsumerCommand extends Requester {
   readonly name: string;
   readonly studioIds: readonly string[];
@@ -72,12 +71,16 @@ export async function createConsumer(
   }
 }
 
-/** @throws Refusal INVALID_REQUEST, CONSUMER_NOT_FOUND; UnreadableRecord */
-export async function getConsumer({ store }: Reading, name: string): Promise<Consumer> {
+async function findConsumer({ store }: Reading, name: string): Promise<Consumer | undefined> {
   const faults = new Faults();
   faults.note('consumer', consumerNameFault(name));
   faults.refuseIfAny();
-  const found = (await store.listConsumers()).find((each) => each.name === name);
+  return (await store.listConsumers()).find((each) => each.name === name);
+}
+
+/** @throws Refusal INVALID_REQUEST, CONSUMER_NOT_FOUND; UnreadableRecord */
+export async function getConsumer(deps: Reading, name: string): Promise<Consumer> {
+  const found = await findConsumer(deps, name);
   if (!found) throw new Refusal('CONSUMER_NOT_FOUND');
   if (found.fault) throw found.fault;
   return found;
@@ -96,10 +99,7 @@ export async function removeConsumer(
   check: (consumer: Consumer) => void = () => {},
   ending?: AbortSignal,
 ): Promise<boolean> {
-  const faults = new Faults();
-  faults.note('consumer', consumerNameFault(name));
-  faults.refuseIfAny();
-  const found = (await store.listConsumers()).find((each) => each.name === name);
+  const found = await findConsumer({ store }, name);
   if (!found) return false;
   check(found);
   await store.removeConsumer(found.number, requestedBy(by, clock));
@@ -107,7 +107,6 @@ export async function removeConsumer(
   return true;
 }
 
-/** A consumer with what waits for it. */
 export interface ListedConsumer extends MeasuredDeliveries {
   readonly consumer: Consumer;
 }
@@ -197,6 +196,5 @@ async function ofNextStudio({ store }: Reading, consumer: Consumer, backfill: Ba
   return studioId === null ? [] : [{ ...backfill, studioId, after: null }];
 }
 
-/** Whether a consumer is sent the changes of a studio. */
 export const hasStudio = async ({ store }: Reading, consumer: Consumer, id: string): Promise<boolean> =>
   isOfConsumer(consumer, (await store.findStudio(id)) ?? { id, isTest: false });

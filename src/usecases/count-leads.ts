@@ -4,6 +4,7 @@ import { filterOf, type GivenLeadFilter, isAnyTime, isMatch } from '../domain/le
 import { Faults } from '../domain/refusal.ts';
 import { MAX_LEAD_SOURCES } from '../domain/studio.ts';
 import type { Reading } from './dependencies.ts';
+import { eachStoredPage } from './requests.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
 /** The number of leads that a count examines, and how many it reads at a time. */
@@ -13,7 +14,6 @@ const MAX_PER_READ = 5000;
 /** What a stage is counted to that has leads beyond those examined. */
 const MAX_OF_STAGE = 10_000;
 
-/** A request to count leads, not yet checked. */
 export interface CountLeadsQuery {
   readonly studioId: string;
   readonly filter?: GivenLeadFilter | undefined;
@@ -89,12 +89,8 @@ export async function countLeads(
 export async function* everyStudioWithLeads({ store }: Reading) {
   for await (const studio of everyStudio({ store })) {
     let leads = 0;
-    let before: string | null = null;
-    do {
-      const { records, next } = await store.listLeadsToCount(studio.id, before, MAX_PER_READ);
-      leads += records.length;
-      before = next;
-    } while (before !== null);
+    const pages = eachStoredPage((before) => store.listLeadsToCount(studio.id, before, MAX_PER_READ));
+    for await (const { records } of pages) leads += records.length;
     yield { studio, leads };
   }
 }

@@ -9,7 +9,6 @@ import { replayOutcome } from '../store/decisions.ts';
 import type { CreateLeadOutcome } from '../store/store.ts';
 import type { Dependencies } from './dependencies.ts';
 
-/** A request to create a lead, not yet checked. */
 export interface CreateLeadCommand extends GivenLeadData {
   readonly studioId: string;
   readonly idempotencyKey: string;
@@ -95,7 +94,6 @@ function resultOf(outcome: CreateLeadOutcome): CreatedLead {
   }
 }
 
-/** Returns the refusal for a lead that was not created. */
 export function refusalOfCreation(
   outcome: Exclude<CreateLeadOutcome, { readonly kind: 'created' | 'replayed' }>,
 ): Refusal {

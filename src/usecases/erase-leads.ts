@@ -1,16 +1,14 @@
-import { assert } from '../../common/invariants.ts';
 import { crmIdFault, isCanonicalUuid, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Actor, Requester } from '../domain/audit.ts';
 import type { Contact } from '../domain/contact.ts';
 import { type ErasedLead, isOpen, type Lead, MAX_LEADS_PER_CONTACT, noteContactFault } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { type Page, type Store, UnreadableRecord } from '../store/store.ts';
+import { type EraseLeadOutcome, type LeadErasure, type Store, UnreadableRecord } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { leadsOf } from './read-leads.ts';
-import { noteRequester, requestedBy } from './requests.ts';
+import { eachStoredPage, noteRequester, requestedBy } from './requests.ts';
 import { studioIds } from './studios.ts';
 
-/** A request to erase a lead, not yet checked. */
 export interface EraseLeadCommand extends Requester {
   readonly studioId: string;
   readonly leadId: string;
@@ -36,7 +34,6 @@ export async function eraseLead(
   return outcome.lead;
 }
 
-/** A request to erase all leads of a contact, not yet checked. */
 export interface EraseContactCommand extends Requester {
   readonly studioId: string;
   /** Undefined: neither an email address nor a phone number. */
@@ -99,29 +96,33 @@ export async function eraseContact(
     erasedCount += erased.filter(Boolean).length;
   }
 
-  /** Returns whether a lead was erased now. */
   async function erase(leadId: string, expectedUpdatedAt?: Date): Promise<boolean> {
     if (!isCanonicalUuid(leadId)) {
       skipped.add(leadId);
       return false;
     }
     const which = { studioId, leadId, ...requestedBy(by, clock) };
-    try {
-      const outcome = await store.eraseLead({ ...which, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
-      if (outcome.kind === 'held') held.add(leadId);
-      return outcome.kind === 'erased' && outcome.isNew;
-    } catch (error) {
-      if (!(error instanceof UnreadableRecord)) throw error;
-      skipped.add(leadId);
-      return false;
-    }
+    const outcome = await eraseReadable(store, { ...which, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
+    if (outcome.kind === 'held') held.add(leadId);
+    if (outcome.kind === 'unreadable') skipped.add(leadId);
+    return isNewErasure(outcome);
   }
 }
+
+type Erased = EraseLeadOutcome | { readonly kind: 'unreadable' };
+
+/** Erases a lead unless even its stage or times are unreadable. */
+export const eraseReadable = (store: Pick<Store, 'eraseLead'>, erasure: LeadErasure): Promise<Erased> =>
+  store.eraseLead(erasure).catch((error) => {
+    if (error instanceof UnreadableRecord) return { kind: 'unreadable' } as const;
+    throw error;
+  });
+
+export const isNewErasure = (outcome: Erased): boolean => outcome.kind === 'erased' && outcome.isNew;
 
 /** The number of leads that are read at a time and erased concurrently. */
 const MAX_LEADS_PER_PAGE = 100;
 
-/** Selects closed leads that have not changed since a time. */
 export interface ClosedLeads {
   /** Undefined: all studios. */
   readonly studioId: string | undefined;
@@ -160,7 +161,7 @@ export async function eraseClosedLeads(
         store.eraseLead({ studioId, leadId, ...requestedBy(which, clock), expectedUpdatedAt }),
       ),
     );
-    all.erased += outcomes.filter((each) => each.kind === 'erased' && each.isNew).length;
+    all.erased += outcomes.filter(isNewErasure).length;
     all.held += held + outcomes.filter(({ kind }) => kind === 'held').length;
     onProgress(all.erased);
   }
@@ -174,14 +175,10 @@ async function* pagesOf(
 ): AsyncGenerator<{ readonly leads: Lead[]; readonly held: number }> {
   for await (const id of studioIds({ store }, studioId)) {
     const isStudioHeld = Boolean((await store.findStudio(id))?.hold);
-    for (let after: string | null = null; ; ) {
-      const page: Page<Lead> = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
-      const selected = page.records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
+    for await (const { records } of eachStoredPage((after) => store.walkLeads(id, after, MAX_LEADS_PER_PAGE))) {
+      const selected = records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
       const leads = selected.filter(({ hold }) => !isStudioHeld && !hold);
       yield { leads, held: selected.length - leads.length };
-      if (page.next === null) break;
-      assert(page.next !== after, 'page_moves');
-      after = page.next;
     }
   }
 }

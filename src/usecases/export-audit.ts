@@ -1,15 +1,12 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import { assert } from '../../common/invariants.ts';
 import { pageTokenFault } from '../../common/rules/field-rules.ts';
 import type { AuditEvent } from '../domain/audit.ts';
 import { auditPosition, auditTokenAfter } from '../domain/cursor.ts';
+import { CLOCKS_DIFFER_MS } from '../domain/new-id.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Changing } from './dependencies.ts';
+import { eachStoredPage } from './requests.ts';
 
-/** How long after its time an event may be stored, as far as clocks differ; milliseconds. */
-const LATEST_MS = 300_000;
-
-/** A request to export audit events, not yet checked. */
 export interface ExportAuditQuery {
   /** Undefined: from the first. */
   readonly start: Date | undefined;
@@ -38,7 +35,7 @@ export async function* exportAuditEvents(
   { start: from, end: to, resumeToken }: ExportAuditQuery,
 ): AsyncGenerator<ExportedEvents> {
   const faults = new Faults();
-  const latest = new Date(clock().getTime() - LATEST_MS);
+  const latest = new Date(clock().getTime() - CLOCKS_DIFFER_MS);
   const begun = resumeToken === '' ? undefined : auditPosition(resumeToken);
   if (resumeToken !== '' && !begun) faults.note('resumeToken', pageTokenFault(resumeToken) ?? 'must be unchanged');
   if (resumeToken !== '' && (from || to)) faults.note('resumeToken', 'must be empty with times');
@@ -47,13 +44,10 @@ export async function* exportAuditEvents(
   const { start = from ?? new Date(0), end = to ?? latest } = begun ?? {};
   if (start > end) faults.note('endTime', 'must not be before startTime');
   faults.refuseIfAny();
-  for (let after = begun?.after ?? null; ; ) {
-    const { events, next } = await store.walkAuditEvents({ start, end }, after);
-    assert(next === null || next !== after, 'page_moves');
+  const parts = eachStoredPage((after) => store.walkAuditEvents({ start, end }, after), begun?.after);
+  for await (const { events, next } of parts) {
     yield { events, resumeToken: next === null ? '' : auditTokenAfter({ start, end, after: next }), end };
-    if (next === null) return;
     // A store may return without waiting for I/O.
     await yieldToEventLoop();
-    after = next;
   }
 }

@@ -1,13 +1,13 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import { assert } from '../../common/invariants.ts';
 import { pageTokenFault } from '../../common/rules/field-rules.ts';
 import { exportPosition, type LeadPlace, resumeTokenAfter, updatePosition } from '../domain/cursor.ts';
 import type { Lead } from '../domain/lead.ts';
 import { filterOf, type GivenLeadFilter, isByUpdate, scopeOf } from '../domain/lead-filter.ts';
+import { LOWEST_ID } from '../domain/new-id.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Reading } from './dependencies.ts';
 import { eventsOfLead, type LeadEvent } from './lead-events.ts';
-import { partsOf } from './requests.ts';
+import { eachStoredPage, partsOf } from './requests.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
 /** The number of leads that an export reads at a time, and the most that it holds in memory. */
@@ -17,9 +17,8 @@ const MAX_LEADS_PER_PAGE = 100;
 const MAX_LEADS_WITH_EVENTS = 10;
 
 /** Lower than every lead. */
-const BEFORE_ALL = { id: '00000000-0000-0000-0000-000000000000', updatedAt: new Date(-8.64e15) };
+const BEFORE_ALL = { id: LOWEST_ID, updatedAt: new Date(-8.64e15) };
 
-/** A request to export leads, not yet checked. */
 export interface ExportLeadsQuery {
   /** Empty: all studios. */
   readonly studioId: string;
@@ -65,15 +64,11 @@ export async function* exportLeads(
   if (studioId !== '') await existingStudio(store, studioId, faults);
   faults.refuseIfAny();
 
+  const limit = includesEvents ? MAX_LEADS_WITH_EVENTS : MAX_LEADS_PER_PAGE;
   for await (const id of studioIds(begin ?? null)) {
-    for (let after = begin?.studioId === id ? begin.position : null; ; ) {
-      const page = await store.walkLeads(
-        id,
-        after,
-        includesEvents ? MAX_LEADS_WITH_EVENTS : MAX_LEADS_PER_PAGE,
-        filter,
-      );
-      const { records: leads, next, skipped: skippedCount } = page;
+    const read = (after: string | null) => store.walkLeads(id, after, limit, filter);
+    const pages = eachStoredPage(read, begin?.studioId === id ? begin.position : null);
+    for await (const { records: leads, next, skipped: skippedCount, after } of pages) {
       const parts = [...partsOf(leads, MAX_LEADS_PER_PAGE, ({ enquiries }) => enquiries)];
       if (parts.length === 0 && (skippedCount > 0 || next !== null)) parts.push([]);
       for (const [index, part] of parts.entries()) {
@@ -87,9 +82,6 @@ export async function* exportLeads(
       }
       // A store may return without waiting for I/O, and a long export would then block the event loop.
       await yieldToEventLoop();
-      if (next === null) break;
-      assert(next !== after, 'page_moves');
-      after = next;
     }
   }
 

@@ -2,7 +2,7 @@ import { uuidFault } from '../../common/rules/field-rules.ts';
 import type { Requester } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
 import { fingerprintOf, type Lead, type LeadStage, leadDataOf } from '../domain/lead.ts';
-import { newIdAt } from '../domain/new-id.ts';
+import { CLOCKS_DIFFER_MS, newIdAt } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
 import type { CreateLeadOutcome } from '../store/store.ts';
@@ -11,11 +11,7 @@ import type { Changing } from './dependencies.ts';
 import { requestedBy } from './requests.ts';
 import { existingStudio } from './studios.ts';
 
-/** The maximum number of leads in a request. */
 export const MAX_IMPORTED_LEADS = 100;
-
-/** The maximum by which an imported time may be ahead of this process's clock; milliseconds. */
-const CLOCK_SKEW_MS = 300_000;
 
 /** A lead from another system, not yet checked. */
 export interface LeadImport extends Omit<CreateLeadCommand, 'studioId'> {
@@ -100,7 +96,7 @@ function validate(
 ): { idempotencyKey: string; lead: Omit<Lead, 'id'> } {
   const { idempotencyKey, stage, createdAt = now } = unchecked;
   const { updatedAt = createdAt } = unchecked;
-  const latest = new Date(now.getTime() + CLOCK_SKEW_MS);
+  const latest = new Date(now.getTime() + CLOCKS_DIFFER_MS);
   const faults = new Faults();
   if (unchecked.leadId !== undefined) faults.note('leadId', uuidFault(unchecked.leadId));
   noteCreationFaults(faults, unchecked);

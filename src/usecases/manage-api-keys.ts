@@ -4,7 +4,7 @@ import { hashKeySecret, hintOf, newKeySecret } from '../../common/rules/key-secr
 import { DAY_MS } from '../../common/units.ts';
 import { type ApiKey, type ApiKeyScope, expiryFault, MAX_LIVE_KEYS, mayManageKeys } from '../domain/api-key.ts';
 import { type Requester, requestIdentity } from '../domain/audit.ts';
-import { timeOfId } from '../domain/new-id.ts';
+import { newestFirst, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { quotaLimitFault } from '../domain/studio.ts';
 import type { Changing, Dependencies, Reading } from './dependencies.ts';
@@ -33,7 +33,6 @@ export interface IssuedKey {
   readonly secret: string;
 }
 
-/** A request for a new key, not yet checked. */
 export interface CreateApiKeyCommand extends KeyManager {
   readonly name: string;
   /** Undefined: an unknown scope. */
@@ -79,7 +78,6 @@ export async function createApiKey(deps: Dependencies, command: CreateApiKeyComm
   return { key, secret };
 }
 
-/** A request for one page of keys, not yet checked. */
 export type ListApiKeysQuery = KeyManagerOrOperator & Partial<PageQuery>;
 
 /**
@@ -103,7 +101,7 @@ export async function listApiKeys(
   // A key that was revoked between the two reads is in both.
   const each = new Map([...live, ...records].map((key) => [key.id, key])).values();
   return {
-    apiKeys: [...each].sort((a, b) => (a.id < b.id ? 1 : -1)),
+    apiKeys: [...each].sort(newestFirst),
     nextPageToken: tokenAfter('apiKeys', studioId, next),
   };
 }
@@ -142,7 +140,6 @@ export async function countEndingKeys(deps: Changing): Promise<ReadonlyMap<numbe
   return new Map(ENDING_WITHIN_DAYS.map((days) => [days, countOf(days)]));
 }
 
-/** A request for a new secret of a key, not yet checked. */
 export interface ReplaceApiKeyCommand extends KeyManager {
   readonly keyId: string;
   /** Undefined: unchanged. */
@@ -198,9 +195,7 @@ export async function revokeApiKey(
   faults.note('apiKeyId', uuidFault(command.keyId));
   faults.refuseIfAny();
   await authorise(store, command);
-  const { studioId, memberId, keyId } = command;
-  const by = { ...requestedBy({ ...command, memberId: undefined }, clock), memberId };
-  const key = await store.revokeApiKey(studioId, keyId.toLowerCase(), by);
+  const key = await store.revokeApiKey(command.studioId, command.keyId.toLowerCase(), requestedBy(command, clock));
   if (!key) throw new Refusal('KEY_NOT_FOUND');
   return key;
 }
@@ -223,12 +218,9 @@ async function authorise(
   if (issues && studio.status === 'ended') throw new Refusal('STUDIO_ENDED');
   if (memberId === null) return;
   const member = await store.findMember(studioId, memberId);
-  if (!mayManageKeys(member?.role ?? null)) {
-    throw new Refusal('MEMBER_FORBIDDEN');
-  }
+  if (!mayManageKeys(member?.role ?? null)) throw new Refusal('MEMBER_FORBIDDEN');
 }
 
-/** A request to set a key's quota, not yet checked. */
 export interface PutApiKeyQuotaCommand extends Requester {
   readonly studioId: string;
   readonly keyId: string;

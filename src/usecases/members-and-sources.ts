@@ -14,7 +14,6 @@ interface MemberRequester extends Omit<Requester, 'memberId'> {
   readonly actingMemberId?: string | undefined;
 }
 
-/** A request to create or replace a member, not yet checked. */
 export interface PutMemberCommand extends MemberRequester {
   readonly studioId: string;
   readonly id: string;

@@ -5,13 +5,13 @@ import { type Contact, mayHaveOtherKeys, searchKeys } from '../domain/contact.ts
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { isOpen, type Lead, type LeadView, MAX_LEADS_PER_CONTACT, noteContactFault } from '../domain/lead.ts';
 import { filterOf, type GivenLeadFilter, isByUpdate, scopeOf } from '../domain/lead-filter.ts';
+import { HIGHEST_ID, newestFirst } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Store } from '../store/store.ts';
 import type { Reading } from './dependencies.ts';
 import { notePageFaults, type PageQuery, startOfPage, tokenAfter } from './requests.ts';
 import { regionsOf } from './studios.ts';
 
-/** A request to read a lead, not yet checked. */
 export interface GetLeadQuery {
   readonly studioId: string;
   readonly leadId: string;
@@ -37,7 +37,6 @@ export async function getLead({ store }: Reading, { studioId, leadId, view }: Ge
   return lead;
 }
 
-/** A request for one page, not yet checked. */
 export interface ListLeadsQuery extends PageQuery {
   readonly studioId: string;
   /** Undefined: unknown. */
@@ -86,21 +85,16 @@ export async function listLeads(
 export const pageLimit = (pageSize: number): number =>
   pageSize > 0 ? Math.min(pageSize, PAGE_SIZE.max) : PAGE_SIZE.fallback;
 
-/** A request for one page of a contact's leads, not yet checked. */
 export interface FindLeadsQuery extends PageQuery {
   readonly studioId: string;
   /** Undefined: neither an email address nor a phone number. */
   readonly contact: Contact | undefined;
 }
 
-/** One page of a contact's leads. */
 export interface FoundLeads extends LeadPage {
   /** Whether leads may be missing: see mayHaveOtherKeys; or the contact has too many leads, or unreadable ones. */
   readonly mayBeIncomplete: boolean;
 }
-
-/** Higher than every lead's id: the page after the open leads then begins with the newest closed one. */
-const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /**
  * Finds a studio's leads of a contact, by the keys that these may have been opened with: open leads first, then closed ones, newest first.
@@ -123,9 +117,10 @@ export async function findLeads(
   const found = leads.toSorted(newestFirst);
   // The first page has all open leads.
   const open = before === null ? found.filter(({ stage }) => isOpen(stage)) : [];
-  const closed = found.filter(({ id, stage }) => !isOpen(stage) && id < (before ?? AFTER_ALL_IDS));
+  const closed = found.filter(({ id, stage }) => !isOpen(stage) && id < (before ?? HIGHEST_ID));
   const shown = closed.slice(0, Math.max(pageLimit(pageSize) - open.length, 0));
-  const last = shown.at(-1)?.id ?? AFTER_ALL_IDS;
+  // The page after the open leads begins with the newest closed one.
+  const last = shown.at(-1)?.id ?? HIGHEST_ID;
   return {
     leads: [...open, ...shown],
     nextPageToken: shown.length < closed.length ? pageTokenAfter('leadsOfContact', scope, last) : '',
@@ -145,5 +140,3 @@ export async function leadsOf(store: Store, studioId: string, contact: Contact, 
   const isCut = found.leads.length + found.unreadable.length >= MAX_LEADS_PER_CONTACT;
   return { ...found, mayBeIncomplete: mayHaveOtherKeys(contact, regions) || isCut };
 }
-
-const newestFirst = (a: Lead, b: Lead): number => (a.id < b.id ? 1 : -1);

@@ -72,7 +72,6 @@ export function requestRecorder({ store, clock }: Changing) {
   }
 }
 
-/** Returns those that are requests of the last day. */
 const validRequests = (batchId: string, requests: readonly ReportedRequest[], now: Date): LoggedRequest[] =>
   requests
     .map(({ time, ...request }, index) => {
@@ -91,7 +90,6 @@ async function isRecorded({ findStudio }: Pick<Store, 'findStudio'>, studioId: s
 export const forgetOldRequests = ({ store, clock }: Changing, studioId: string): Promise<void> =>
   store.removeRequests(studioId, { since: firstLoggedId(clock()), newest: MAX_LOGGED_REQUESTS });
 
-/** A request for the log of requests, not yet checked. */
 export interface RequestQuery extends PageQuery {
   readonly studioId: string;
   /** Only those that did not succeed. */

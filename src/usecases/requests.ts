@@ -1,9 +1,15 @@
+import { assert } from '../../common/invariants.ts';
 import { crmIdFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Actor, AuditContext, Requester } from '../domain/audit.ts';
 import { idBeforePage, type ListName, pageTokenAfter } from '../domain/cursor.ts';
 import { bytesOf, type Enquiry } from '../domain/lead.ts';
 import type { Clock } from '../domain/new-id.ts';
 import type { Faults } from '../domain/refusal.ts';
+
+/*
+ * What is called a command or a query in this folder is a request that is not yet checked. A use case notes all that is wrong
+ * with it, and refuses it at once for all of that.
+ */
 
 /** Notes the faults of who requests an action, and of the request's id. @param member the field that names the member */
 export function noteRequester(
@@ -25,7 +31,6 @@ export const requestedBy = (
 /** The maximum number of leads that a call names, or marks. */
 export const MAX_LEADS_PER_CALL = 500;
 
-/** Notes the faults of leads that a request names. */
 export function noteLeadIds(faults: Faults, leadIds: readonly string[]): void {
   if (leadIds.length > MAX_LEADS_PER_CALL) faults.note('leadIds', `must have at most ${MAX_LEADS_PER_CALL} elements`);
   for (const [index, leadId] of leadIds.slice(0, MAX_LEADS_PER_CALL).entries())
@@ -66,6 +71,20 @@ export function notePageFaults(
 /** Returns the token of the page after an id; empty: there is none. */
 export const tokenAfter = (list: ListName, scope: string, id: string | null): string =>
   id === null ? '' : pageTokenAfter(list, scope, id);
+
+/** Yields the pages of a list of the store from a position on, each with that position, as they are requested. */
+export async function* eachStoredPage<Page extends { readonly next: string | null }>(
+  read: (after: string | null) => Promise<Page>,
+  first: string | null = null,
+): AsyncGenerator<Page & { readonly after: string | null }> {
+  for (let after = first; ; ) {
+    const page = await read(after);
+    yield { ...page, after };
+    if (page.next === null) return;
+    assert(page.next !== after, 'page_moves');
+    after = page.next;
+  }
+}
 
 /** The bytes of enquiries with which a part of a response ends. With these and its leads it has less than 4 MiB. */
 const PART_BYTES = 1024 * 1024;

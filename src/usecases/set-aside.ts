@@ -38,14 +38,11 @@ export async function setAsideLeadChanges(
       faults.note(`${field}.retryTime`, 'must be a time of the next 7 days');
   }
   faults.refuseIfAny();
-  const studioIds = by ? new Set(named.map(({ studioId }) => studioId)) : [];
-  for (const studioId of studioIds) {
-    const from = named.find((each) => each.studioId === studioId)?.reason ?? null;
-    await store.recordAct(
-      studioId,
-      { action: 'leads-set-aside', from, to: name },
-      requestedBy(by ?? {}, () => now),
-    );
+  if (by) {
+    for (const [studioId, [first]] of Map.groupBy(named, (lead) => lead.studioId)) {
+      const act = { action: 'leads-set-aside', from: first?.reason ?? null, to: name } as const;
+      await store.recordAct(studioId, act, requestedBy(by, clock));
+    }
   }
   return store.setAsideDeliveries(number, named, now);
 }

@@ -1,4 +1,3 @@
-import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { type AuditEvent, OF_DEPLOYMENT, type Requester, requestIdentity } from '../domain/audit.ts';
 import { isRegionCode, type RegionCode, type StudioRegions } from '../domain/contact.ts';
@@ -7,13 +6,12 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import { quotaLimitFault, retentionDaysFault, type Studio } from '../domain/studio.ts';
 import type { DirectoryStore } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
-import { notePageFaults, noteRequester, type PageQuery, requestedBy } from './requests.ts';
+import { eachStoredPage, notePageFaults, noteRequester, type PageQuery, requestedBy } from './requests.ts';
 
 /** The number of studios on a page. */
 const DEFAULT_PAGE_SIZE = 100;
 const MAX_PAGE_SIZE = 1000;
 
-/** A request to create or change a studio, not yet checked. */
 export interface PutStudioCommand extends Requester {
   readonly id: string;
   /** Undefined: unknown. */
@@ -125,13 +123,8 @@ export async function* studioIds(deps: Reading, only: string | undefined): Async
  * @param after yields only studios with a higher id; null: all
  */
 export async function* everyStudio({ store }: Reading, after: string | null = null): AsyncGenerator<Studio> {
-  for (let position = after; ; ) {
-    const { records, next } = await store.listStudios(position, MAX_PAGE_SIZE);
-    yield* records;
-    if (next === null) return;
-    assert(next !== position, 'page_moves');
-    position = next;
-  }
+  const pages = eachStoredPage((position) => store.listStudios(position, MAX_PAGE_SIZE), after);
+  for await (const { records } of pages) yield* records;
 }
 
 /**
@@ -157,7 +150,6 @@ export async function regionsOf(store: Pick<DirectoryStore, 'findStudio'>, studi
   return (await store.findStudio(studioId)) ?? { regionCode: null, formerRegions: [] };
 }
 
-/** A request for audit events, not yet checked. */
 export interface AuditQuery {
   /** Undefined: the deployment. */
   readonly studioId: string | undefined;
