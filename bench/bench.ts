@@ -7,7 +7,7 @@
  * - `--quick`: short rounds
  * - `--target`: one database only. `mongodb` uses the servers of MONGODB_URL and REDIS_URL; without them, only SQLite is measured
  *
- * @proves node-3 v8-1 fastify-7 connect-14 sqlite-10 sqlite-11 sqlite-12
+ * @proves node-3 v8-1 fastify-7 connect-14 sqlite-10 sqlite-11 sqlite-12 mongodb-23 others-19 others-20
  *
  * Prints Markdown to standard output and progress to standard error. The exit status is 1 when a request failed.
  */

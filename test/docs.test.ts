@@ -165,6 +165,27 @@ describe.each(MARKDOWN_PAGES)('$path', ({ path, links }) => {
   });
 });
 
+// @proves docs-2
+test('each page that code, configuration or a program names is there, with its heading', () => {
+  const files = globSync(
+    '{src,common,gateway,relay,operator,verify,proto,ops,bench,test,sdk,.ci}/**/*.{ts,proto,yaml,yml,sh,php,py,service}',
+    {
+      cwd: ROOT,
+      exclude: ['**/node_modules/**', '**/vendor/**', 'test/docs.test.ts'],
+    },
+  );
+  const named = files.flatMap((file) =>
+    [...read(file).matchAll(/\bdocs\/(?:explanation|how-to|reference|tutorial)\/[\w-]+\.md(?:#[\w-]+)?/g)].map(
+      ([link]) => ({
+        file,
+        link,
+      }),
+    ),
+  );
+  expect(named.length).toBeGreaterThan(10);
+  expect(named.filter(({ link }) => !isIntact('README.md', link))).toEqual([]);
+});
+
 describe.each(CURRENT_PAGES)('%s', (page) => {
   test('names only existing files and folders', () => {
     // Commands of the docs create this folder.

@@ -32,7 +32,7 @@ const KEYS_PER_READ = 50;
 
 /**
  * The audit log in MongoDB. Every document contains its own history, to which an event is added in the same write as the change:
- * see docs/explanation/decisions.md#the-audit-log. All other reads of a document leave out its history.
+ * see docs/explanation/decisions-data.md#the-audit-log. All other reads of a document leave out its history.
  */
 export function mongoAudit(connection: Connection): AuditStore {
   const { leads, apiKeys, studios, feed, oldEvents, call, report } = connection;
