@@ -156,7 +156,10 @@ async function startLogged(): Promise<RunningTarget> {
   };
   const target = await startProduct(own, 'with log and metrics', log);
   const timer = setInterval(() => {
-    for (const address of Object.values(addresses)) void fetch(`http://${address}/metrics`).then((read) => read.text());
+    for (const address of Object.values(addresses))
+      void fetch(`http://${address}/metrics`)
+        .then((read) => read.text())
+        .catch(() => {});
   }, SCRAPED_EVERY_MS);
   atTheEnd(() => clearInterval(timer));
   return target;

@@ -66,7 +66,7 @@ export async function startWithManyKeys(
   const studios = await fillStudios(DATABASE_URL, count);
   const { url, pids } = await startCoreAndGateway({ ...own, DATABASE_URL });
   const targetWith = (name: string, some: readonly FilledStudio[]) => {
-    const leads = some.flatMap(({ key, known }) => known.leads.map((lead) => ({ ...lead, secret: key.secret })));
+    const leads = some.flatMap(({ key, known }) => known.leads.map((lead) => ({ ...lead, ...key })));
     const known = { leads, cursors: [], keys: some.map(({ key }) => key) };
     return httpTarget(name, { url, ...(some[0] as FilledStudio).key }, pids, known);
   };

@@ -48,8 +48,9 @@ export interface KnownLeads {
   readonly leads: readonly {
     readonly id: string;
     readonly idempotencyKey: string;
-    /** The key that reads it; undefined: the target's. */
+    /** The key that reads it, and its source; undefined: the target's. */
     readonly secret?: string;
+    readonly sourceId?: string;
   }[];
   readonly cursors: readonly string[];
   /** The keys with which leads are created and first pages read; undefined: only the target's. */
@@ -67,11 +68,13 @@ export class Workload {
 
   constructor(target: Target, { leads, cursors, keys = [target] }: KnownLeads = { leads: [], cursors: [] }) {
     this.#target = target;
-    this.#creators = keys.map(({ secret, sourceId }) => ({ head: this.#head('POST', PATH, secret), sourceId }));
+    this.#creators = keys.map(({ secret, sourceId }) => ({ head: this.#creationHead(secret), sourceId }));
     this.#firstPages = keys.map(({ secret }) => this.page(null, secret));
     this.#pages = cursors.map((cursor) => this.page(cursor));
     this.#gets = leads.map(({ id, secret }) => this.#get(`${PATH}/${id}`, secret));
-    this.#replays = leads.map(({ idempotencyKey }) => this.creation(idempotencyKey));
+    this.#replays = leads.map(({ idempotencyKey, secret = target.secret, sourceId = target.sourceId }) =>
+      this.creation(idempotencyKey, { head: this.#creationHead(secret), sourceId }),
+    );
   }
 
   /** A random request. */
@@ -91,16 +94,19 @@ export class Workload {
   }
 
   /** The creation with an idempotency key. */
-  creation(idempotencyKey: string): Buffer {
-    const { head, sourceId } = anyOf(this.#creators);
+  creation(idempotencyKey: string, { head, sourceId } = anyOf(this.#creators)): Buffer {
     const body = JSON.stringify(captureFor(idempotencyKey, sourceId));
-    const own = `content-type: application/json\r\nidempotency-key: ${idempotencyKey}\r\ncontent-length: ${body.length}\r\n\r\n`;
+    const own = `idempotency-key: ${idempotencyKey}\r\ncontent-length: ${body.length}\r\n\r\n`;
     return Buffer.from(head + own + body, 'latin1');
   }
 
   /** The page at a cursor; null: the first. */
   page(cursor: string | null, secret?: string): Buffer {
     return this.#get(`${PATH}?limit=${PAGE_SIZE}${cursor === null ? '' : `&cursor=${cursor}`}`, secret);
+  }
+
+  #creationHead(secret: string): string {
+    return `${this.#head('POST', PATH, secret)}content-type: application/json\r\n`;
   }
 
   #get(path: string, secret?: string): Buffer {

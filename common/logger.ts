@@ -49,10 +49,10 @@ class LogOutput {
     }
     this.#waiting.push(bytes);
     this.#waitingBytes += bytes.length;
-    if (this.#next === 'soon' && this.#waitingBytes >= WRITTEN_BYTES) this.#writeWaiting();
+    if (this.#next === 'soon' && this.#waitingBytes >= WRITTEN_BYTES) this.flush();
     if (this.#next !== undefined) return;
     this.#next = 'soon';
-    setImmediate(() => this.#flush());
+    setImmediate(() => this.flush());
   }
 
   /** Writes what waits, and gives up after EXIT_MS. The event loop stands still meanwhile: for a process that exits. */
@@ -62,11 +62,17 @@ class LogOutput {
     }
   }
 
-  #flush(): void {
+  /** Writes what waits, unless the last attempt has failed: the next one is after a delay. */
+  flush(): void {
+    if (this.#next === 'later') return;
+    this.#attempt();
+  }
+
+  #attempt(): void {
     const delayMs = this.#writeWaiting();
     this.#next = delayMs === undefined ? undefined : 'later';
     if (delayMs !== undefined) {
-      setTimeout(() => this.#flush(), delayMs).unref();
+      setTimeout(() => this.#attempt(), delayMs).unref();
       return;
     }
     const dropped = this.#dropped - this.#reported;
@@ -129,6 +135,8 @@ export function logSettings(log: Logger, summary: object, { ignored, unknown }: 
   log.info(summary, 'settings in force');
   if (ignored.length > 0) log.warn({ ignored }, 'settings ignored: they are blank, or the address of a Service');
   if (unknown.length > 0) log.warn({ unknown }, 'variables that are no settings: they have no effect');
+  // What follows may take long, and end the process.
+  output.flush();
 }
 
 async function prettyOutput(): Promise<{ write(line: string): void }> {

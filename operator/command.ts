@@ -5,7 +5,10 @@ import { newId } from '../src/domain/new-id.ts';
 export class CommandFault extends Error {}
 
 /** What the audit log records of commands: a caller that is no valid name of one, and one id for all that a run does. */
-export const BY_HAND = { caller: `(command line, ${userOfCommand()} on ${hostname().slice(0, 64)})`, callId: newId() };
+export const BY_HAND = {
+  caller: `(command line, ${userOfCommand().slice(0, 76)} on ${hostname().slice(0, 64)})`,
+  callId: newId(),
+};
 
 /** Returns the user of the operating system who runs this process, and who has called sudo for that. */
 function userOfCommand(): string {

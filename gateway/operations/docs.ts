@@ -99,7 +99,12 @@ function prefersMarkdown({ headers }: FastifyRequest): boolean {
     const [type = '', ...parameters] = each.split(';').map((part) => part.trim().toLowerCase());
     return [type, Number(parameters.find((part) => part.startsWith('q='))?.slice(2) ?? 1)] as const;
   });
-  const { 'text/markdown': markdown = 0, 'text/html': html = 0 } = Object.fromEntries(ranked);
+  const {
+    'text/markdown': markdown = 0,
+    '*/*': any = 0,
+    'text/*': anyText = any,
+    'text/html': html = anyText,
+  } = Object.fromEntries(ranked);
   return markdown > 0 && markdown >= html;
 }
 

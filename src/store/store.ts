@@ -679,7 +679,7 @@ export interface ApiKeyStore {
 
   /**
    * Returns the key with this secret and what its validity depends on; must see every change that resolved before the
-   * call. An unreadable key is not returned; an unreadable studio is suspended; an unreadable member has no role.
+   * call, but the time of the key's last use may be an earlier one. An unreadable key is not returned; an unreadable studio is suspended; an unreadable member has no role.
    *
    * @param sourceId a source of the key's studio to read as well; a UUID in lower case
    */

@@ -31,7 +31,7 @@ describe.each([...WRITES, ...OF_CREDENTIALS])('after $name', ({ call }) => {
     const [before, withSource] = [await credentialOf(reader), await credentialOf(reader, source.id)];
     expect([before, withSource]).toMatchObject([{ source: null }, { source }]);
 
-    await call(by === 'another process' ? other : reader).catch(() => {});
+    await call(by === 'another process' ? other : reader);
 
     const fresh = open();
     expect(await credentialOf(reader)).toEqual(await credentialOf(fresh));
@@ -39,7 +39,7 @@ describe.each([...WRITES, ...OF_CREDENTIALS])('after $name', ({ call }) => {
   });
 });
 
-test('a credential is read once while nothing but leads are written, and again after that of its studio', async () => {
+test('a credential is read once while leads are created and uses recorded, and again once its studio is written', async () => {
   const store = storesOfOneFile()();
   await arrange(store);
   const first = await store.findCredential(key.secretSha256);

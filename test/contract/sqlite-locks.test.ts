@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { MAX_WAITING_WRITES } from '../../src/store/sqlite/group-commit.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import { aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { type LockHolder, lockHolder } from '../support/lock-holder.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
@@ -163,6 +163,31 @@ describeIf(hasCommand('python3'), 'while another process recovers the log', 'ins
     expect(areSettled.map((isSettled) => isSettled())).toEqual([false, false]);
     recovering.stdin.end();
     expect(await Promise.all(reads)).toEqual([lead, aStudio()]);
+    await ended;
+  });
+
+  // @proves isolation-2
+  test('no credential is one from before a revocation', async () => {
+    const path = join(temporaryFolder(), 'leads.db');
+    const [store, other] = [openSqliteStore(path), openSqliteStore(path)];
+    onTestFinished(() => Promise.all([store.close(), other.close()]).then(() => {}));
+    await store.putStudio(aStudio(), BY);
+    await store.putMember(aMember(), BY);
+    const keys = times(2, () => anApiKey());
+    for (const key of keys) await store.createApiKey(key, NOW);
+    const found = () => keys.map(({ secretSha256 }) => store.findCredential(secretSha256));
+    await Promise.all(found());
+    for (const { id } of keys) await other.revokeApiKey(STUDIO_ID, id, BY);
+    const recovering = spawn('python3', ['-c', RECOVER, path], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const ended = once(recovering, 'exit');
+    await once(recovering.stdout, 'data');
+
+    const reads = found();
+    for (const _ of times(20, () => 0)) await nextTurn();
+    recovering.stdin.end();
+
+    const revokedAt = (await Promise.all(reads)).map((credential) => credential?.key.revokedAt);
+    expect(revokedAt).toEqual([BY.now, BY.now]);
     await ended;
   });
 });

@@ -20,7 +20,7 @@ const SLOTS = KEY_SLOTS.map((slot) => `'${slot}'`).join();
 const AFTER_ALL_IDS = '\u{10ffff}';
 
 export function sqliteApiKeys(connection: Connection): ApiKeyStore {
-  const { database, commits, leadCommits, recordEvent, report } = connection;
+  const { database, commits, plainCommits, recordEvent, report } = connection;
   const { takeSlot, change } = keyWriter(connection);
   const selectLive = database.prepare(`
     SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS}) ORDER BY id DESC`);
@@ -69,7 +69,7 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
     putApiKeyQuota: (studioId, keyId, quotaLimit, by) => change(decideKeyQuota)({ studioId, keyId, quotaLimit, ...by }),
 
     recordApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
-      leadCommits.write(() => {
+      plainCommits.write(() => {
         updateUse.run({ studioId, id: keyId, now: now.getTime(), unlessSince: unlessSince.getTime() });
       }),
 

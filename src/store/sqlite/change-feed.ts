@@ -134,7 +134,7 @@ export function sqliteLeadChanges(
   connection: Connection,
   { distribute, distributeInWrite }: Distribution,
 ): LeadChangeStore {
-  const { database, commits, studios } = connection;
+  const { database, commits, plainCommits, studios } = connection;
   const acknowledge = database.prepare(`
     UPDATE leads SET changed_since = NULL, change_kinds = NULL
     WHERE studio_number = ? AND id = unhex(?, '-') AND revision = ? AND changed_since IS NOT NULL`);
@@ -163,7 +163,7 @@ export function sqliteLeadChanges(
     },
 
     acknowledgeLeadChanges: (acknowledgements) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         distributeInWrite(acknowledgements);
         let leads = 0;
         for (const { studioId, leadId, revision } of acknowledgements) {

@@ -32,13 +32,13 @@ export type Connection = ReturnType<typeof connectionTo>;
 export function connectionTo(
   database: DatabaseSync,
   reads: ReturnType<typeof sharedTransaction>,
-  leadCommits: Pick<GroupCommit, 'write'>,
+  plainCommits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ) {
   const { findCredential, forgetCredentials } = credentialReader(database, reads.count, report);
-  const commits: typeof leadCommits = {
+  const commits: typeof plainCommits = {
     write: (body, waitMs) =>
-      leadCommits.write(() => {
+      plainCommits.write(() => {
         forgetCredentials();
         return body();
       }, waitMs),
@@ -66,8 +66,8 @@ export function connectionTo(
   return {
     database,
     commits,
-    /** For the frequent writes that change nothing of a credential but when its key was last used. */
-    leadCommits,
+    /** For frequent writes, which change nothing of a credential but when its key was last used: of leads, their changes and requests. */
+    plainCommits,
     findCredential,
     report,
     studios: studioNumbers(database),

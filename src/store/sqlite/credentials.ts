@@ -23,11 +23,12 @@ export function credentialReader(database: DatabaseSync, transactions: () => num
   const forgetCredentials = (): void => remembered.clear();
 
   function forgetIfOthersWrote(): void {
-    if (seen === transactions()) return;
-    seen = transactions();
+    const count = transactions();
+    if (seen === count) return;
+    // The first statement of a transaction, which a lock or a fault of the disk may fail: then the next one of it asks again.
     const current = selectVersion.get()?.data_version;
     if (version !== current) forgetCredentials();
-    version = current;
+    [version, seen] = [current, count];
   }
 
   const findCredential: ApiKeyStore['findCredential'] = async (secretSha256, sourceId = '') => {

@@ -34,7 +34,7 @@ const MARK = columns({
 export type Distribution = ReturnType<typeof distribution>;
 
 /** Makes deliveries for named consumers of leads that are marked, in SQLite. */
-export function distribution({ database, commits, report }: Connection) {
+export function distribution({ database, plainCommits, report }: Connection) {
   const selectConsumers = database.prepare(`
     SELECT number, name, studio_ids, ${clamped('includes_tests')} AS includes_tests, start, ${clamped('created_at')} AS created_at, backfills
     FROM consumers ORDER BY number`);
@@ -94,7 +94,7 @@ export function distribution({ database, commits, report }: Connection) {
       let to = consumers();
       const isComplete = () => !isNeeded(to) || hasMarks.get() === undefined;
       for (let isLate = false; !isLate && !isComplete(); isLate = performance.now() >= until) {
-        to = await commits.write(() => {
+        to = await plainCommits.write(() => {
           const present = consumers();
           if (isNeeded(present)) distributeRows(selectFirst.all(), present);
           return present;
@@ -104,7 +104,7 @@ export function distribution({ database, commits, report }: Connection) {
     },
 
     distributeSome: (): Promise<boolean> =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const rows = selectFirst.all();
         distributeRows(rows, consumers());
         return rows.length < MAX_MARKS;

@@ -125,7 +125,7 @@ function leadDeleters(
 }
 
 function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore['createLead'] {
-  const { database, leadCommits, studios, recordEvent } = connection;
+  const { database, plainCommits, studios, recordEvent } = connection;
   const findByKey = creationFinder(connection);
   const keepEnquiry = enquiryKeeper(connection);
   let preparedInsert: StatementSync | undefined;
@@ -144,7 +144,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
     const { studioId, id } = lead;
     // Caches the studio's number, which a write does not.
     studios.of(studioId);
-    return leadCommits.write(() => {
+    return plainCommits.write(() => {
       const studio = studios.assign(studioId);
       const holder = isOpen(lead.stage) ? claimed.holderAfterFreeingStale(studio, contactKeys) : undefined;
       const number = holder === undefined ? insertLead(studio) : undefined;

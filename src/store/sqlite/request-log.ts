@@ -8,7 +8,7 @@ import { objectIn, type Row } from './rows.ts';
 const AFTER_ALL_IDS = 'g';
 
 /** The log of requests, in SQLite: in a table beside those of release 1.1. */
-export function sqliteRequestLog({ database, commits, leadCommits, report }: Connection): RequestLogStore {
+export function sqliteRequestLog({ database, commits, plainCommits, report }: Connection): RequestLogStore {
   const insert = database.prepare('INSERT OR IGNORE INTO logged_requests (studio_id, id, request) VALUES (?, ?, ?)');
   const select = database.prepare(`
     SELECT studio_id, id, request FROM logged_requests WHERE studio_id = ? AND id < ? ORDER BY id DESC LIMIT ?`);
@@ -17,7 +17,7 @@ export function sqliteRequestLog({ database, commits, leadCommits, report }: Con
       SELECT id FROM logged_requests WHERE studio_id = :studioId ORDER BY id DESC LIMIT 1 OFFSET :newest - 1), ''))`);
   return {
     recordRequests: (requests) =>
-      leadCommits.write(() => {
+      plainCommits.write(() => {
         for (const { studioId, id, ...request } of requests) insert.run(studioId, id, JSON.stringify(request));
       }),
 

@@ -15,7 +15,7 @@ import { idText } from './rows.ts';
 const MAX_RETURNED = 100;
 
 /** What consumers make of their deliveries, in SQLite. */
-export function settlingMethods({ database, commits, studios }: Connection) {
+export function settlingMethods({ database, plainCommits, studios }: Connection) {
   const OF_LEAD = "lead = (SELECT number FROM leads WHERE studio_number = :studio AND id = unhex(:leadId, '-'))";
   const acknowledge = database.prepare(`
     DELETE FROM deliveries WHERE consumer = :consumer AND revision <= :revision AND ${OF_LEAD}`);
@@ -65,12 +65,12 @@ export function settlingMethods({ database, commits, studios }: Connection) {
 
   return {
     acknowledgeDeliveries: (consumer, acknowledgements) =>
-      commits.write(() =>
+      plainCommits.write(() =>
         settle(consumer, acknowledgements, ({ revision, ...lead }) => acknowledge.run({ ...lead, revision })),
       ),
 
     setAsideDeliveries: (consumer, leads, now) =>
-      commits.write(() =>
+      plainCommits.write(() =>
         settle(consumer, leads, (lead, aside) =>
           setAside.run({ ...lead, reason: aside.reason, due: dueOf(aside, now).getTime(), before: asideBefore(aside) }),
         ),
@@ -78,11 +78,11 @@ export function settlingMethods({ database, commits, studios }: Connection) {
 
     async returnDeferredDeliveries(number, now) {
       const parameters = [number, now.getTime()];
-      if (hasDeferred.get(...parameters)) await commits.write(() => returnDeferred.run(...parameters));
+      if (hasDeferred.get(...parameters)) await plainCommits.write(() => returnDeferred.run(...parameters));
     },
 
     takeBackDeliveries: (consumer, leads) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const named = leads.map((lead) => ({ ...lead, revision: 0 }));
         return settle(consumer, named, ({ revision: _, ...lead }) => takeBack.run(lead)).settled;
       }),
