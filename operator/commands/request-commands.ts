@@ -1,6 +1,6 @@
 import { eachPage } from '../../src/domain/cursor.ts';
-import type { LoggedRequest } from '../../src/domain/logged-request.ts';
 import { timeOfId } from '../../src/domain/new-id.ts';
+import type { LoggedRequest } from '../../src/domain/request-log.ts';
 import { listRequests } from '../../src/usecases/request-log.ts';
 import { isJson, program, runOnStore } from './program.ts';
 

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
 import * as wire from '../../proto/gen/leadintake/v1/request_log_pb.ts';
-import type { LoggedRequest } from '../domain/logged-request.ts';
 import { timeOfId } from '../domain/new-id.ts';
+import type { LoggedRequest } from '../domain/request-log.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { listRequests, type ReportedRequest, requestRecorder } from '../usecases/request-log.ts';
 import { callerOf } from './callers.ts';

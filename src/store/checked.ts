@@ -22,7 +22,7 @@ import {
 } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
-import { faultOfRequest, type LoggedRequest } from '../domain/logged-request.ts';
+import { faultOfRequest, type LoggedRequest } from '../domain/request-log.ts';
 import {
   isQuotaLimit,
   isRetentionDays,

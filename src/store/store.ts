@@ -15,7 +15,7 @@ import type {
 } from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange, LeadSetAside, SetAside, Settled } from '../domain/lead-change.ts';
 import type { LeadFilter, TimeRange } from '../domain/lead-filter.ts';
-import type { LoggedRequest } from '../domain/logged-request.ts';
+import type { LoggedRequest } from '../domain/request-log.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
 /**

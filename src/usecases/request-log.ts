@@ -1,6 +1,7 @@
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
 import { MAX_RECORDED_REQUESTS } from '../../common/rules/request-log.ts';
+import { Faults } from '../domain/refusal.ts';
 import {
   faultOfRequest,
   firstLoggedId,
@@ -8,8 +9,7 @@ import {
   type LoggedRequest,
   loggedId,
   MAX_LOGGED_REQUESTS,
-} from '../domain/logged-request.ts';
-import { Faults } from '../domain/refusal.ts';
+} from '../domain/request-log.ts';
 import type { Store } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { type PageQuery, startOfPage, tokenAfter } from './requests.ts';

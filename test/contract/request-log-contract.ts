@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MAX_RECORDED_REQUESTS, RECORDED_FIELDS } from '../../common/rules/request-log.ts';
-import { type LoggedRequest, MAX_LOGGED_REQUESTS } from '../../src/domain/logged-request.ts';
 import { newId, newIdAt, timeOfId } from '../../src/domain/new-id.ts';
+import { type LoggedRequest, MAX_LOGGED_REQUESTS } from '../../src/domain/request-log.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
   listRequests,

@@ -5,8 +5,8 @@ import type { AuditContext } from '../../src/domain/audit.ts';
 import type { NewConsumer } from '../../src/domain/consumer.ts';
 import { type ClaimsOfContact, openClaims } from '../../src/domain/contact.ts';
 import { fingerprintOf, type Lead, type LeadClaims } from '../../src/domain/lead.ts';
-import type { LoggedRequest } from '../../src/domain/logged-request.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
+import type { LoggedRequest } from '../../src/domain/request-log.ts';
 import type { LeadSource, Member, Studio } from '../../src/domain/studio.ts';
 
 /** The current time of tests that can choose it. */

@@ -15,8 +15,8 @@ import {
   type OriginalFields,
 } from '../../domain/lead.ts';
 import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
-import type { LoggedRequest } from '../../domain/logged-request.ts';
 import { HIGHEST_ID, LOWEST_ID } from '../../domain/new-id.ts';
+import type { LoggedRequest } from '../../domain/request-log.ts';
 import type { LeadSource, Member, MemberRole, Retention, Studio } from '../../domain/studio.ts';
 import {
   type Checked,

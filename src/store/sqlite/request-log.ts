@@ -1,4 +1,4 @@
-import type { LoggedRequest } from '../../domain/logged-request.ts';
+import type { LoggedRequest } from '../../domain/request-log.ts';
 import { checkedRequest, type Unchecked } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import type { RequestLogStore } from '../store.ts';
