@@ -6,6 +6,7 @@
  * Measures SQLite, and MongoDB if MONGODB_URL is set. `--leads` is the size of the large database. Prints Markdown to standard output and
  * progress to standard error. The exit status is 1 when a request failed.
  */
+import { DatabaseSync } from 'node:sqlite';
 import { parseArgs } from 'node:util';
 import {
   type FilledStudio,
@@ -16,7 +17,7 @@ import {
   withStore,
 } from './database.ts';
 import { runBenchmark } from './processes.ts';
-import { comparisonTable, describeMachine, failureLines, print } from './report.ts';
+import { comparisonTable, describeMachine, failureLines, number, print, table } from './report.ts';
 import { type Compared, type Comparison, compare, type Rounds } from './rounds.ts';
 import { httpTarget, type RunningTarget, startCoreAndGateway } from './targets.ts';
 import { LEADS } from './workload.ts';
@@ -64,7 +65,9 @@ await runBenchmark(async () => {
     '- processor time is microseconds per request, by process; `load` is the load generator',
   );
   const { MONGODB_URL } = process.env;
-  await measure('SQLite', newSqliteDatabase, Number(leads));
+  const files: string[] = [];
+  await measure('SQLite', () => files[files.push(newSqliteDatabase()) - 1] as string, Number(leads));
+  print('## The trees of SQLite', '', treesOf(files[1]?.replace(/^sqlite:/, '') as string));
   if (MONGODB_URL) await measure(await serverName(MONGODB_URL), () => newMongoDatabase(MONGODB_URL), Number(leads));
 });
 
@@ -91,4 +94,28 @@ async function startSide(DATABASE_URL: string, size: number): Promise<Side> {
   const { url, pids } = await startCoreAndGateway({ DATABASE_URL });
   const targetOf = ({ key, known }: FilledStudio) => httpTarget(name, { url, ...key }, pids, known);
   return { quiet: await targetOf(studios.quiet), busy: await targetOf(studios.busy) };
+}
+
+/** The trees that a creation writes to: a request reads a page of each level. */
+const TREES = ['leads', 'leads_by_idempotency_key', 'leads_by_stage', 'sqlite_autoindex_leads_1', 'contact_claims'];
+
+const EXPECTED_LEADS = 100_000_000;
+
+/** Returns the levels of each tree of a file, as measured, and as they would be with EXPECTED_LEADS, if its pages stay as full. */
+function treesOf(path: string): string {
+  using database = new DatabaseSync(path, { readOnly: true });
+  const select = database.prepare(`
+    SELECT max(length(path) - length(replace(path, '/', ''))) AS levels,
+      avg(ncell) FILTER (WHERE pagetype = 'leaf') AS entries, sum(pagetype = 'leaf') AS leaves,
+      avg(ncell + 1) FILTER (WHERE pagetype = 'internal' AND path <> '/') AS children, sum(pgsize) AS bytes
+    FROM dbstat WHERE name = ? AND pagetype <> 'overflow'`);
+  const rows = TREES.map((name) => {
+    const found = select.get(name) as Record<'levels' | 'entries' | 'leaves' | 'children' | 'bytes', number>;
+    const { levels, entries, leaves, children, bytes } = found;
+    const expected = 1 + Math.ceil(Math.log(EXPECTED_LEADS / entries) / Math.log(children));
+    const cells = [entries * leaves, bytes / 2 ** 20, entries, children, levels, expected];
+    return [name, ...cells.map((cell) => number(cell, 0))];
+  });
+  const heads = ['tree', 'entries', 'MiB', 'a leaf', 'a page above', 'levels', `of ${number(EXPECTED_LEADS, 0)}`];
+  return table(heads, 1, rows);
 }

@@ -29,7 +29,8 @@ export interface ServiceWithPackages {
  */
 export function aServiceWithPackages(versions = [VERSION]): ServiceWithPackages {
   const folder = sharedFolder();
-  const proxy = createServer((request, response) => {
+  // For longer than a test: a busy process would send a request on a connection that was just closed.
+  const proxy = createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
     if (!request.url?.startsWith('/lead-api/')) return void response.writeHead(404).end();
     const { hostname, port } = new URL(service.url);
     const path = request.url.slice('/lead-api'.length);
