@@ -50,6 +50,11 @@ const COMPARISONS: readonly (Comparison & { readonly studio: keyof Side; readonl
   { ...creating, name: 'create, 64 connections', connections: 64, minRate: MIN_HIGHEST_RATE },
 ];
 
+/** The trees that a creation writes to: a request reads a page of each level. */
+const TREES = ['leads', 'leads_by_idempotency_key', 'leads_by_stage', 'sqlite_autoindex_leads_1', 'contact_claims'];
+
+const EXPECTED_LEADS = 100_000_000;
+
 /** A gateway and a core on a database: with the key of the studio that grows, and with that of the quiet one. */
 interface Side {
   readonly busy: RunningTarget;
@@ -95,11 +100,6 @@ async function startSide(DATABASE_URL: string, size: number): Promise<Side> {
   const targetOf = ({ key, known }: FilledStudio) => httpTarget(name, { url, ...key }, pids, known);
   return { quiet: await targetOf(studios.quiet), busy: await targetOf(studios.busy) };
 }
-
-/** The trees that a creation writes to: a request reads a page of each level. */
-const TREES = ['leads', 'leads_by_idempotency_key', 'leads_by_stage', 'sqlite_autoindex_leads_1', 'contact_claims'];
-
-const EXPECTED_LEADS = 100_000_000;
 
 /** Returns the levels of each tree of a file, as measured, and as they would be with EXPECTED_LEADS, if its pages stay as full. */
 function treesOf(path: string): string {

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { STOP_MS } from './deadlines.ts';
 import { printableLines } from './printable.ts';
@@ -27,7 +28,8 @@ export async function runUntilStopped(start: () => Promise<Running>): Promise<vo
   if (stopRequest.aborted) process.exit(0);
   try {
     const running = await start();
-    // Reports the address to a parent with an IPC channel.
+    // Reports the address to a parent with an IPC channel, once what the start has logged is written.
+    await setImmediate();
     process.send?.({ url: running.url });
     if (!stopRequest.aborted) await once(stopRequest, 'abort');
     const deadline = setTimeout(
