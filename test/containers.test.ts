@@ -233,9 +233,6 @@ describeWithImage('the image', () => {
 
 /** Returns shell functions that run `docker compose exec SERVICE …` without Docker. */
 function dockerFunctions(containers: Record<string, Container>): string {
-  const quoted = (words: readonly string[]) => words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
-  const entrances = Object.entries(containers).map(
-    ([name, { commandPrefix }]) => `enter_${name}() { ${quoted(commandPrefix)} "$@" < /dev/null; }`,
-  );
+  const entrances = Object.entries(containers).map(([name, container]) => container.shellFunction(`enter_${name}`));
   return `${entrances.join('\n')}\ndocker() { "enter_$3" "\${@:4}"; }`;
 }

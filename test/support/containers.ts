@@ -1,11 +1,11 @@
 /** Images and containers with buildah, which needs no engine. It requires root, and containers use the host's network. */
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { onTestFinished } from 'vitest';
-import { ROOT, type RunningProcess, watch } from './processes.ts';
+import { ROOT, type RunningProcess, temporaryFolder, watch } from './processes.ts';
 import { describeIf, hasCommand } from './servers.ts';
 
 const execute = promisify(execFile);
@@ -48,8 +48,8 @@ export async function commandOf(image: string): Promise<readonly string[]> {
 
 /** A container, removed at the end of the test. */
 export interface Container {
-  /** The command prefix that runs a command in the container. */
-  readonly commandPrefix: readonly string[];
+  /** Returns a shell function that runs its arguments in the container, and prints their output. */
+  shellFunction(name: string): string;
   /** Runs a command to its end; returns its exit status and its whole output. */
   exec(...command: string[]): Promise<{ status: number; output: string }>;
   /** Starts the container's own process, which is ended with the test. */
@@ -63,6 +63,15 @@ interface ContainerOptions {
   readonly files?: Readonly<Record<string, string>>;
 }
 
+/** A folder that the processes of a container write to. */
+const OUTPUT_FOLDER = '/run/output';
+
+/**
+ * Runs its arguments, which print to a file: buildah copies what its command prints, and on a busy machine it loses the end of it when the
+ * command ends.
+ */
+const PRINTING_TO_A_FILE = ['sh', '-c', `exec "$@" >${OUTPUT_FOLDER}/last 2>&1`, 'sh'];
+
 export async function createContainer(
   image: string,
   { env = {}, files = {} }: ContainerOptions = {},
@@ -72,19 +81,24 @@ export async function createContainer(
 
   const settings = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
   const mounts = Object.entries(files).flatMap(([inside, outside]) => ['--volume', `${outside}:${inside}:ro`]);
+  const folder = temporaryFolder();
+  // Its user is another one than that of the tests.
+  chmodSync(folder, 0o777);
+  const output = join(folder, 'last');
   const options = ['--isolation', 'chroot', '--network', 'host', ...settings, ...mounts];
-  const commandPrefix = ['buildah', 'run', ...options, container, '--'] as const;
-  const call = (command: readonly string[]) => {
-    const [program, ...args] = [...commandPrefix, ...command] as const;
-    return watch(spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] }));
-  };
-  const exec = async (...command: string[]) => {
-    const running = call(command);
-    return { status: Number(await running.ended()), output: running.output() };
-  };
+  const buildah = ['run', ...options, '--volume', `${folder}:${OUTPUT_FOLDER}`, container, '--'];
+  const call = (command: readonly string[]) =>
+    watch(spawn('buildah', [...buildah, ...command], { stdio: ['ignore', 'pipe', 'pipe'] }));
   return {
-    commandPrefix,
-    exec,
+    shellFunction(name) {
+      const quoted = ['buildah', ...buildah, ...PRINTING_TO_A_FILE].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
+      return `${name}() { ${quoted.join(' ')} "$@" </dev/null; set -- $?; cat '${output}'; return $1; }`;
+    },
+    async exec(...command) {
+      const running = call([...PRINTING_TO_A_FILE, ...command]);
+      const status = Number(await running.ended());
+      return { status, output: `${readFileSync(output, 'utf8')}${running.output()}` };
+    },
     run(...command) {
       const running = call(command);
       onTestFinished(async () => {

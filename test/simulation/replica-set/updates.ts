@@ -70,12 +70,16 @@ function changedAt(
   return replaced(document, name, changedAt(before ?? {}, rest, isRemoval, change));
 }
 
-/** The same document when nothing changes. */
+/** The same document when nothing changes: not even the type of an equal number. */
 const replaced = (document: Document, name: string, value: unknown): Document => {
   const before = fieldOf(document, name);
-  const isSame = value === undefined ? before === undefined : before !== undefined && areEqual(before, value);
-  return isSame ? document : withField(document, name, value);
+  if (value === undefined) return before === undefined ? document : withField(document, name, value);
+  return before !== undefined && areIdentical(before, value) ? document : withField(document, name, value);
 };
+
+/** Whether two values have the same bytes. */
+const areIdentical = (a: unknown, b: unknown): boolean =>
+  a === b || Buffer.compare(BSON.serialize({ a }), BSON.serialize({ a: b })) === 0;
 
 const kindText = (value: unknown): string => textOf(value).slice(0, 40);
 
