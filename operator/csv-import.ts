@@ -118,7 +118,7 @@ function leadOf(columns: readonly Column[], cells: readonly string[], studioId: 
     return text === undefined || parseTime(text) ? [] : `${name} must be ${TIME_FORM}`;
   });
   if (contacts.length > 1) {
-    faults.push('contact has both an e-mail address and a phone number: a lead has one of them, so remove the other');
+    faults.push('contact has both an email address and a phone number: a lead has one of them, so remove the other');
   }
   if (faults.length > 0) return { fault: faults.join(', ') };
   const [id, stage] = [fields.get('id'), fields.get('stage')];

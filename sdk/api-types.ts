@@ -43,7 +43,7 @@ export interface LeadCapture {
 export interface EmailContact {
   type: 'email';
   /**
-   * E-mail address.
+   * Email address.
    */
   value: string;
 }

@@ -75,7 +75,7 @@ export function wholeDocument(publicUrl: string) {
                 'application/json': {
                   schema: leadCaptureSchema,
                   examples: {
-                    email: { summary: 'A name and an e-mail address', value: CAPTURE },
+                    email: { summary: 'A name and an email address', value: CAPTURE },
                     phone: { summary: 'A phone number, with source and note', value: FULL_CAPTURE },
                   },
                 },

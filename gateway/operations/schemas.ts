@@ -12,7 +12,7 @@ export const LEAD_PATH = `${LEADS_PATH}/:id`;
  *
  * They use only what all implementations of JSON Schema interpret alike, and what client generators turn into working
  * code. The gateway also applies rules of the core that are not in them: no lone surrogates, no control characters
- * beyond ASCII in an e-mail address, and at least 3 digits, of any script, in a phone number.
+ * beyond ASCII in an email address, and at least 3 digits, of any script, in a phone number.
  */
 
 const NO_NUL = '^[^\\x00]*$';
@@ -36,7 +36,7 @@ const displayNameSchema = {
 } as const;
 
 const CONTACT_VALUES: Readonly<Record<ContactType, object>> = {
-  email: { maxLength: BOUNDS.email.max, pattern: EMAIL, description: 'E-mail address.' },
+  email: { maxLength: BOUNDS.email.max, pattern: EMAIL, description: 'Email address.' },
   phone: { ...lengthOf(BOUNDS.phone), description: 'Phone number as people type it, with at least 3 digits.' },
 };
 

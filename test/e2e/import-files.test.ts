@@ -90,7 +90,7 @@ const MALFORMED: readonly Malformed[] = [
   { title: 'no contact', fault: /contact must have an email or a phone/, csv: { email: '', phone: '' } },
   {
     title: 'two contacts',
-    fault: /both an e-mail address and a phone number/,
+    fault: /both an email address and a phone number/,
     csv: { email: 'two@example.org', phone: '+49 30 123456' },
   },
   ...[

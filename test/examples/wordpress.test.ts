@@ -157,7 +157,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await send(all, person)).toMatchObject({ status: 422, text: expect.stringContaining('Please agree') });
       expect(await send(all, { name: 'Ada', consent: '1' })).toMatchObject({
         status: 422,
-        text: expect.stringContaining('your e-mail address or your phone number'),
+        text: expect.stringContaining('your email address or your phone number'),
       });
       expect(await send(phone, { phone: '12' })).toMatchObject({ text: expect.stringContaining('your phone number') });
       expect(await captures()).toEqual([]);
@@ -563,7 +563,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         for (const field of [email, name, note])
           expect(proposed).toContain(`<option value="${field}" selected='selected'>`);
 
-        expect(await map({ name: email })).toContain('Choose the field of the e-mail address');
+        expect(await map({ name: email })).toContain('Choose the field of the email address');
         expect(await map({ email, source: 'no id' })).toContain('The source must be its id');
         expect(await map({ email: name, name: email })).toContain('The fields are saved.');
         // Of these nobody can make a lead.
@@ -575,7 +575,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         await cron();
         expect(await inCrm()).toEqual([]);
         const shown = await admin.page(page);
-        expect(shown).toContain('No e-mail address or phone number was found.');
+        expect(shown).toContain('No email address or phone number was found.');
         expect(shown).toContain('2 submissions of forms need somebody to look at them.');
         const before = textOf('mails');
         await report();
@@ -855,7 +855,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       const enter = async (name: string, email: string, note: string) => {
         await visitor.goto(contact);
         await visitor.getByLabel('Name').fill(name);
-        await visitor.getByLabel('E-mail').fill(email);
+        await visitor.getByLabel('Email').fill(email);
         await visitor.getByLabel('Message').fill(note);
         await keep(visitor);
         await visitor.getByRole('button', { name: 'Send' }).click();

@@ -78,7 +78,7 @@ describe('the log of requests', () => {
     const { url } = await recording({ QUOTA_LIMIT: '14' });
     const studio = await arrangeStudio(crm);
     const { secret, apiKeyId, studioId } = studio;
-    const mail = canaries.add('e-mail address', `canary.${randomUUID()}@example.org`);
+    const mail = canaries.add('email address', `canary.${randomUUID()}@example.org`);
     const capture = aCapture({
       displayName: canaries.add('name', `Canary ${randomUUID()}`),
       note: canaries.add('note', 'Sings canary at noon'),

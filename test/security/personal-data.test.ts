@@ -551,7 +551,7 @@ describe('what a command prints, unless it is for printing leads, has nothing of
     const canaries = new Canaries();
     const mark = randomBytes(6).toString('hex');
     const person = {
-      email: canaries.add('e-mail address', `canary.${mark}@example.org`),
+      email: canaries.add('email address', `canary.${mark}@example.org`),
       phone: canaries.add('phone number', `+49 30 ${Number.parseInt(mark.slice(0, 8), 16)}`),
       name: canaries.add('name', `Canary Ünlü-${mark}`),
       note: canaries.add('note', `Sings ${mark} at noon`),

@@ -22,7 +22,7 @@ import { startProxy } from '../support/tcp-proxy.ts';
 /** A person whose data must not appear in logs or errors. */
 function aPerson(canaries: Canaries) {
   const mark = randomBytes(6).toString('hex');
-  const email = canaries.add('e-mail address', `canary.${mark}@example.org`);
+  const email = canaries.add('email address', `canary.${mark}@example.org`);
   const phone = canaries.add('phone number', `+49 30 ${Number.parseInt(mark.slice(0, 8), 16)}`);
   for (const value of [email, phone]) {
     const type = value === email ? 'email' : 'phone';

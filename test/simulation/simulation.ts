@@ -53,7 +53,7 @@ export class Simulation {
   readonly crm: readonly CoreClients[];
   /** Unique per simulation, so that its data can be recognized anywhere. */
   readonly name: string;
-  /** Part of every name, e-mail address and note that website servers send, and of nothing else: it marks personal data. */
+  /** Part of every name, email address and note that website servers send, and of nothing else: it marks personal data. */
   readonly personal: string;
   /** The key id of each secret, including invalid ones. */
   readonly keyBySecret = new Map<string, string>();

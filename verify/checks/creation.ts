@@ -28,7 +28,7 @@ const BOUNDS: readonly {
     outside: [{ note: '' }, { note: 'x'.repeat(2001) }],
   },
   {
-    what: 'an e-mail address has at most 254 characters',
+    what: 'an email address has at most 254 characters',
     rules: ['2.2.email', '8.email'],
     within: [{ contact: emailOfLength(254) }],
     outside: [{ contact: emailOfLength(255) }],

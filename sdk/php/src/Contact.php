@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace LeadIntake;
 
-/** A phone number or e-mail address. */
+/** A phone number or email address. */
 final class Contact implements \JsonSerializable
 {
     private function __construct(public readonly string $type, #[\SensitiveParameter] public readonly string $value)
     {
     }
 
-    /** An e-mail address, of up to 254 characters. */
+    /** An email address, of up to 254 characters. */
     public static function email(#[\SensitiveParameter] string $value): self
     {
         return new self('email', $value);

@@ -34,7 +34,7 @@ test.each<[string, string, Record<string, unknown>[]]>([
     [undefined, null, 1, true, [], {}, ['email']].map((type) => ({ contact: { type, value: 'ada@example.org' } })),
   ],
   [
-    'e-mail address',
+    'email address',
     'contact.value',
     [undefined, null, 1, true, [], {}, ['a@b']].map((value) => ({ contact: { type: 'email', value } })),
   ],

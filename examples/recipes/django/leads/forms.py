@@ -18,7 +18,7 @@ class ContactForm(forms.Form):
     #: Identifies the page: submitting it several times with the same data creates one lead. Whatever it is, no lead is refused for it.
     key = forms.CharField(required=False, initial=uuid4, widget=forms.HiddenInput)
     name = TextField(widget=forms.TextInput({"maxlength": 160}))
-    # Browsers refuse addresses such as jörg@müller.de in fields for e-mail.
+    # Browsers refuse addresses such as jörg@müller.de in fields for email.
     email = TextField(widget=forms.TextInput({"maxlength": 254, "inputmode": "email"}))
     note = TextField(required=False, widget=forms.Textarea({"maxlength": 2000}))
 

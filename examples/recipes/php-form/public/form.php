@@ -36,7 +36,7 @@ function store(string $name, string $email, string $note, string $page): array
 {
     $capture = new LeadCapture(trim($name), Contact::email(trim($email)), note: $note);
     foreach ($capture->faults() as $field => [$fault]) {
-        $labels = ['displayName' => 'Name', 'contact.value' => 'E-mail', 'note' => 'Message'];
+        $labels = ['displayName' => 'Name', 'contact.value' => 'Email', 'note' => 'Message'];
         return [422, "$labels[$field] $fault."];
     }
     try {
@@ -84,7 +84,7 @@ function showForm(array $form, int $status, string $fault): void
     <form method="post">
         <input type="hidden" name="page" value="<?= htmlspecialchars($form['page']) ?: bin2hex(random_bytes(16)) ?>">
         <p><label>Name <input name="name" maxlength="160" required value="<?= htmlspecialchars($form['name']) ?>"></label></p>
-        <p><label>E-mail <input name="email" inputmode="email" maxlength="254" required value="<?= htmlspecialchars($form['email']) ?>"></label></p>
+        <p><label>Email <input name="email" inputmode="email" maxlength="254" required value="<?= htmlspecialchars($form['email']) ?>"></label></p>
         <p><label>Message <textarea name="note" maxlength="2000"><?= htmlspecialchars($form['note']) ?></textarea></label></p>
         <p><button>Send</button></p>
     </form>

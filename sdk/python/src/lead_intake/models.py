@@ -14,7 +14,7 @@ from ._capture_rules import BLANK, CAPTURE_RULES
 
 @dataclass(frozen=True)
 class EmailContact:
-    """An e-mail address of up to 254 characters."""
+    """An email address of up to 254 characters."""
 
     value: str
     type = "email"

@@ -14,7 +14,7 @@ final class Capture
     public const MOST_OF_NAME = 160;
     public const MOST_OF_NOTE = 2000;
 
-    /** The e-mail address if there is one, else the phone number. */
+    /** The email address if there is one, else the phone number. */
     public static function contact(string $email, string $phone): Contact
     {
         return $email === '' && $phone !== '' ? Contact::phone($phone) : Contact::email($email);

@@ -102,9 +102,9 @@ final class Form
             null => '',
             'displayName' => __('Please enter your name, of up to 160 characters.', 'lead-intake'),
             'contact.value' => match (array_values(array_intersect(['email', 'phone'], $fields))) {
-                ['email'] => __('Please enter your e-mail address.', 'lead-intake'),
+                ['email'] => __('Please enter your email address.', 'lead-intake'),
                 ['phone'] => __('Please enter your phone number.', 'lead-intake'),
-                default => __('Please enter your e-mail address or your phone number.', 'lead-intake'),
+                default => __('Please enter your email address or your phone number.', 'lead-intake'),
             },
             /* translators: %s: number of characters */
             'note' => sprintf(__('Please write a message of up to %s characters.', 'lead-intake'), number_format_i18n(self::mostOfNote($consent))),
@@ -124,7 +124,7 @@ final class Form
     }
 
     /**
-     * Posts to the address of the page, whatever page that is. The e-mail's field is no `type="email"`, for which browsers refuse
+     * Posts to the address of the page, whatever page that is. The email's field is no `type="email"`, for which browsers refuse
      * `jörg@müller.de`.
      *
      * @param array<string, string>|string $attributes `fields`, of name, email, phone and note; `source`, the id of a lead source; `consent`,
@@ -141,7 +141,7 @@ final class Form
         $hasBoth = array_diff(['email', 'phone'], $fields) === [];
         $inputs = [
             'name' => [__('Name', 'lead-intake'), 'maxlength="160" autocomplete="name" required'],
-            'email' => [__('E-mail', 'lead-intake'), 'inputmode="email" maxlength="254" autocomplete="email"' . ($hasBoth ? '' : ' required')],
+            'email' => [__('Email', 'lead-intake'), 'inputmode="email" maxlength="254" autocomplete="email"' . ($hasBoth ? '' : ' required')],
             'phone' => [__('Phone', 'lead-intake'), 'inputmode="tel" maxlength="64" autocomplete="tel"' . ($hasBoth ? '' : ' required')],
         ];
         $html = '<form class="lead-intake" method="post">';

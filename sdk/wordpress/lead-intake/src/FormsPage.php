@@ -84,7 +84,7 @@ final class FormsPage
         $stored = Mapping::of($form);
         $mapping = $stored ?? Mapping::guess($fields);
         $titles = [
-            'email' => __('E-mail', 'lead-intake'),
+            'email' => __('Email', 'lead-intake'),
             'phone' => __('Phone', 'lead-intake'),
             'name' => __('Name', 'lead-intake'),
             'note' => __('Message', 'lead-intake'),
@@ -158,7 +158,7 @@ final class FormsPage
         $fault = match (true) {
             $submission['fault'] === Submissions::NO_CONSENT => __('The visitor has not agreed: nothing was sent or stored.', 'lead-intake'),
             $submission['fields'] === null => '',
-            $submission['fault'] === Submissions::NO_CONTACT => __('No e-mail address or phone number was found. Correct the fields, and send it again.', 'lead-intake'),
+            $submission['fault'] === Submissions::NO_CONTACT => __('No email address or phone number was found. Correct the fields, and send it again.', 'lead-intake'),
             $submission['fault'] === Submissions::HELD => __('Held: more than a person sends came from one network. Send it again if a person wrote it.', 'lead-intake'),
             $submission['fault'] === Submissions::CUT => __('It is longer than a lead can be, and was cut. Read it here, and erase it.', 'lead-intake'),
             $submission['key'] === null => __('It is stored, but was not sent.', 'lead-intake'),

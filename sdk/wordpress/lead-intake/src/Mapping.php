@@ -53,7 +53,7 @@ final class Mapping
         $posted = is_array($posted) ? $posted : [];
         $mapping = self::from($posted);
         if (isset($posted['connected']) && !isset($mapping->fields['email']) && !isset($mapping->fields['phone'])) {
-            return __('Choose the field of the e-mail address or of the phone number.', 'lead-intake');
+            return __('Choose the field of the email address or of the phone number.', 'lead-intake');
         }
         if (!self::isSource($mapping->source)) {
             return __('The source must be its id, a UUID with hyphens, or empty.', 'lead-intake');

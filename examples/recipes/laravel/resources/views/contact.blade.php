@@ -5,13 +5,13 @@
 <title>Contact</title>
 <h1>Contact</h1>
 @foreach ($faults as $field => [$fault])
-    <p role="alert">{{ ['displayName' => 'Name', 'contact.value' => 'E-mail', 'note' => 'Message'][$field] }} {{ $fault }}.</p>
+    <p role="alert">{{ ['displayName' => 'Name', 'contact.value' => 'Email', 'note' => 'Message'][$field] }} {{ $fault }}.</p>
 @endforeach
 <form method="post" action="{{ url('contact') }}">
     @csrf
     <input type="hidden" name="page" value="{{ $form['page'] }}">
     <p><label>Name <input name="name" maxlength="160" required value="{{ $form['name'] }}"></label></p>
-    <p><label>E-mail <input name="email" inputmode="email" maxlength="254" required value="{{ $form['email'] }}"></label></p>
+    <p><label>Email <input name="email" inputmode="email" maxlength="254" required value="{{ $form['email'] }}"></label></p>
     <p><label>Message <textarea name="message" maxlength="2000">
 {{ $form['message'] }}</textarea></label></p>
     <p><button>Send</button></p>
