@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { newKeySecret } from '../common/rules/key-secret.ts';
-import type { LeadData } from '../src/domain/lead.ts';
+import type { LeadData } from '../src/domain/lead-data.ts';
 
 /** The kinds of requests: one lead, 25 leads, a repeated creation, a new lead. */
 export const SCENARIOS = ['get', 'list', 'replay', 'create'] as const;

@@ -33,6 +33,9 @@ export const SQLITE_PROBE_MS = 100;
 /** Deadline of a store call including queueing and retries, and of any single command. */
 export const STORE_CALL_MS = 4000;
 
+/** How long a call of the feed distributes changes before it lists those that were. */
+export const MAX_DISTRIBUTION_MS = 100;
+
 /**
  * How long after its studio has ended a creation may still be written: it reads the studio, an import the presence of the lead and its
  * source, and then it writes, each with the deadline of a call; and the server may go on for less than one more.
@@ -110,6 +113,7 @@ const TIMER_MS = 2 ** 31 - 1;
 /** How long Node tries one address of a host before the next. */
 const NEXT_ADDRESS_MS = 500;
 
+assertLess({ MAX_DISTRIBUTION_MS }, { STORE_CALL_MS }, 'a call that distributes also lists');
 assertLess(
   { API_KEY_CACHE_MS, CORE_CALL_MS },
   { QUOTA_CHANGE_MS },

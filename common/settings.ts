@@ -1,15 +1,9 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isIPv4, isIPv6 } from 'node:net';
 import { MAX_DRAIN_MS } from './deadlines.ts';
+import { isInjected, misspeltSettings, unknownVariables } from './misspelt-settings.ts';
 import { Secret } from './secret.ts';
-import {
-  isInjected,
-  misspeltSettings,
-  SETTINGS,
-  type SettingTraits,
-  unknownVariables,
-  variablesOf,
-} from './setting-names.ts';
+import { SETTINGS, type SettingTraits, variablesOf } from './settings-table.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -35,11 +35,8 @@ import { leadRoutes } from './operations/leads.ts';
 import { LEAD_PATH, LEADS_PATH } from './operations/schemas.ts';
 import { requestIdOf } from './request.ts';
 import { ClientConnections } from './socket/connections.ts';
-import { beginRequests, createHttpServer } from './socket/http-server.ts';
+import { beginRequests, createHttpServer, MAX_BODY_BYTES } from './socket/http-server.ts';
 import { ProblemAnswers } from './socket/problem-json.ts';
-
-/** The maximum size of a body; bytes. The largest valid one has about 29 KB, all escaped. @rule 4.1.body */
-const MAX_BODY_BYTES = 32 * 1024;
 
 /** Overrides for tests; milliseconds. */
 export interface GatewayDeadlines {

@@ -1,6 +1,7 @@
 import { stringify } from 'csv-stringify/sync';
 import { CONTACT_TYPES } from '../common/rules/field-rules.ts';
-import { DATA_FIELDS, type Lead } from '../src/domain/lead.ts';
+import type { Lead } from '../src/domain/lead.ts';
+import { DATA_FIELDS } from '../src/domain/lead-data.ts';
 
 /** The columns of an export, in their order. */
 export const COLUMNS = [

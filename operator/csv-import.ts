@@ -1,13 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { CONTACT_TYPES, isContactType, uuidFault } from '../common/rules/field-rules.ts';
-import {
-  type GivenLeadData,
-  LEAD_STAGES,
-  type LeadStage,
-  type OriginalFields,
-  TEXT_FIELDS,
-} from '../src/domain/lead.ts';
+import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
+import { type GivenLeadData, type OriginalFields, TEXT_FIELDS } from '../src/domain/lead-data.ts';
 import type { LeadImport } from '../src/usecases/import-leads.ts';
 import { CommandFault } from './command.ts';
 import { COLUMNS, restored } from './csv-export.ts';

@@ -1,4 +1,5 @@
-import { afterFailure, type EndpointHealth, type Failure, HEALTHY, healthAfter, mayBegin } from './endpoint-health.ts';
+import { type EndpointHealth, HEALTHY, healthAfter, mayBegin } from './endpoint-health.ts';
+import { afterFailure, type Failure } from './retries.ts';
 import { DELIVERED, type Outcome } from './send.ts';
 
 /** What is decided by, of a change of a lead. */

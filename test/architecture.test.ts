@@ -13,7 +13,7 @@ const ADAPTER_IMPORTS = [
   'src/domain/',
   'src/store/checked.ts',
   'src/store/database-state.ts',
-  'src/store/decisions.ts',
+  'src/store/decisions/',
   'src/store/pages.ts',
   'src/store/release-1-1.ts',
   'src/store/store.ts',
@@ -48,7 +48,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
   'src/store/pages.ts': ['common/invariants.ts', 'common/rules/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/release-1-1.ts': ['src/domain/', 'src/store/store.ts'],
-  'src/store/decisions.ts': [
+  'src/store/decisions/': [
     'common/rules/',
     'src/domain/',
     'src/store/checked.ts',
@@ -70,7 +70,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'common/rules/',
     'common/units.ts',
     'src/domain/',
-    'src/store/decisions.ts',
+    'src/store/decisions/',
     'src/store/store.ts',
   ],
   'src/callers-file.ts': ['common/rules/', 'common/strict-json.ts', 'src/domain/'],

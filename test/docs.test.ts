@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { SETTINGS, type SettingTraits } from '../common/setting-names.ts';
+import { SETTINGS, type SettingTraits } from '../common/settings-table.ts';
 import { gatewaySettings } from '../gateway/config.ts';
 import { findPackages } from '../gateway/docs/packages.ts';
 import { pagesOf } from '../gateway/docs/pages.ts';

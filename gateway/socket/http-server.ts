@@ -9,6 +9,9 @@ import type { ClientConnections } from './connections.ts';
 /** The maximum size of a request's line and headers; bytes. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
+/** The maximum size of a body; bytes. The largest valid one has about 29 KB, all escaped. @rule 4.1.body */
+export const MAX_BODY_BYTES = 32 * 1024;
+
 /** How often Node checks for requests that exceed their timeout; milliseconds. */
 const CONNECTION_CHECK_MS = 1000;
 

@@ -12,17 +12,11 @@ import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { CONSUMER_STARTS } from '../domain/consumer.ts';
 import type { Contact } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
+import type { Enquiry } from '../domain/enquiry.ts';
 import type { Hold } from '../domain/hold.ts';
-import {
-  type Enquiry,
-  type ErasedLead,
-  type GivenLeadData,
-  LEAD_STAGES,
-  type Lead,
-  type LeadStage,
-  type LeadView,
-} from '../domain/lead.ts';
+import { type ErasedLead, LEAD_STAGES, type Lead, type LeadStage, type LeadView } from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
+import type { GivenLeadData } from '../domain/lead-data.ts';
 import type { GivenLeadFilter, TimeRange } from '../domain/lead-filter.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import type { Credential, LeadRecord, WaitingChanges } from '../store/store.ts';

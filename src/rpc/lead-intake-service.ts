@@ -14,7 +14,8 @@ import {
   LeadView as WireView,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { CallerRole } from '../domain/caller.ts';
-import { DATA_FIELDS, type LeadView } from '../domain/lead.ts';
+import type { LeadView } from '../domain/lead.ts';
+import { DATA_FIELDS } from '../domain/lead-data.ts';
 import { Faults, type Refusal } from '../domain/refusal.ts';
 import {
   acknowledgeLeadChanges,

@@ -6,21 +6,12 @@ import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type Backfill, CONSUMER_STARTS, type Consumer, consumerNameFault } from '../domain/consumer.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
+import { type Enquiry, type KeptEnquiries, MAX_ENQUIRIES, MAX_ENQUIRY_KEYS } from '../domain/enquiry.ts';
+import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { type Hold, UNREADABLE_REASON } from '../domain/hold.ts';
-import {
-  type Enquiry,
-  type ErasedLead,
-  type Fingerprint,
-  isFingerprint,
-  type KeptEnquiries,
-  LEAD_STAGES,
-  type Lead,
-  MAX_ENQUIRIES,
-  MAX_ENQUIRY_KEYS,
-  type OriginalFields,
-  TEXT_FIELDS,
-} from '../domain/lead.ts';
+import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
+import { type OriginalFields, TEXT_FIELDS } from '../domain/lead-data.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
 import { faultOfRequest, type LoggedRequest } from '../domain/request-log.ts';
 import {

@@ -3,17 +3,11 @@ import type { Actor, AuditContext, AuditEvent } from '../domain/audit.ts';
 import type { Backfill, Consumer, NewConsumer } from '../domain/consumer.ts';
 import type { ClaimsOfContact, OpenClaims, RegionCode } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
+import type { Fingerprint } from '../domain/fingerprint.ts';
 import type { Hold } from '../domain/hold.ts';
-import type {
-  Correction,
-  ErasedLead,
-  Fingerprint,
-  Lead,
-  LeadClaims,
-  LeadStage,
-  OriginalFields,
-} from '../domain/lead.ts';
+import type { ErasedLead, Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange, LeadSetAside, SetAside, Settled } from '../domain/lead-change.ts';
+import type { Correction, OriginalFields } from '../domain/lead-data.ts';
 import type { LeadFilter, TimeRange } from '../domain/lead-filter.ts';
 import type { LoggedRequest } from '../domain/request-log.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';

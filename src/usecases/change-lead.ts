@@ -1,7 +1,8 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { type Requester, requestIdentity } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
-import { type Correction, type GivenLeadData, type Lead, type LeadStage, noteLeadFaults } from '../domain/lead.ts';
+import type { Lead, LeadStage } from '../domain/lead.ts';
+import { type Correction, type GivenLeadData, noteLeadFaults } from '../domain/lead-data.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { ChangeLeadStageOutcome, UpdateLeadOutcome } from '../store/store.ts';
 import type { Changing } from './dependencies.ts';

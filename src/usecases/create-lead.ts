@@ -1,11 +1,13 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Actor } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
-import { asCreated, fingerprintOf, type GivenLeadData, type Lead, leadDataOf, noteLeadFaults } from '../domain/lead.ts';
+import { fingerprintOf } from '../domain/fingerprint.ts';
+import { asCreated, type Lead } from '../domain/lead.ts';
+import { type GivenLeadData, leadDataOf, noteLeadFaults } from '../domain/lead-data.ts';
 import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';
-import { replayOutcome } from '../store/decisions.ts';
+import { replayOutcome } from '../store/decisions/leads.ts';
 import type { CreateLeadOutcome } from '../store/store.ts';
 import type { Dependencies } from './dependencies.ts';
 

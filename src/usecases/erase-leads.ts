@@ -1,7 +1,8 @@
 import { crmIdFault, isCanonicalUuid, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Actor, Requester } from '../domain/audit.ts';
 import type { Contact } from '../domain/contact.ts';
-import { type ErasedLead, isOpen, type Lead, MAX_LEADS_PER_CONTACT, noteContactFault } from '../domain/lead.ts';
+import { type ErasedLead, isOpen, type Lead, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
+import { noteContactFault } from '../domain/lead-data.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { type EraseLeadOutcome, type LeadErasure, type Store, UnreadableRecord } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';

@@ -1,5 +1,5 @@
 import type { Contact } from '../domain/contact.ts';
-import { noteContactFault } from '../domain/lead.ts';
+import { noteContactFault } from '../domain/lead-data.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { LeadRecord } from '../store/store.ts';
 import type { Reading } from './dependencies.ts';

@@ -1,7 +1,9 @@
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import type { Requester } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
-import { fingerprintOf, type Lead, type LeadStage, leadDataOf } from '../domain/lead.ts';
+import { fingerprintOf } from '../domain/fingerprint.ts';
+import type { Lead, LeadStage } from '../domain/lead.ts';
+import { leadDataOf } from '../domain/lead-data.ts';
 import { CLOCKS_DIFFER_MS, newIdAt } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';

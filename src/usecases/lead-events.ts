@@ -1,6 +1,8 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { AuditEvent } from '../domain/audit.ts';
-import { DATA_FIELDS, type DataField, type Enquiry, LEAD_STAGES, type Lead, type LeadStage } from '../domain/lead.ts';
+import type { Enquiry } from '../domain/enquiry.ts';
+import { LEAD_STAGES, type Lead, type LeadStage } from '../domain/lead.ts';
+import { DATA_FIELDS, type DataField } from '../domain/lead-data.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Reading } from './dependencies.ts';
 

@@ -2,7 +2,7 @@ import { assert } from '../../common/invariants.ts';
 import { crmIdFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Actor, AuditContext, Requester } from '../domain/audit.ts';
 import { idBeforePage, type ListName, pageTokenAfter } from '../domain/cursor.ts';
-import { bytesOf, type Enquiry } from '../domain/lead.ts';
+import { bytesOf, type Enquiry } from '../domain/enquiry.ts';
 import type { Clock } from '../domain/new-id.ts';
 import type { Faults } from '../domain/refusal.ts';
 

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { MAX_DISTRIBUTION_MS } from '../../common/deadlines.ts';
 import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { type Consumer, type NewConsumer, withBackfill } from '../../src/domain/consumer.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import type { LeadChange, LeadSetAside } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { MAX_DISTRIBUTION_MS } from '../../src/store/decisions.ts';
 import { type Store, UnreadableRecord } from '../../src/store/store.ts';
 import { getConsumer, listDeliveries, measureConsumer, removeConsumer } from '../../src/usecases/consumers.ts';
 import { aConsumer, aLead, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';

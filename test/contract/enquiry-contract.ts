@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Enquiry, type Lead, MAX_ENQUIRIES, MAX_ENQUIRY_BYTES, MAX_ENQUIRY_KEYS } from '../../src/domain/lead.ts';
+import { type Enquiry, MAX_ENQUIRIES, MAX_ENQUIRY_BYTES, MAX_ENQUIRY_KEYS } from '../../src/domain/enquiry.ts';
+import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect } from 'vitest';
 import type { ApiKey } from '../../src/domain/api-key.ts';
-import type { Correction, Lead, LeadStage } from '../../src/domain/lead.ts';
+import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { Acknowledgement, LeadChange } from '../../src/domain/lead-change.ts';
+import type { Correction } from '../../src/domain/lead-data.ts';
 import type { Page, Store } from '../../src/store/store.ts';
 import { aLead, aSecretHash, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';

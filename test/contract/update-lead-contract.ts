@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Contact } from '../../src/domain/contact.ts';
-import type { Correction, Lead } from '../../src/domain/lead.ts';
+import type { Lead } from '../../src/domain/lead.ts';
+import type { Correction } from '../../src/domain/lead-data.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store, UpdateLeadOutcome } from '../../src/store/store.ts';
 import { changeLeadStage } from '../../src/usecases/change-lead.ts';

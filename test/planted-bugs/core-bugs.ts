@@ -18,7 +18,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: WITH_EVENT,
     patches: [
       {
-        file: 'src/store/decisions.ts',
+        file: 'src/store/decisions/directory.ts',
         find: "return [{ action: 'studio-source-changed', ...actorIn(by), time, from, to }];",
         put: "return source ? [{ action: 'studio-source-changed', ...actorIn(by), time, from, to }] : [];",
       },

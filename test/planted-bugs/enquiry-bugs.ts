@@ -8,7 +8,7 @@ export const ENQUIRY_BUGS: readonly PlantedBug[] = [
     name: 'an enquiry whose key is repeated is kept again',
     suite: 'test/contract/sqlite-store.test.ts',
     caughtBy: 'an idempotency key is kept once, whatever it says and however often it is repeated',
-    patches: [{ file: 'src/domain/lead.ts', find: 'isKeyKept({ keys }, idempotencyKey)', put: 'false' }],
+    patches: [{ file: 'src/domain/enquiry.ts', find: 'isKeyKept({ keys }, idempotencyKey)', put: 'false' }],
   },
   {
     name: 'an enquiry changes the lead',

@@ -18,13 +18,17 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     name: 'an erasure is not in the change feed',
     suite: ON_SQLITE,
     caughtBy: 'the feed has what is left of an erased lead',
-    patches: [{ file: 'src/store/decisions.ts', find: "marked(found.mark, 'erased', updatedAt)", put: 'found.mark' }],
+    patches: [
+      { file: 'src/store/decisions/leads.ts', find: "marked(found.mark, 'erased', updatedAt)", put: 'found.mark' },
+    ],
   },
   {
     name: 'a held lead is erased',
     suite: 'test/integration/holds.test.ts',
     caughtBy: 'of a lead forbids to erase it, is shown with all of the lead, and changes nothing of it',
-    patches: [{ file: 'src/store/decisions.ts', find: 'found.hold || found.isStudioHeld', put: 'found.isStudioHeld' }],
+    patches: [
+      { file: 'src/store/decisions/leads.ts', find: 'found.hold || found.isStudioHeld', put: 'found.isStudioHeld' },
+    ],
   },
   {
     name: 'on MongoDB, a lead is erased that is held since it was read',
@@ -92,7 +96,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
       'a studio ends for good, without members, sources and retention, unless it is held; its leads stay until they are erased',
     patches: [
       {
-        file: 'src/store/decisions.ts',
+        file: 'src/store/decisions/directory.ts',
         find: "if (found?.studio.status === 'ended') return { outcome: 'ended' };",
         put: '',
       },

@@ -205,7 +205,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'is refused with 409, and nothing is written or changed: another note',
     patches: [
       {
-        file: LEAD,
+        file: 'src/domain/fingerprint.ts',
         find: '[displayName, contact.type, contact.value, sourceId, note]',
         put: '[displayName, contact.type, contact.value, sourceId]',
       },

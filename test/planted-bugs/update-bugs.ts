@@ -28,7 +28,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     caughtBy: ORIGINAL,
     patches: [
       {
-        file: 'src/store/decisions.ts',
+        file: 'src/store/decisions/leads.ts',
         find: '...(!found.isCorrected && { original: lead })',
         put: 'original: lead',
       },
@@ -40,7 +40,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     caughtBy: STALE,
     patches: [
       {
-        file: 'src/store/decisions.ts',
+        file: 'src/store/decisions/leads.ts',
         find: 'Boolean(expected && expected.getTime() !== updatedAt.getTime())',
         put: 'false',
       },
@@ -52,7 +52,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     caughtBy: REOPENED,
     patches: [
       {
-        file: 'src/store/decisions.ts',
+        file: 'src/store/decisions/leads.ts',
         find: "if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { outcome: { kind: 'other-contact' } };",
         put: '',
       },

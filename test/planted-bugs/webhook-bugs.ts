@@ -16,13 +16,13 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
     name: 'an outage counts for the leads that wait for its end',
     suite: SCHEDULE,
     caughtBy: 'an outage sets nothing aside for good',
-    patches: [{ file: 'relay/endpoint-health.ts', find: "health.state !== 'open' && !makesWay", put: 'attempts < 0' }],
+    patches: [{ file: 'relay/retries.ts', find: "health.state !== 'open' && !makesWay", put: 'attempts < 0' }],
   },
   {
     name: 'a window full of leads that an endpoint never takes holds up all others',
     suite: SCHEDULE,
     caughtBy: 'more leads than a window has that the receiver never takes hold up no other for ever',
-    patches: [{ file: 'relay/endpoint-health.ts', find: 'health.failures >= WINDOW', put: 'attempts < 0' }],
+    patches: [{ file: 'relay/retries.ts', find: 'health.failures >= WINDOW', put: 'attempts < 0' }],
   },
   {
     name: 'what a former address of an endpoint answers counts for the present one',

@@ -167,12 +167,12 @@ export const PAST_FAULTS: readonly PastFault[] = [
   ),
   fault(
     'a region changes without an event',
-    'src/store/decisions.ts',
+    'src/store/decisions/directory.ts',
     'if (regionCode !== undefined && regionCode !== before.regionCode) $RECORD',
   ),
   fault(
     'a member comes and goes without an event',
-    'src/store/decisions.ts',
+    'src/store/decisions/directory.ts',
     "before === role ? [] : [{ action: 'studio-member-changed', ...actorIn(by), time, from, to }]",
     '[]',
   ),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { fingerprintOf, type LeadData, sameData } from '../../src/domain/lead.ts';
+import { fingerprintOf, sameData } from '../../src/domain/fingerprint.ts';
+import type { LeadData } from '../../src/domain/lead-data.ts';
 
 const capture: LeadData = {
   displayName: 'Ada',

@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  afterFailure,
-  type EndpointHealth,
-  HEALTHY,
-  healthAfter,
-  RETRY_PAUSES_MS,
-  WINDOW,
-} from '../../relay/endpoint-health.ts';
+import { type EndpointHealth, HEALTHY, healthAfter } from '../../relay/endpoint-health.ts';
+import { afterFailure, RETRY_PAUSES_MS, WINDOW } from '../../relay/retries.ts';
 import { Schedule } from '../../relay/schedule.ts';
 import { DELIVERED } from '../../relay/send.ts';
 

@@ -4,13 +4,12 @@ import { newestFirst } from '../../domain/new-id.ts';
 import { type Checked, checkedStudio, readableOrNull, readablePartsOfKey } from '../checked.ts';
 import {
   type ApiKeyWrite,
-  type Decide,
   decideKeyQuota,
   decideKeyReplacement,
   decideKeyRevocation,
-  eventOfAct,
   type StoredApiKey,
-} from '../decisions.ts';
+} from '../decisions/api-keys.ts';
+import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import { readPage } from '../pages.ts';
 import { type ApiKeyCommand, type ApiKeyStore, UnreadableRecord } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';

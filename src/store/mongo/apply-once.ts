@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID, type WithId } from 'mongodb';
 import { assert } from '../../../common/invariants.ts';
 import { MAX_APPLIED_REQUESTS } from '../../domain/audit.ts';
-import type { DecidedEvent } from '../decisions.ts';
+import type { DecidedEvent } from '../decisions/decision.ts';
 import { UnreadableRecord } from '../store.ts';
 import { untilKnown } from './connection.ts';
 import {

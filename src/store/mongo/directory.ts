@@ -10,7 +10,7 @@ import {
   type EventsOfEntry,
   memberEvents,
   sourceEvents,
-} from '../decisions.ts';
+} from '../decisions/directory.ts';
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, EndStudioOutcome, PutOutcome, PutStudioOutcome } from '../store.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';

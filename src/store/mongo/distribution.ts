@@ -1,4 +1,5 @@
 import type { Filter, UpdateFilter } from 'mongodb';
+import { MAX_DISTRIBUTION_MS } from '../../../common/deadlines.ts';
 import { type Consumer, isOfConsumer } from '../../domain/consumer.ts';
 import {
   type Acknowledgement,
@@ -8,7 +9,6 @@ import {
   distributedSince,
 } from '../../domain/lead-change.ts';
 import { checkedConsumer } from '../checked.ts';
-import { MAX_DISTRIBUTION_MS } from '../decisions.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { type ChangePosition, undistributedByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';

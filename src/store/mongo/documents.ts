@@ -4,17 +4,11 @@ import type { ApiKey } from '../../domain/api-key.ts';
 import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
 import type { RegionCode } from '../../domain/contact.ts';
+import type { KeptEnquiries } from '../../domain/enquiry.ts';
 import type { Hold } from '../../domain/hold.ts';
-import {
-  DATA_FIELDS,
-  type ErasedLead,
-  isOpen,
-  type KeptEnquiries,
-  type Lead,
-  type LeadClaims,
-  type OriginalFields,
-} from '../../domain/lead.ts';
+import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
+import { DATA_FIELDS, type OriginalFields } from '../../domain/lead-data.ts';
 import { HIGHEST_ID, LOWEST_ID } from '../../domain/new-id.ts';
 import type { LoggedRequest } from '../../domain/request-log.ts';
 import type { LeadSource, Member, MemberRole, Retention, Studio } from '../../domain/studio.ts';
@@ -34,14 +28,14 @@ import {
   withEnquiries,
   withHold,
 } from '../checked.ts';
+import type { DecidedEvent } from '../decisions/decision.ts';
 import {
   creationEvent,
-  type DecidedEvent,
   type EnquiredLead,
   type EnquiryWrite,
   type LeadWrite,
   type StoredClaims,
-} from '../decisions.ts';
+} from '../decisions/leads.ts';
 import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
 import {
   type EarlierCreation,

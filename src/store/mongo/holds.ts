@@ -1,6 +1,6 @@
 import type { Collection, Filter, UpdateFilter } from 'mongodb';
 import { checkedHold } from '../checked.ts';
-import { decideHold } from '../decisions.ts';
+import { decideHold } from '../decisions/holds.ts';
 import type { HoldPut, HoldStore, PutHoldOutcome } from '../store.ts';
 import { applyOnce } from './apply-once.ts';
 import type { Connection } from './connection.ts';

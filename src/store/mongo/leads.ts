@@ -1,20 +1,20 @@
 import { type Filter, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
 import type { Actor } from '../../domain/audit.ts';
-import { isKeyKept, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
+import { isKeyKept } from '../../domain/enquiry.ts';
+import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import { DISTRIBUTED } from '../../domain/lead-change.ts';
 import { checkedHold } from '../checked.ts';
+import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import {
-  type Decide,
   decideEnquiry,
   decideLeadErasure,
   decideLeadStage,
   decideLeadUpdate,
   type EnquiryWrite,
-  eventOfAct,
   type LeadWrite,
   replayOutcome,
   type StoredLead,
-} from '../decisions.ts';
+} from '../decisions/leads.ts';
 import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex, recordIn } from './apply-once.ts';
 import { type Batched, requestBatcher, type StudioReads } from './collections.ts';

@@ -1,7 +1,7 @@
 import type { Filter } from 'mongodb';
 import { type DatabaseEpoch, epochAfterRestore } from '../../domain/database-epoch.ts';
 import { checkedEpoch } from '../checked.ts';
-import { eventOfAct, restoreAct } from '../decisions.ts';
+import { eventOfAct, restoreAct } from '../decisions/decision.ts';
 import type { RestoreStore } from '../store.ts';
 import { applyOnce } from './apply-once.ts';
 import type { Connection } from './connection.ts';

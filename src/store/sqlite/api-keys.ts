@@ -3,13 +3,12 @@ import { KEY_SLOTS } from '../../domain/api-key.ts';
 import { readablePartsOfKey } from '../checked.ts';
 import {
   type ApiKeyWrite,
-  type Decide,
   decideKeyQuota,
   decideKeyReplacement,
   decideKeyRevocation,
-  eventOfAct,
   type StoredApiKey,
-} from '../decisions.ts';
+} from '../decisions/api-keys.ts';
+import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import { readPage } from '../pages.ts';
 import type { ApiKeyCommand, ApiKeyStore } from '../store.ts';
 import type { Connection } from './connection.ts';

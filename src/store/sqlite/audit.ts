@@ -1,6 +1,6 @@
 import { type AuditEvent, MAX_AUDIT_EVENTS, OF_DEPLOYMENT } from '../../domain/audit.ts';
 import { readableOrNull } from '../checked.ts';
-import { eventOfAct } from '../decisions.ts';
+import { eventOfAct } from '../decisions/decision.ts';
 import type { AuditStore } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { auditEventOf, EVENT_COLUMNS } from './rows.ts';

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type AuditEvent, actorIn } from '../../domain/audit.ts';
-import type { DecidedEvent, Decision } from '../decisions.ts';
+import type { DecidedEvent, Decision } from '../decisions/decision.ts';
 import type { ReportUnreadable } from '../store.ts';
 import { credentialReader } from './credentials.ts';
 import type { GroupCommit, sharedTransaction } from './group-commit.ts';

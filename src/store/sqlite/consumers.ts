@@ -1,6 +1,7 @@
 import type { Consumer } from '../../domain/consumer.ts';
 import { DEFERRED, resentDelivery, SET_ASIDE } from '../../domain/lead-change.ts';
-import { decideConsumer, deploymentEvent } from '../decisions.ts';
+import { decideConsumer } from '../decisions/consumers.ts';
+import { deploymentEvent } from '../decisions/decision.ts';
 import type { ConsumerStore } from '../store.ts';
 import { deliveriesIn, leadsToSend } from './change-feed.ts';
 import type { Connection } from './connection.ts';

@@ -1,7 +1,14 @@
 import type { Repeatable } from '../../domain/audit.ts';
 import { MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
 import { type Checked, checkedHold, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
-import { decideEnd, decideEntry, decideStudio, type EventsOfEntry, memberEvents, sourceEvents } from '../decisions.ts';
+import {
+  decideEnd,
+  decideEntry,
+  decideStudio,
+  type EventsOfEntry,
+  memberEvents,
+  sourceEvents,
+} from '../decisions/directory.ts';
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, EndStudioOutcome, PutOutcome } from '../store.ts';
 import type { Connection } from './connection.ts';

@@ -1,3 +1,4 @@
+import { MAX_DISTRIBUTION_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
 import { type Consumer, isOfConsumer } from '../../domain/consumer.ts';
 import {
@@ -8,7 +9,6 @@ import {
   distributedSince,
 } from '../../domain/lead-change.ts';
 import { checkedConsumer } from '../checked.ts';
-import { MAX_DISTRIBUTION_MS } from '../decisions.ts';
 import type { Connection } from './connection.ts';
 import {
   number as clamped,

@@ -1,5 +1,5 @@
 import { checkedHold } from '../checked.ts';
-import { decideHold } from '../decisions.ts';
+import { decideHold } from '../decisions/holds.ts';
 import type { HoldStore } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { HOLD_OF_LEAD, holdIn, type Row, STUDIO_FIELDS } from './rows.ts';

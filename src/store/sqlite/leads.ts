@@ -3,18 +3,17 @@ import { assert } from '../../../common/invariants.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
 import { DISTRIBUTED } from '../../domain/lead-change.ts';
 import { checkedHold } from '../checked.ts';
+import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import {
   creationEvent,
-  type Decide,
   decideEnquiry,
   decideLeadErasure,
   decideLeadStage,
   decideLeadUpdate,
-  eventOfAct,
   type LeadWrite,
   replayOutcome,
   type StoredLead,
-} from '../decisions.ts';
+} from '../decisions/leads.ts';
 import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
 import type { LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import type { Connection } from './connection.ts';

@@ -2,8 +2,9 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
-import { type ErasedLead, type Lead, type OriginalFields, TEXT_FIELDS } from '../../domain/lead.ts';
+import type { ErasedLead, Lead } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
+import { type OriginalFields, TEXT_FIELDS } from '../../domain/lead-data.ts';
 import type { LeadSource, Member, Retention, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
@@ -23,7 +24,7 @@ import {
   withEnquiries,
   withHold,
 } from '../checked.ts';
-import type { EnquiredLead } from '../decisions.ts';
+import type { EnquiredLead } from '../decisions/leads.ts';
 import { regionsOfRenewal } from '../release-1-1.ts';
 import type { CountedLead, EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
 

@@ -1,4 +1,4 @@
-import { MAX_ENQUIRIES, MAX_ENQUIRY_BYTES } from '../../../src/domain/lead.ts';
+import { MAX_ENQUIRIES, MAX_ENQUIRY_BYTES } from '../../../src/domain/enquiry.ts';
 import type { FinalEnquiry, FinalLead } from '../final-state.ts';
 import { conflictingLeadId, type EventOf, possibleValues, type SentLead, when } from '../history.ts';
 import type { Simulation } from '../simulation.ts';

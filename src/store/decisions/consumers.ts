@@ -1,0 +1,19 @@
+import { isDeepStrictEqual } from 'node:util';
+import { MAX_CONSUMERS } from '../../../common/rules/field-rules.ts';
+import { type Consumer, firstBackfills, type NewConsumer } from '../../domain/consumer.ts';
+import type { CreateConsumerOutcome } from '../store.ts';
+
+/** Decides about a new consumer, among those that there are. @returns `new`: it is to be stored, with the next number */
+export function decideConsumer(
+  consumers: readonly Consumer[],
+  consumer: NewConsumer,
+): CreateConsumerOutcome | { readonly kind: 'new'; readonly consumer: Omit<Consumer, 'number'> } {
+  const namesake = consumers.find(({ name }) => name === consumer.name);
+  if (namesake) {
+    const whichOf = ({ start, studioIds, includesTests }: NewConsumer) => [start, studioIds, includesTests];
+    const isSame = !namesake.fault && isDeepStrictEqual(whichOf(namesake), whichOf(consumer));
+    return isSame ? { kind: 'created', consumer: namesake } : { kind: 'exists' };
+  }
+  if (consumers.length >= MAX_CONSUMERS) return { kind: 'limit-reached' };
+  return { kind: 'new', consumer: { ...consumer, backfills: firstBackfills(consumer) } };
+}

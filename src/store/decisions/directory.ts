@@ -1,0 +1,142 @@
+import { type AuditContext, actorIn } from '../../domain/audit.ts';
+import type { Hold } from '../../domain/hold.ts';
+import {
+  keepingText,
+  type LeadSource,
+  type MemberRole,
+  memberText,
+  numberText,
+  STUDIO_STATUSES,
+  type Studio,
+  sourceText,
+} from '../../domain/studio.ts';
+import { isOneOf } from '../checked.ts';
+import { regionsToNote } from '../release-1-1.ts';
+import type { EndStudioOutcome, PutOutcome, PutStudioOutcome, StudioPut } from '../store.ts';
+import type { DecidedEvent, Decision } from './decision.ts';
+
+export interface StoredStudio {
+  readonly studio: Studio;
+  /** What is stored, readable or not. */
+  readonly status: unknown;
+  readonly quotaLimit: unknown;
+  /** Whether a core of release 1.1 renews its claims. */
+  readonly isRenewing: boolean;
+}
+
+/** Changed fields of a studio; its former regions are added to those that are stored, and end a renewal. */
+export type StudioWrite = Partial<Omit<Studio, 'id' | 'formerRegions' | 'hold'>> & Pick<Studio, 'formerRegions'>;
+
+const NEW_STUDIO = {
+  regionCode: null,
+  quotaLimit: null,
+  keepEnquiries: true,
+  isTest: false,
+  hold: null,
+  retention: null,
+  formerRegions: [],
+};
+
+export function decideStudio(
+  found: StoredStudio | null,
+  put: StudioPut,
+  { now: time, ...by }: AuditContext,
+  isApplied: boolean,
+): Decision<PutStudioOutcome, StudioWrite> {
+  const { id, status, regionCode, quotaLimit, keepEnquiries, isTest, retentionDays: days } = put;
+  if (!found && status === undefined) return { outcome: null };
+  if (found?.studio.status === 'ended') return { outcome: 'ended' };
+  if (found && isTest !== undefined && isTest !== found.studio.isTest) return { outcome: 'other-kind' };
+  if (found && isApplied) return { outcome: found.studio };
+  const before = { ...NEW_STUDIO, ...found?.studio };
+  const daysBefore = before.retention?.days ?? null;
+  const fields = {
+    ...(status !== undefined && { status }),
+    ...(regionCode !== undefined && { regionCode }),
+    ...(quotaLimit !== undefined && { quotaLimit }),
+    ...(keepEnquiries !== undefined && { keepEnquiries }),
+    ...(!found && isTest && { isTest }),
+    // None is written again, since what is stored may be unreadable; the same days keep their grace.
+    ...(days === null && { retention: null }),
+    ...(days && days !== daysBefore && { retention: { days, since: time } }),
+  };
+  const noted = found ? regionsToNote(found.studio, put, found.isRenewing) : [];
+  const formerRegions = [...new Set([...before.formerRegions, ...noted])];
+  const from = isOneOf(STUDIO_STATUSES, found?.status) ? found.status : null;
+  const events: DecidedEvent[] = [];
+  const record = (action: DecidedEvent['action'], from: string | null, to: string | null) =>
+    events.push({ action, ...actorIn(by), time, from, to });
+  if (status !== undefined && status !== from) record('studio-status-changed', from, status);
+  if (quotaLimit !== undefined && quotaLimit !== (found?.quotaLimit ?? null))
+    record('studio-quota-changed', numberText(before.quotaLimit), numberText(quotaLimit));
+  if (regionCode !== undefined && regionCode !== before.regionCode)
+    record('studio-region-changed', before.regionCode, regionCode);
+  if (keepEnquiries !== undefined && keepEnquiries !== before.keepEnquiries)
+    record('studio-enquiries-changed', keepingText(before.keepEnquiries), keepingText(keepEnquiries));
+  if (days !== undefined && days !== daysBefore)
+    record('studio-retention-changed', numberText(daysBefore), numberText(days));
+  return {
+    outcome: { ...before, ...fields, id, formerRegions } as Studio,
+    write: { ...fields, formerRegions: [...new Set(noted)] },
+    events,
+  };
+}
+
+export interface EndingStudio {
+  readonly status: unknown;
+  readonly hold: Hold | null;
+  /** Their numbers. */
+  readonly members: number;
+  readonly sources: number;
+}
+
+export function decideEnd(
+  found: EndingStudio | null,
+  { now: time, ...by }: AuditContext,
+): Decision<EndStudioOutcome, 'end'> {
+  if (!found) return { outcome: { kind: 'not-found' } };
+  const { status, hold, members, sources } = found;
+  if (hold) return { outcome: { kind: 'held' } };
+  const outcome = { kind: 'ended', members, sources } as const;
+  if (status === 'ended') return { outcome, write: members + sources === 0 ? null : 'end' };
+  const from = isOneOf(STUDIO_STATUSES, status) ? status : null;
+  return {
+    outcome,
+    write: 'end',
+    events: [{ action: 'studio-status-changed', ...actorIn(by), time, from, to: 'ended' }],
+  };
+}
+
+/** Returns the events of a member or a source that changes. @param before what was stored of it; undefined: nothing */
+export type EventsOfEntry = (before: unknown) => readonly DecidedEvent[];
+
+/** The event of a member, whose role before may be of any release. @param role undefined: it is removed */
+export const memberEvents =
+  ({ now: time, ...by }: AuditContext, id: string, role?: MemberRole): EventsOfEntry =>
+  (before) => {
+    const [from, to] = [memberText(id, before), memberText(id, role)];
+    return before === role ? [] : [{ action: 'studio-member-changed', ...actorIn(by), time, from, to }];
+  };
+
+/** The event of a source. @param source undefined: it is removed */
+export const sourceEvents =
+  ({ now: time, ...by }: AuditContext, id: string, source?: Pick<LeadSource, 'name' | 'enabled'>): EventsOfEntry =>
+  (stored) => {
+    const before = stored === undefined ? undefined : Object(stored);
+    if (source && before && source.name === before.name && source.enabled === before.enabled) return [];
+    const [from, to] = [sourceText(id, before), sourceText(id, source)];
+    return [{ action: 'studio-source-changed', ...actorIn(by), time, from, to }];
+  };
+
+/** Decides about a new member or source of a studio, or a new value of one. @param status the studio's; null: there is none */
+export function decideEntry(
+  { status, before, isFull }: { readonly status: unknown; readonly before: unknown; readonly isFull: boolean },
+  eventsOf: EventsOfEntry,
+  isApplied: boolean,
+): Decision<PutOutcome, 'put'> {
+  if (status === null) return { outcome: 'no-studio' };
+  if (status === 'ended') return { outcome: 'ended' };
+  if (isApplied) return { outcome: 'put' };
+  if (before === undefined && isFull) return { outcome: 'limit-reached' };
+  return { outcome: 'put', write: 'put', events: eventsOf(before) };
+}
