@@ -209,6 +209,14 @@ export interface HoldPut extends AuditContext {
   readonly reason: string | null;
 }
 
+export interface CreationOptions {
+  /** When the creation's entry in the change feed begins; absent: at the lead's `createdAt`. */
+  readonly now?: Date | undefined;
+  readonly keepsEnquiry?: boolean | undefined;
+  /** Who creates it, whom an event in the same write then names; absent: a visitor. */
+  readonly by?: Actor | undefined;
+}
+
 export interface LeadStore {
   /**
    * createLead must store a new lead and its claims in one write. It must check in this order:
@@ -216,18 +224,16 @@ export interface LeadStore {
    * 1. If the idempotency key has created a lead in the studio, returns `replayed` (same fingerprint),
    *    `idempotency-conflict` (another one) or `erased`.
    * 2. If the lead is open and another open lead of the studio has one of its contact keys, returns `already-open`.
-   *    With `keep`, what it says is then kept at that lead as decideEnquiry decides: in one write, while that lead has the
+   *    With `keepsEnquiry`, what it says is then kept at that lead as decideEnquiry decides: in one write, while that lead has the
    *    key, and once for each idempotency key that the lead remembers, in any process and however often it is repeated.
    *    The lead's fields stay; it is marked in the change feed. No other outcome may keep anything.
    *
    * Of any number of concurrent calls with one idempotency key, or with a contact key in common, exactly one must
    * create. The claims of an unreadable lead must stay taken.
    *
-   * @param now when the creation's entry in the change feed begins; default: the lead's `createdAt`
-   * @param by who creates it, whom an event in the same write then names; absent: a visitor
    * @throws UnreadableRecord when the lead of the idempotency key is unreadable
    */
-  createLead(lead: Lead, claims: LeadClaims, now?: Date, enquiry?: 'keep', by?: Actor): Promise<CreateLeadOutcome>;
+  createLead(lead: Lead, claims: LeadClaims, options?: CreationOptions): Promise<CreateLeadOutcome>;
 
   /** Returns the lead that an idempotency key has created in the studio, changed or not. @throws UnreadableRecord */
   findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;

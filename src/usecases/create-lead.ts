@@ -69,7 +69,7 @@ export async function createLead(
   const createdAt = timeOfId(id);
   const lead: Lead = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt };
   const claims = { idempotencyKey, fingerprint, ...openClaims(capture.contact, studio) };
-  return resultOf(await store.createLead(lead, claims, undefined, studio.keepEnquiries ? 'keep' : undefined, by));
+  return resultOf(await store.createLead(lead, claims, { keepsEnquiry: studio.keepEnquiries, by }));
 }
 
 async function readLeadContext(

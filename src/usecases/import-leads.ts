@@ -74,7 +74,7 @@ export async function importLeads(
     // Ids sort by creation time.
     const id = newIdAt(lead.createdAt);
     const claims = { idempotencyKey, fingerprint: fingerprintOf(lead), ...openClaims(lead.contact, studio) };
-    return resultOf(await store.createLead({ ...lead, id }, claims, now, undefined, by));
+    return resultOf(await store.createLead({ ...lead, id }, claims, { now, by }));
   }
 }
 

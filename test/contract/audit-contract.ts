@@ -186,7 +186,7 @@ export function auditContract(opened: () => OpenedStore): void {
       for (const enabled of [true, false, false]) await store.putLeadSource({ ...source, enabled }, by('source-maker'));
       await store.removeLeadSource(STUDIO_ID, source.id, by('source-remover'));
       const lead = aLead();
-      await store.createLead(lead, claimsOf(lead), NOW, undefined, by('creator'));
+      await store.createLead(lead, claimsOf(lead), { now: NOW, by: by('creator') });
       const { id: leadId, studioId } = lead;
       await moveLead(store, lead, 'contacted', by('mover'));
       await correctLead(store, lead, { displayName: 'Grace' }, by('corrector'));
@@ -275,7 +275,7 @@ export function auditContract(opened: () => OpenedStore): void {
       await opened().fill({ keys, events: keys.flatMap(({ id }) => times(20, (index) => replaced(index - 10, id))) });
       for (const each of [OF_DEPLOYMENT, STUDIO_ID]) await store.recordAct(each, { action: 'leads-resent' }, by(3));
       const lead = aLead({ createdAt: NOW });
-      await store.createLead(lead, claimsOf(lead), NOW, undefined, by(4));
+      await store.createLead(lead, claimsOf(lead), { now: NOW, by: by(4) });
       await moveLead(store, lead, 'contacted', { now: plus(NOW, 5) });
       await moveLead(store, lead, 'won', { now: plus(NOW, DAY_MS) });
       const range = { start: NOW, end: plus(NOW, 9) };

@@ -135,7 +135,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
 
     test('puts the lead into the change feed as of the time of writing', async () => {
       const lead = aLead({ createdAt: new Date('2019-05-04T00:00:00Z') });
-      await store.createLead(lead, claimsOf(lead), NOW);
+      await store.createLead(lead, claimsOf(lead), { now: NOW });
 
       expect(await store.listLeadChanges(1)).toMatchObject([{ lead, since: NOW }]);
     });

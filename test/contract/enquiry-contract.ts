@@ -21,7 +21,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     /** Asks again for the contact of a lead, with another key unless one is given. */
     const ask = (lead: Lead, said: Partial<Lead>, idempotencyKey: string = newId(), at = store) => {
       const again = { ...aLead({ studioId: lead.studioId, contact: lead.contact }), ...said };
-      return at.createLead(again, claimsOf(again, { idempotencyKey }), undefined, 'keep');
+      return at.createLead(again, claimsOf(again, { idempotencyKey }), { keepsEnquiry: true });
     };
     const refused = async (
       lead: Lead,
@@ -76,7 +76,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       const before = await changeOf(lead);
       const rival = aLead({ contact: lead.contact, note: 'an import' });
       expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
-      expect(await store.createLead({ ...lead, id: newId() }, claims, undefined, 'keep')).toMatchObject({
+      expect(await store.createLead({ ...lead, id: newId() }, claims, { keepsEnquiry: true })).toMatchObject({
         kind: 'replayed',
       });
       expect(await ask(lead, { note: 'other data' }, claims.idempotencyKey)).toEqual({ kind: 'idempotency-conflict' });
@@ -174,7 +174,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       await refused(lead, { note: 'kept' });
       await moved(lead, 'lost');
       const next = aLead({ contact: lead.contact, note: 'new lead' });
-      expect(await store.createLead(next, claimsOf(next), undefined, 'keep')).toMatchObject({ kind: 'created' });
+      expect(await store.createLead(next, claimsOf(next), { keepsEnquiry: true })).toMatchObject({ kind: 'created' });
       await refused(next, { note: 'at the new one' });
       expect(await notesOf(lead)).toEqual(['kept']);
 

@@ -79,7 +79,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     const again = aLead({ contact: lead.contact, note: 'again' });
     proxy.loseReplies({ of: isCommand('update'), meanwhile: () => rival(lead) });
 
-    const outcome = await store.createLead(again, claimsOf(again), undefined, 'keep');
+    const outcome = await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
 
     expect(proxy.lost()).toBe(1);
     // Of an erased lead nothing tells what it had.
@@ -97,7 +97,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
 
     const outcomes = await Promise.all([
       store.createLead(lead, claimsOf(lead)),
-      store.createLead(again, claimsOf(again), undefined, 'keep'),
+      store.createLead(again, claimsOf(again), { keepsEnquiry: true }),
     ]);
 
     expect(proxy.lost()).toBe(1);

@@ -290,7 +290,7 @@ test('an enquiry is written to the lead as it was read only; else the creation s
     return isByContact ? { ok: 1, cursor: { id: Long.ZERO, ns: 'leads.leads', firstBatch: [holder] } } : undefined;
   };
 
-  const outcome = await store.createLead(again, claimsOf(again), undefined, 'keep');
+  const outcome = await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
 
   expect(outcome).toEqual({ kind: 'created', lead: again });
   const [update] = fake.commands.filter((command) => command.update === 'leads');

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
 import { reportSlowStatements } from '../../src/store/sqlite/slow-statements.ts';
@@ -46,7 +46,12 @@ describeWithMongo('on MongoDB', (url) => {
   });
 });
 
-test('only commands that take long are reported, with how long', () => {
+/** The methods of a prepared statement that run it. */
+const RUNNING = Object.getOwnPropertyNames(StatementSync.prototype).filter(
+  (name) => !/^(?:constructor|columns|close|stat|resetStats|set\w+)$/.test(name),
+);
+
+test.each(RUNNING)('only commands that take long are reported, with how long: %s', (method) => {
   const database = new DatabaseSync(':memory:');
   onTestFinished(() => database.close());
   const reported: [string, number][] = [];
@@ -57,8 +62,12 @@ test('only commands that take long are reported, with how long', () => {
   });
   const select = database.prepare('SELECT  linger(?)\n AS ms');
 
-  expect([select.get(0)?.ms, select.get(60)?.ms, select.all(70)[0]?.ms]).toEqual([0, 60, 70]);
+  for (const milliseconds of [0, 60]) {
+    const rows = select[method as 'iterate'](milliseconds);
+    // Of a row, or of a run, nothing can be iterated.
+    if (Symbol.iterator in Object(rows)) expect([...rows]).toHaveLength(1);
+  }
 
   const slow = reported.filter(([, durationMs]) => durationMs >= 60);
-  expect(slow.map(([shape]) => shape)).toEqual(['SELECT linger(?) AS ms', 'SELECT linger(?) AS ms']);
+  expect(slow.map(([shape]) => shape)).toEqual(['SELECT linger(?) AS ms']);
 });

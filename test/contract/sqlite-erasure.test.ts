@@ -55,7 +55,7 @@ test('no file of the database has a byte of personal data of an erased lead, wha
       const correction = { displayName: `King-${index}-`.padEnd((index * 13) % 150, '.'), contact };
       if (index % 4 === 0) {
         const again = aLead({ contact: lead.contact, note: `Again-${index}-`.padEnd((index * 53) % 1900, '.') });
-        await store.createLead(again, claimsOf(again), undefined, 'keep');
+        await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
       }
       if (index % 3 === 0) await correctLead(store, lead, correction, { now });
       if (index % 5 === 0) await moveLead(store, { ...lead, contact }, 'won', { now });

@@ -82,7 +82,7 @@ describe('enquiries', () => {
       await store.createLead(lead, claimsOf(lead));
       for (const index of times(4, (each) => each)) {
         const again = aLead({ contact: lead.contact, note: `${index}${'\u{1f600}'.repeat(1990)}` });
-        await store.createLead(again, claimsOf(again), undefined, 'keep');
+        await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
       }
       ids.push(lead.id);
     }

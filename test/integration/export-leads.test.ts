@@ -190,7 +190,7 @@ describe('an export', () => {
     const [moved, longest] = [leads[3] as Lead, leads.slice(10, 20)];
     await client.changeLeadStage({ studioId: 's1', leadId: moved.id, stage: LeadStage.WON, memberId: 'seller' });
     const again = aLead({ studioId: 's1', contact: leads[4]?.contact as Lead['contact'], note: 'again' });
-    await core.store.createLead(again, claimsOf(again), undefined, 'keep');
+    await core.store.createLead(again, claimsOf(again), { keepsEnquiry: true });
     const database = new DatabaseSync(core.path, { timeout: 10_000 });
     const name = 'x'.repeat(64);
     const insert = database.prepare(`

@@ -583,7 +583,7 @@ describe('what a command prints, unless it is for printing leads, has nothing of
     ];
     for (const each of [closed, lead, byPhone, unreadable]) await store.createLead(each, claimsOf(each));
     const again = aLead({ contact, displayName: `${person.name} again`, note: `${person.note} again` });
-    await store.createLead(again, claimsOf(again), undefined, 'keep');
+    await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
     await correctLead(store, byPhone, { note: 'Corrected.' }, { now: by.now });
     await store.close();
     const database = new DatabaseSync(join(folder, 'leads.db'), { timeout: 100_000 });

@@ -160,7 +160,7 @@ function endsRenewals(copy: () => Promise<Copy>, nothingDue: unknown): void {
       for (const lead of (await store.walkLeads(studio.id, null, 100)).records) {
         const again = aLead({ studioId: studio.id, contact: lead.contact, note: 'again' });
         const claims = { ...claimsOf(again), ...openClaims(lead.contact, studio) };
-        const outcome = isOpen(lead.stage) ? await store.createLead(again, claims, undefined, 'keep') : null;
+        const outcome = isOpen(lead.stage) ? await store.createLead(again, claims, { keepsEnquiry: true }) : null;
         if (outcome?.kind !== 'already-open' || outcome.leadId !== lead.id) continue;
         const { displayName, sourceId, note, createdAt: time } = again;
         const enquiries = [{ time, displayName, sourceId, note }];

@@ -1,5 +1,4 @@
 import { type Filter, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
-import type { Actor } from '../../domain/audit.ts';
 import { isKeyKept } from '../../domain/enquiry.ts';
 import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import { DISTRIBUTED } from '../../domain/lead-change.ts';
@@ -15,7 +14,7 @@ import {
   replayOutcome,
   type StoredLead,
 } from '../decisions/leads.ts';
-import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
+import type { CreateLeadOutcome, CreationOptions, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex, recordIn } from './apply-once.ts';
 import { type Batched, requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
@@ -140,13 +139,9 @@ const erasedLeadDeleter =
     });
 
 /** A creation that is attempted. */
-interface Creation {
+interface Creation extends CreationOptions {
   readonly lead: Lead;
   readonly claims: LeadClaims;
-  /** When its entry in the change feed begins; undefined: when it was created. */
-  readonly now: Date | undefined;
-  readonly enquiry: 'keep' | undefined;
-  readonly by: Actor | undefined;
   readonly isKeySeen: boolean;
   /** The leads at which attempts may have kept what it says. */
   readonly attemptedAt: LeadKey[];
@@ -195,11 +190,11 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   }
 
   // @rule 4.1.1 4.1.3 4.1.at-once
-  return (lead, claims, now, enquiry, by) =>
+  return (lead, claims, options) =>
     call((deadline) => {
       const { studioId } = lead;
       const key = `key ${studioId} ${claims.idempotencyKey}`;
-      const creation: Creation = { lead, claims, now, enquiry, by, isKeySeen: keys.add(key), attemptedAt: [] };
+      const creation: Creation = { ...options, lead, claims, isKeySeen: keys.add(key), attemptedAt: [] };
       const names = [key, ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`)];
       return mutex.run(
         names,
@@ -264,7 +259,7 @@ function creationRefuser({ leads }: Connection) {
   return {
     async refuse(creation: Creation, holder: LeadDocument, deadline: AbortSignal) {
       const outcome = alreadyOpen(holder);
-      if (!creation.enquiry) return outcome;
+      if (!creation.keepsEnquiry) return outcome;
       creation.attemptedAt.push(holder._id);
       return (await writes.submit({ creation, holder }, deadline)) ? outcome : undefined;
     },

@@ -206,10 +206,10 @@ function contactFinder({ database, studios, report }: Connection): LeadStore['fi
   );
 
   /** The entry of an open lead is the first of its key, and must not be cut off behind the entries of other keys. */
-  function* rowsOfContact(studio: number, contactKeys: readonly string[]) {
-    for (const limit of [1, MAX_EXAMINED_OF_CONTACT])
-      for (const key of contactKeys) yield* selectOfContact.iterate(studio, ...entryRange(key), limit);
-  }
+  const rowsOfContact = (studio: number, contactKeys: readonly string[]) =>
+    [1, MAX_EXAMINED_OF_CONTACT].flatMap((limit) =>
+      contactKeys.flatMap((key) => selectOfContact.all(studio, ...entryRange(key), limit)),
+    );
 
   return async (studioId, contactKeys, former) => {
     const studio = studios.of(studioId);

@@ -139,8 +139,9 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
     )
       ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`));
   // @rule 4.1.1 4.1.3 4.1.at-once
-  return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, now = lead.createdAt, enquiry, by) => {
-    const { studioId, id } = lead;
+  return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, options = {}) => {
+    const { studioId, id, createdAt } = lead;
+    const { now = createdAt, keepsEnquiry, by } = options;
     // Caches the studio's number, which a write does not.
     studios.of(studioId);
     return plainCommits.write(() => {
@@ -155,7 +156,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
       const earlier = findByKey(studioId, studio, idempotencyKey);
       if (earlier) return replayOutcome(earlier, fingerprint);
       assert(holder !== undefined, 'creation_has_outcome');
-      if (enquiry) keepEnquiry(holder.number, lead, idempotencyKey);
+      if (keepsEnquiry) keepEnquiry(holder.number, lead, idempotencyKey);
       return { kind: 'already-open', leadId: holder.id };
     });
 

@@ -3,15 +3,18 @@ import type { SlowCommands } from '../store.ts';
 
 /** Reports the slow statements of a database: those prepared from now on, and transactions. */
 export function reportSlowStatements(database: DatabaseSync, { fromMs, report }: SlowCommands): void {
+  const ended = (sql: string, began: number): void => {
+    const durationMs = performance.now() - began;
+    // A statement has its values apart.
+    if (durationMs >= fromMs) report(sql.trim().replaceAll(/\s+/g, ' '), durationMs);
+  };
   const timed = <Method extends (...args: never[]) => unknown>(sql: string, perform: Method): Method =>
     ((...args) => {
       const began = performance.now();
       try {
         return perform(...args);
       } finally {
-        const durationMs = performance.now() - began;
-        // A statement has its values apart.
-        if (durationMs >= fromMs) report(sql.trim().replaceAll(/\s+/g, ' '), durationMs);
+        ended(sql, began);
       }
     }) as Method;
   const [prepare, exec] = [database.prepare.bind(database), database.exec.bind(database)];
@@ -21,6 +24,16 @@ export function reportSlowStatements(database: DatabaseSync, { fromMs, report }:
     statement.get = timed(sql, statement.get.bind(statement));
     statement.all = timed(sql, statement.all.bind(statement));
     statement.run = timed(sql, statement.run.bind(statement));
+    const iterate = statement.iterate.bind(statement);
+    // With what its reader does between rows, which holds up others as long.
+    statement.iterate = function* (...parameters: never[]) {
+      const began = performance.now();
+      try {
+        yield* iterate(...parameters);
+      } finally {
+        ended(sql, began);
+      }
+    } as typeof iterate;
     return statement;
   };
 }
