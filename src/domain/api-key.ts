@@ -41,6 +41,12 @@ export interface ApiKey {
  */
 export const isLive = (key: ApiKey, now: Date): boolean => key.revokedAt === null && key.expiresAt > now;
 
+/** A key that no request used for so many days is not missed when it ends. */
+const IN_USE_DAYS = 30;
+
+export const isInUse = ({ lastUsedAt }: ApiKey, now: Date): boolean =>
+  lastUsedAt !== null && lastUsedAt.getTime() > now.getTime() - IN_USE_DAYS * DAY_MS;
+
 export function expiryFault(expiresAt: Date, now: Date): string | undefined {
   if (Number.isNaN(expiresAt.getTime())) return 'must be a point in time';
   if (expiresAt <= now) return 'must be in the future';

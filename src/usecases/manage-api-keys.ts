@@ -2,7 +2,14 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { hashKeySecret, hintOf, newKeySecret } from '../../common/rules/key-secret.ts';
 import { DAY_MS } from '../../common/units.ts';
-import { type ApiKey, type ApiKeyScope, expiryFault, MAX_LIVE_KEYS, mayManageKeys } from '../domain/api-key.ts';
+import {
+  type ApiKey,
+  type ApiKeyScope,
+  expiryFault,
+  isInUse,
+  MAX_LIVE_KEYS,
+  mayManageKeys,
+} from '../domain/api-key.ts';
 import { type Requester, requestIdentity } from '../domain/audit.ts';
 import { newestFirst, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -127,15 +134,12 @@ export async function endingApiKeys(deps: Changing, before: Date): Promise<ApiKe
 /** How soon keys end that are counted; days. */
 export const ENDING_WITHIN_DAYS = [7, 30] as const;
 
-/** A key that no request used for so many days is not missed when it ends. */
-const IN_USE_DAYS = 30;
-
 /** Counts the keys in use of all studios that end within each of ENDING_WITHIN_DAYS. */
 export async function countEndingKeys(deps: Changing): Promise<ReadonlyMap<number, number>> {
-  const now = deps.clock().getTime();
-  const within = (days: number) => new Date(now + days * DAY_MS);
+  const now = deps.clock();
+  const within = (days: number) => new Date(now.getTime() + days * DAY_MS);
   const keys = await endingApiKeys(deps, within(Math.max(...ENDING_WITHIN_DAYS)));
-  const inUse = keys.filter(({ lastUsedAt }) => lastUsedAt && lastUsedAt.getTime() > now - IN_USE_DAYS * DAY_MS);
+  const inUse = keys.filter((key) => isInUse(key, now));
   const countOf = (days: number) => inUse.filter(({ expiresAt }) => expiresAt < within(days)).length;
   return new Map(ENDING_WITHIN_DAYS.map((days) => [days, countOf(days)]));
 }

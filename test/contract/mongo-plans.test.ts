@@ -3,13 +3,13 @@ import { type CommandStartedEvent, type Document, MongoClient, type Sort, UUID }
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { expiredLeads } from '../../src/domain/retention.ts';
-import { causalSessions } from '../../src/store/mongo/client.ts';
 import { collectionsOf } from '../../src/store/mongo/collections.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
 import { deliveryDocument } from '../../src/store/mongo/distribution.ts';
 import { apiKeyDocument, type HistoryEntry, type LeadDocument, leadDocument } from '../../src/store/mongo/documents.ts';
 import { createIndex, INDEXES } from '../../src/store/mongo/indexes.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
+import { causalSessions } from '../../src/store/mongo/reconnecting-client.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
   aConsumer,

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { STORE_CALL_MS } from '../../common/deadlines.ts';
 import { MAX_ACKNOWLEDGEMENTS } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { closeClient } from '../../src/store/mongo/client.ts';
+import { closeClient } from '../../src/store/mongo/reconnecting-client.ts';
 import { aMember, BY, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { aStoreOnAFake, nameOf, refusal, startFakeMongoDb } from '../support/fake-mongodb.ts';
 import { key, READS, WRITES } from './every-call.ts';

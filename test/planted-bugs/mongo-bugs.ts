@@ -51,7 +51,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
     patches: [
       {
-        file: 'src/store/mongo/client.ts',
+        file: 'src/store/mongo/reconnecting-client.ts',
         find: 'if (refusal !== undefined) throw new StoreUnavailable(refusal);',
         put: '',
       },
@@ -63,7 +63,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: 'no method reads anything that is older',
     patches: [
       {
-        file: 'src/store/mongo/client.ts',
+        file: 'src/store/mongo/reconnecting-client.ts',
         find: 'if (operationTime) session.advanceOperationTime(operationTime);',
         put: '',
       },

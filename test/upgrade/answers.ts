@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Contact } from '../../src/domain/contact.ts';
+import type { LeadChange } from '../../src/domain/lead-change.ts';
 import type { Store } from '../../src/store/store.ts';
 import { findLeads } from '../../src/usecases/read-leads.ts';
 import { keysIn } from '../contract/store-actions.ts';
@@ -32,6 +33,7 @@ export async function answersOf(store: Store, { studioIds, leads, secrets }: Mad
     answers[`keys of ${id}`] = await keysIn(store, id);
     answers[`sources of ${id}`] = (await store.listLeadSources(id, null, 100)).records;
     answers[`events of ${id}`] = await store.listAuditEvents(id, null);
+    answers[`requests of ${id}`] = (await store.listRequests(id, null, 100)).records;
   }
   for (const { studioId, id, idempotencyKey, contact } of leads) {
     answers[`lead ${id}`] = await store.findLead(studioId, id);
@@ -44,7 +46,17 @@ export async function answersOf(store: Store, { studioIds, leads, secrets }: Mad
     const hash = createHash('sha256').update(secret).digest();
     answers[`opened by ${secret}`] = await store.findCredential(hash);
   }
-  // Changes of one moment have no defined order.
-  answers.changes = (await store.listLeadChanges(100)).toSorted((a, b) => (a.lead.id < b.lead.id ? -1 : 1));
+  answers.changes = byLead(await store.listLeadChanges(100));
+  for (const consumer of await store.listConsumers()) {
+    const { number, name } = consumer;
+    answers[`consumer ${name}`] = consumer;
+    answers[`waiting for ${name}`] = byLead((await store.listDeliveries(number, 100))?.changes ?? []);
+    answers[`set aside by ${name}`] = await store.listDeliveriesSetAside(number, null, 100);
+  }
+  answers.epoch = await store.findEpoch();
+  answers.retention = (await store.findRetentionTime())?.time;
   return JSON.parse(JSON.stringify(answers));
 }
+
+/** Changes of one moment have no defined order. */
+const byLead = (changes: readonly LeadChange[]) => changes.toSorted((a, b) => (a.lead.id < b.lead.id ? -1 : 1));

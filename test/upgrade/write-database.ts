@@ -2,22 +2,27 @@
  * Writes a database with every kind of data that this release can store, through its use cases, and a file with what its store
  * returns, as fixtures for later releases:
  *
- *   npm run release:database sqlite:test/upgrade/sqlite-1.1.db test/upgrade/sqlite-1.1.json
- *   npm run release:database mongodb://… test/upgrade/mongodb-1.1.json
+ *   npm run release:database sqlite:test/upgrade/sqlite-1.2.db test/upgrade/sqlite-1.2.json
+ *   npm run release:database mongodb://… test/upgrade/mongodb-1.2.json
  */
 import { writeFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import type { Contact } from '../../src/domain/contact.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
+import type { Refusal } from '../../src/domain/refusal.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { acknowledgeLeadChanges } from '../../src/usecases/change-feed.ts';
 import { changeLeadStage, updateLead } from '../../src/usecases/change-lead.ts';
+import { createConsumer, listDeliveries } from '../../src/usecases/consumers.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
 import { eraseLead } from '../../src/usecases/erase-leads.ts';
+import { putHold } from '../../src/usecases/holds.ts';
 import { importLeads } from '../../src/usecases/import-leads.ts';
 import { createApiKey, putApiKeyQuota, replaceApiKey, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
 import { putLeadSource, putMember } from '../../src/usecases/members-and-sources.ts';
+import { setAsideLeadChanges } from '../../src/usecases/set-aside.ts';
 import { putStudio } from '../../src/usecases/studios.ts';
-import { DAY_MS, plus } from '../support/builders.ts';
+import { aLoggedRequest, BY, DAY_MS, plus } from '../support/builders.ts';
 import { answersOf, type Made, type MadeLead } from './answers.ts';
 import { documentsOf } from './mongo-documents.ts';
 import { oneItemPerLine } from './one-item-per-line.ts';
@@ -90,15 +95,80 @@ for (const [index, result] of (await importLeads(deps, { studioId: 'berlin', lea
 for (const { lead, revision } of (await store.listLeadChanges(100)).slice(0, 3)) {
   await acknowledgeLeadChanges(deps, { hurry() {} }, [{ studioId: lead.studioId, leadId: lead.id, revision }]);
 }
-// A studio with a renewal of claims in progress.
 await create('moves', byPhone('030 7654321'));
 await putStudio(deps, { ...berlin, id: 'moves', regionCode: 'AT', quotaLimit: null });
 await create('suspended', byEmail('u@example.org'));
 await putStudio(deps, { ...berlin, id: 'suspended', status: 'suspended', regionCode: undefined, memberId: 'owner' });
 
+// Enquiries, one of them at a lead that was corrected.
+for (const { contact } of [again, { contact: fields.contact }]) {
+  const { leads: before } = { leads: [...leads] };
+  const refusal = await create('berlin', contact, { note: 'And on Sundays?' }).catch((error: Refusal) => error.reason);
+  if (refusal !== 'LEAD_ALREADY_OPEN' || leads.length > before.length) throw new Error('a second lead was created');
+}
+await putStudio(deps, { ...berlin, id: 'keeps-nothing', keepEnquiries: false });
+await create('keeps-nothing', byEmail('once@example.org'));
+
+// What must stay, and what goes by itself.
+await putHold(deps, { studioId: 'berlin', leadId: won.id, wholeStudio: false, reason: 'CASE_17', caller: 'crm' });
+await putStudio(deps, { ...berlin, id: 'held', retentionDays: 365 });
+const kept = await create('held', byEmail('kept@example.org'), { note: 'For ever.' });
+await putHold(deps, { studioId: 'held', wholeStudio: true, reason: 'CASE_18', memberId: 'owner' });
+await store.putRetentionTime(null, systemClock());
+
+// A test studio, and one that has ended.
+await putStudio(deps, { ...berlin, id: 'tests', isTest: true });
+await create('tests', byEmail('tested@example.org'));
+await putStudio(deps, { ...berlin, id: 'ended' });
+const last = await create('ended', byEmail('last@example.org'), { note: 'Nobody reads it.' });
+await store.endStudio('ended', { ...BY, now: systemClock() });
+await eraseLead(deps, { studioId: 'ended', leadId: last.id, caller: 'crm' });
+
+// Consumers: of all leads with what one has acknowledged and set aside, and of one studio's changes from now on.
+const all = { studioIds: [], allStudios: true, includeTestStudios: true };
+const copy = await createConsumer(deps, { ...all, name: 'copy', start: 'all-leads', caller: 'crm' });
+const one = { studioIds: ['berlin'], allStudios: false, includeTestStudios: false };
+await createConsumer(deps, { ...one, name: 'berlin-only', start: 'now', caller: 'crm' });
+const sent = (await listDeliveries(deps, copy.number, 100)) ?? [];
+const [handled, later, never] = sent.map(({ lead, revision }) => ({
+  studioId: lead.studioId,
+  leadId: lead.id,
+  revision,
+}));
+if (!handled || !later || !never) throw new Error('the consumer was sent too few leads');
+await store.acknowledgeDeliveries(copy.number, [handled]);
+await setAsideLeadChanges(deps, copy, [
+  { ...later, reason: 'HTTP_503', retryAt: plus(systemClock(), DAY_MS) },
+  { ...never, reason: 'HTTP_410', retryAt: null },
+]);
+
+// A change that its caller may repeat, a logged request, and a restore.
+const repeatable = { studioId: 'held', leadId: kept.id, requestId: newId(), caller: 'crm' };
+await changeLeadStage(deps, { ...repeatable, stage: 'contacted' });
+await store.recordRequests([
+  aLoggedRequest({ studioId: 'berlin', leadId: again.id, id: newId(), apiKeyId: website.key.id }),
+]);
+await store.raiseEpoch(systemClock(), systemClock(), { memberId: null, caller: 'operator' });
+
 const secrets = [website, shop, replaced, revoked].map(({ secret }) => secret);
-const made: Made = { studioIds: ['berlin', 'moves', 'suspended'], leads, secrets };
+const studioIds = ['berlin', 'moves', 'suspended', 'keeps-nothing', 'held', 'tests', 'ended'];
+const made: Made = { studioIds, leads, secrets };
 const answers = await answersOf(store, made);
 await store.close();
+expectNothingEmpty();
 const collections = databaseUrl.startsWith('sqlite:') ? undefined : await documentsOf(databaseUrl);
 writeFileSync(answersFile, `${oneItemPerLine({ made, answers, ...(collections && { collections }) })}\n`);
+
+/** A table without a row is of a feature that nothing above uses. @throws Error */
+function expectNothingEmpty(): void {
+  if (!databaseUrl.startsWith('sqlite:')) return;
+  const database = new DatabaseSync(databaseUrl.slice('sqlite:'.length));
+  const tables = database
+    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+    .all();
+  const empty = tables.filter(({ name }) => !database.prepare(`SELECT 1 FROM ${name} LIMIT 1`).get());
+  // Without the log of what was written last, which is no part of the fixture.
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  database.close();
+  if (empty.length > 0) throw new Error(`nothing is stored in ${empty.map(({ name }) => name).join(', ')}`);
+}

@@ -18,7 +18,6 @@ import { BrokenInvariant } from '../../../common/invariants.ts';
 import { describeDuplicates } from '../database-state.ts';
 import { CONTACT_RULE_VERSION, ofFirstRelease, regionsOfRenewal } from '../release-1-1.ts';
 import { type ReportUnreadable, type StoreListeners, StoreUnavailable, UnreadableRecord } from '../store.ts';
-import { causalSessions, closeClient, memberRefusal, reconnecting, WrongServer } from './client.ts';
 import { type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
 import { ID_ONLY, NOTHING_DUE, READ, type StudioDocument } from './documents.ts';
@@ -31,6 +30,7 @@ import {
   indexKeeper,
   UNIQUELY_INDEXED,
 } from './indexes.ts';
+import { causalSessions, closeClient, memberRefusal, reconnecting, WrongServer } from './reconnecting-client.ts';
 import { isConflict, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** The maximum number of calls in flight; further ones are rejected. Each takes about 30 KB. */
