@@ -1,7 +1,10 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { type CoreMetrics, createCoreMetrics } from '../../src/rpc/observation.ts';
+import { STORE_CALL_MS } from '../../common/deadlines.ts';
+import { type CoreMetrics, callOf, callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aConsumer, anApiKey, aStudio, BY, DAY_MS } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
@@ -44,6 +47,47 @@ test('a consumer that cannot be counted hides what waits for no other', async ()
   expect(exported).toMatch(/^lead_intake_core_consumer_changes_set_aside\{consumer="first"\} Nan$/m);
   expect(exported).toMatch(/^lead_intake_core_consumer_changes_waiting\{consumer="second"\} 0$/m);
   expect(exported).toMatch(/^lead_intake_core_consumer_changes_set_aside\{consumer="second"\} 0$/m);
+});
+
+test('consumers that cannot be counted in time make a scrape wait for two of them at most', async () => {
+  const store = openSqliteStore(join(temporaryFolder(), 'leads.db'));
+  onTestFinished(() => store.close());
+  const names = ['first', 'second', 'third', 'fourth'];
+  for (const name of names) await store.createConsumer(aConsumer({ name }), BY);
+  const { registry, watchLeadChanges } = createCoreMetrics();
+  const asked: number[] = [];
+  watchLeadChanges({
+    ...store,
+    measureDeliveries: async (number) => {
+      asked.push(number);
+      await sleep(STORE_CALL_MS / 2 + 50);
+      throw new Error('a shard is away');
+    },
+  });
+
+  const exported = await registry.metrics();
+
+  expect(asked).toEqual([1, 2]);
+  for (const name of names) expect(exported).toContain(`consumer_changes_waiting{consumer="${name}"} Nan`);
+});
+
+// @proves feed-8
+test('acknowledgements of the consumer without a name are counted apart', async () => {
+  const metrics = createCoreMetrics();
+  const run = callRunner(pino({ enabled: false }), metrics);
+  const acknowledge = async (consumer: string, body = async () => ({})) =>
+    run(
+      { ...callOf(undefined, new Headers(), undefined), operation: 'AcknowledgeLeadChanges', request: { consumer } },
+      body,
+    );
+  const counted = async () =>
+    /^lead_intake_core_unnamed_acknowledgements_total (\d+)$/m.exec(await metrics.registry.metrics())?.[1];
+
+  expect(await counted()).toBe('0');
+  await acknowledge('');
+  await acknowledge('crm');
+  await expect(acknowledge('', () => Promise.reject(new Error('not stored')))).rejects.toThrow();
+  expect(await counted()).toBe('1');
 });
 
 // @proves monitoring-2

@@ -92,8 +92,9 @@ function causeless(
   return refused.flatMap(({ span }) => {
     const since = span.begin - windowSeconds * 1000 - 1000;
     const sent = [...all, ...ofWrongForm].filter((each) => each.span.begin < span.end && each.span.end > since);
-    // When the clock of Redis is set back, a window lasts for its length again.
-    const isExcused = isLostIn({ begin: since - windowSeconds * 1000, end: span.end });
+    // When the clock of Redis is set back, a window lasts for its length again, beginning with the next request.
+    const before = Math.max(0, ...all.map((each) => each.span.end).filter((end) => end <= since));
+    const isExcused = isLostIn({ begin: Math.min(before, since - windowSeconds * 1000), end: span.end });
     return sent.length > limit || isExcused
       ? []
       : [`was refused at ${when(span)} after ${sent.length} of ${limit} requests`];
