@@ -187,6 +187,23 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await quota.fault()).toBeUndefined();
   });
 
+  test('nothing is counted in another database than that of the address, if its user may not select that', async () => {
+    await server.command('ACL', 'SETUSER', 'fixed', 'on', '>fixed', 'allkeys', '+@all', '-select');
+    const quota = open(`${server.url.replace(/\/\/[^@]+@/, '//fixed:fixed@')}/1`);
+    const apiKeyId = newId();
+    for (let request = 0; request < 50; request += 1) {
+      await expect(quota.consume(apiKeyId)).rejects.toThrow(/Redis cannot count requests: .*select/);
+      await sleep(5);
+    }
+    expect(await quota.fault()).toMatch(/select/);
+    expect(await server.command('KEYS', '*')).toEqual([]);
+
+    await server.command('ACL', 'SETUSER', 'fixed', '+select');
+    await expect.poll(() => quota.fault(), { timeout: RECOVERS_WITHIN_MS }).toBeUndefined();
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
+    expect(await server.command('KEYS', '*')).toEqual([]);
+  });
+
   test('a window that started under a longer policy ends within the new length', async () => {
     const apiKeyId = newId();
     await open(server.url, { limit: 1, windowSeconds: 3600 }).consume(apiKeyId);

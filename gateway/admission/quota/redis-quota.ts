@@ -35,11 +35,20 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
   const windowMs = windowSeconds * 1000;
 
   let connectionFault: Error | undefined;
-  redis.on('error', (error) => {
+  /** Whether the connection is in another database than that of the address: the client would count there. */
+  let isElsewhere = false;
+  const isConnected = () => redis.status === 'ready' && !isElsewhere;
+  redis.on('connect', () => {
+    isElsewhere = false;
+  });
+  redis.on('error', (error: Error & { readonly command?: { readonly name: string } }) => {
     connectionFault = error;
+    if (error.command?.name !== 'select') return;
+    isElsewhere = true;
+    redis.disconnect(true);
   });
   redis.on('ready', () => {
-    connectionFault = undefined;
+    if (!isElsewhere) connectionFault = undefined;
   });
 
   // Calls wait for the outcome of the first attempt.
@@ -50,12 +59,12 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
       // One deadline, because a script that the server does not have is sent a second time, with a timeout of its own.
       return await withinDeadline(firstAttempt, () => {
         // A cluster's client would queue commands without a limit until it is connected.
-        if (redis.status !== 'ready') throw new Error('not connected');
+        if (!isConnected()) throw new Error('not connected');
         return counting();
       });
     } catch (error) {
       // Without a connection the error has no reason; the last connection error has it.
-      const reason = redis.status === 'ready' ? error : (connectionFault ?? error);
+      const reason = isConnected() ? error : (connectionFault ?? error);
       // Only the message: the error object has the failed command, which may be the one with the password.
       throw new QuotaUnavailable(`Redis cannot count requests: ${messageOf(reason)}`);
     }
