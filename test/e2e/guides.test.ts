@@ -401,7 +401,9 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const systemdRun = `#!/bin/bash
       for option; do
         case $option in
-          --property=EnvironmentFile=*) while read -r line; do export "$line"; done < "\${option#*File=}" ;;
+          --property=EnvironmentFile=*)
+            file=\${option#*File=}
+            while read -r line; do export "$line"; done < "\${file#-}" ;;
           --working-directory=*) cd "\${option#*=}" ;;
           --setenv=*) export "\${option#--setenv=}" ;;
           --quiet|--collect|--pipe|--wait|--uid=lead-intake|--property=UMask=0077) ;;
@@ -415,6 +417,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       'active',
     );
     expect(await printed('lead-intake audit s1', env, '')).toContain(' for ada on ');
+    expect(await printed('lead-intake doctor gateway || true', env, '')).toContain('https://api.example.com');
     expect(readdirSync(join(folder, 'data'))).toContain('lead-intake.db');
     const settings = (name: string) => {
       const lines = readFileSync(join(folder, 'etc', name), 'utf8')
@@ -430,7 +433,6 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
 
   test('certificates.md: a core and a gateway with the certificates of the page know each other', async () => {
     const { folder, coreUrl, url, ports } = await aPlace();
-    mkdirSync(join(folder, 'secrets'));
     await printed(`cd ${folder}\n${commandsWith(CERTIFICATES, 'certificates', { 'name=core\n': 'name=localhost\n' })}`);
     const settingsOf = (who: string) => {
       const [, row = ''] = new RegExp(`^\\| ${who} \\|(.*)$`, 'm').exec(CERTIFICATES) ?? [];
