@@ -151,7 +151,7 @@ export const DECIDED_RULES = {
 
   '7.route_not_found': 'An unknown path is 404, even without a key; a trailing slash is another path.',
   '7.method_not_allowed':
-    'An unsupported method is 405 with Allow, even without a key; HEAD is unsupported outside of /docs/packages/.',
+    'An unsupported method is 405 with Allow, even without a key; HEAD is supported for the documentation only.',
   '7.internal_error': 'An internal fault is 500.',
   '7.integration_unavailable': 'When the service cannot serve a request, or does not know its outcome, it returns 503.',
   '7.order': 'Of several faults the first is reported, in a fixed order.',

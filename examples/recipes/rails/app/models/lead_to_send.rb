@@ -11,7 +11,7 @@ class LeadToSend < ApplicationRecord
   attribute :next_attempt_at, default: -> { Time.current }
 
   # The data of a lead is kept until somebody has it. So these are the leads that are refused, or wait until somebody corrects something, or
-  # for a day; and the messages that the service did not take because the lead was there already.
+  # for a day; and the messages that the studio may not have, because the lead was there already.
   scope :in_need, lambda {
     where.not(capture: nil).where("state <> 'waiting' OR needs_somebody OR created_at < ?", 1.day.ago).order(:id)
   }
@@ -45,7 +45,7 @@ class LeadToSend < ApplicationRecord
     when "refused" then update!(state: "refused", reason: reason)
     else
       reason = "an earlier lead of a visitor, not this one's" if outcome.replayed && attempts == 1
-      # No one has what the visitor wrote if the service has not taken it.
+      # Perhaps no one has what the visitor wrote: whether the studio keeps it is a setting of the studio.
       kept = reason && capture["note"] ? capture : nil
       update!(state: outcome.state, reason: reason, lead_id: outcome.lead_id, capture: kept, paused_until: nil)
     end
