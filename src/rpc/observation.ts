@@ -99,10 +99,8 @@ export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer):
       if (!isLogged && !metrics && !span?.isSent) return;
       const durationMs = Math.round((performance.now() - began) * 100) / 100;
       const logged = loggedFieldsOf(request, response);
-      metrics?.callFinished(operation, outcome, durationMs, {
-        replayed: logged.replayed === true,
-        consumer: (request as MessageFields).consumer,
-      });
+      const { consumer }: MessageFields = request;
+      metrics?.callFinished({ operation, outcome, durationMs, replayed: logged.replayed === true, consumer });
       if (caller) metrics?.callerCalled(caller);
       const attributes = { requestId, caller: caller?.name ?? undefined, operation, outcome, ...logged };
       span?.end({ failed: FAULTS.has(outcome), attributes });
@@ -262,16 +260,7 @@ export function createCoreMetrics() {
     labelNames: ['caller', 'credential'],
     registers: [registry],
   });
-  const replays = new Counter({
-    name: 'lead_intake_core_replays_total',
-    help: 'Creations that returned the lead of an earlier request.',
-    registers: [registry],
-  });
-  const acknowledgements = new Counter({
-    name: 'lead_intake_core_unnamed_acknowledgements_total',
-    help: 'Calls that acknowledged changes for the consumer without a name.',
-    registers: [registry],
-  });
+  const countOutcome = exportOutcomes(registry);
   let inFlight = 0;
   gauge(registry, 'lead_intake_core_calls_under_way', 'Calls in flight.', () => inFlight);
 
@@ -280,16 +269,10 @@ export function createCoreMetrics() {
     callBegan() {
       inFlight += 1;
     },
-    callFinished(
-      operation: string,
-      outcome: string,
-      durationMs: number,
-      { replayed, consumer }: Pick<MessageFields, 'replayed' | 'consumer'>,
-    ) {
+    callFinished(call: FinishedCall) {
       inFlight -= 1;
-      calls.observe({ operation, outcome }, durationMs / 1000);
-      if (replayed) replays.inc();
-      if (operation === 'AcknowledgeLeadChanges' && outcome === 'ok' && consumer === '') acknowledgements.inc();
+      calls.observe({ operation: call.operation, outcome: call.outcome }, call.durationMs / 1000);
+      countOutcome(call);
     },
     /** Counts a call by its caller, if that has a name. */
     callerCalled({ name: caller, credential }: Caller) {
@@ -320,6 +303,30 @@ export function createCoreMetrics() {
 }
 
 export type CoreMetrics = ReturnType<typeof createCoreMetrics>;
+
+interface FinishedCall extends Pick<MessageFields, 'replayed' | 'consumer'> {
+  readonly operation: string;
+  readonly outcome: string;
+  readonly durationMs: number;
+}
+
+/** Exports what came of calls that only their messages tell, and returns a function that counts it. */
+function exportOutcomes(registry: Registry): (call: FinishedCall) => void {
+  const replays = new Counter({
+    name: 'lead_intake_core_replays_total',
+    help: 'Creations that returned the lead of an earlier request.',
+    registers: [registry],
+  });
+  const acknowledgements = new Counter({
+    name: 'lead_intake_core_unnamed_acknowledgements_total',
+    help: 'Calls that acknowledged changes for the consumer without a name.',
+    registers: [registry],
+  });
+  return ({ operation, outcome, replayed, consumer }) => {
+    if (replayed) replays.inc();
+    if (operation === 'AcknowledgeLeadChanges' && outcome === 'ok' && consumer === '') acknowledgements.inc();
+  };
+}
 
 /** Exports the clock, and returns a function that counts that it was set back. */
 function exportClock(registry: Registry): () => void {
