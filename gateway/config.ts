@@ -103,8 +103,10 @@ function addressOf(host: string, port: number): string {
 function redisUrl(value: string): Secret {
   if (readSentinelAddress(value)) return new Secret(value);
   const url = URL.parse(value);
-  // The client would turn a database that is not a number into NaN, and fail only once it is connected.
-  if (!url || !/^rediss?:$/.test(url.protocol) || !/^\/?\d*$/.test(url.pathname) || !isPercentEncoded(url)) {
+  // The client takes parameters for its own options, which decide what is sent twice, and whether by TLS, as does the case of the scheme. A
+  // database that is not a number it would turn into NaN, and fail only once it is connected.
+  const isPlain = /^rediss?:\/\/[^?#]*$/.test(value) && /^\/?\d*$/.test(url?.pathname ?? '');
+  if (!url || !isPlain || !isPercentEncoded(url)) {
     throw new Error(
       'must be redis://… or rediss://…, with nothing but the number of a database after the host, or redis+sentinel://HOST,HOST/NAME',
     );
