@@ -771,8 +771,8 @@ export interface AuditPart {
 
 export interface AuditStore {
   /**
-   * Returns the next events of all studios and of the deployment whose time is in a range, perhaps none. A walk must return each
-   * event that is stored when it begins exactly once, and those of one record in their order. Skips unreadable ones.
+   * Returns the next events of all studios and of the deployment whose time is in a range, perhaps none, at most 2,200. A walk must
+   * return each event that is stored when it begins exactly once, and those of one record in their order. Skips unreadable ones.
    *
    * @param range without its end
    * @param after the `next` of the part before; null: from the start

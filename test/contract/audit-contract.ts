@@ -296,5 +296,45 @@ export function auditContract(opened: () => OpenedStore): void {
       for (const { id } of keys) expect(ofRecord(id)).toEqual(times(9, (index) => replaced(index, id)));
       expect(walked).toHaveLength(4 + 60 * 9);
     });
+
+    // @proves audit-4 audit-5 bounds-145
+    test('of records with thousands are walked in parts, each once, whatever is added between them, and from any part on', async () => {
+      await store.putStudio(aStudio(), { memberId: null, now: plus(NOW, -1) });
+      const numbered = (count: number, apiKeyId: string | null, from = 0) =>
+        times(count, (index) => event('api-key-replaced', from + index, { apiKeyId, memberId: `m-${index}` }));
+      const [small, ending, large] = [anApiKey(), anApiKey(), anApiKey()];
+      const ofStudio = numbered(5101, null);
+      // The range ends within the second one's history: on MongoDB so few of its events are left that a part has those of the third as well.
+      const ofKeys = [numbered(999, small.id), numbered(1999, ending.id, DAY_MS - 1500), numbered(1400, large.id)];
+      await opened().fill({ keys: [small, ending, large], events: [ofStudio, ...ofKeys].flat() });
+      const range = { start: NOW, end: plus(NOW, DAY_MS) };
+      const added = { memberId: 'added', now: plus(NOW, 1) };
+      /** On MongoDB some events move with the first, and with the last. */
+      let additions = 4;
+
+      async function walk(from: string | null) {
+        const parts: AuditPart[] = [];
+        for (let after = from; ; ) {
+          const part = await store.walkAuditEvents(range, after);
+          expect(part.events.length).toBeLessThanOrEqual(2200);
+          parts.push({ ...part, events: part.events.filter(({ memberId }) => memberId !== added.memberId) });
+          if (part.next === null) return parts;
+          after = part.next;
+          if (part.events.length === 0 || additions === 0) continue;
+          additions -= 1;
+          for (const _ of times(27, () => {})) await store.recordAct(STUDIO_ID, { action: 'leads-resent' }, added);
+        }
+      }
+      const eventsOf = (parts: readonly AuditPart[]) => parts.flatMap(({ events }) => events);
+
+      const parts = await walk(null);
+      expect(additions).toBe(0);
+      for (const each of [ofStudio, ...ofKeys])
+        expect(eventsOf(parts).filter(({ apiKeyId }) => apiKeyId === each[0]?.apiKeyId)).toEqual(
+          each.filter(({ time }) => time < range.end),
+        );
+      for (const [index, { next }] of parts.entries())
+        if (next !== null) expect(eventsOf(await walk(next))).toEqual(eventsOf(parts.slice(index + 1)));
+    });
   });
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import { type Collection, type Document, Long, MongoClient, UUID } from 'mongodb';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { AuditEvent } from '../../src/domain/audit.ts';
+import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
 import type { Consumer } from '../../src/domain/consumer.ts';
 import { DISTRIBUTED } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -14,6 +14,7 @@ import {
   type LeadDocument,
   leadDocument,
   leadKey,
+  MOVED_AT_ONCE,
   type OldEventsDocument,
   oldEventsId,
   type StudioDocument,
@@ -394,20 +395,35 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
         await client.db().collection<Document>(COLLECTIONS[kind]).updateMany(filter, change);
       },
       async fill({ members = [], sources = [], keys = [], events = [] }) {
-        const historyOf = (apiKeyId: string | null) =>
-          events
+        const oldEvents: OldEventsDocument[] = [];
+        /** As the store keeps them: the oldest apart, where there are more than a history has. */
+        const historyOf = (apiKeyId: string | null, collection: string, _id: unknown) => {
+          const history = events
             .filter((event) => event.apiKeyId === apiKeyId)
             .map(({ action, memberId, time }) => ({ action, memberId, time }));
+          let moved = 0;
+          for (; history.length > MAX_AUDIT_EVENTS + 2 * MOVED_AT_ONCE; moved += MOVED_AT_ONCE) {
+            const oldest = history.splice(0, MOVED_AT_ONCE);
+            oldEvents.push({ _id: oldEventsId(collection, _id, moved), history: oldest });
+          }
+          return { history, ...(moved > 0 && { moved }) };
+        };
         if (keys.length > 0) {
-          const documents = keys.map((key) => ({ ...apiKeyDocument(key, key.id), history: historyOf(key.id) }));
+          const documents = keys.map((key) => {
+            const document = apiKeyDocument(key, key.id);
+            return { ...document, ...historyOf(key.id, 'apiKeys', document._id) };
+          });
           await client.db().collection<ApiKeyDocument>('apiKeys').insertMany(documents);
         }
         const change = {
-          ...(events.length > 0 && { history: historyOf(null) }),
+          ...(events.length > 0 && historyOf(null, 'studios', STUDIO_ID)),
           members: Object.fromEntries(members.map(({ id, role }) => [id, role])),
           sources: Object.fromEntries(sources.map(({ id, name, enabled }) => [id, { name, enabled }])),
         };
         await client.db().collection<StudioDocument>('studios').updateOne({ _id: STUDIO_ID }, { $set: change });
+        if (oldEvents.length > 0) {
+          await client.db().collection<OldEventsDocument>('oldEvents').insertMany(oldEvents);
+        }
       },
       async makeLeads(...leads) {
         const documents = leads.map((lead) => leadDocument(lead, claimsOf(lead)));

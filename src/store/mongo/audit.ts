@@ -1,4 +1,4 @@
-import { BSON, type Filter, type UUID } from 'mongodb';
+import { BSON, type Collection, type Filter, type UUID } from 'mongodb';
 import { type AuditEvent, MAX_AUDIT_EVENTS, OF_DEPLOYMENT } from '../../domain/audit.ts';
 import { type Checked, checkedEvent, readableOrNull } from '../checked.ts';
 import { eventOfAct } from '../decisions/decision.ts';
@@ -13,6 +13,7 @@ import {
   type LeadDocument,
   type LeadKey,
   leadKey,
+  MOVED_AT_ONCE,
   NO_CONSUMERS,
   type OldEventsDocument,
   oldEventsId,
@@ -87,6 +88,9 @@ const MAX_EXAMINED = 2000;
 const MAX_DOCUMENTS = 50;
 const MIN_EVENTS = 1000;
 
+/** The number of documents with events that were moved that it reads at a time. */
+const MAX_OLD = MIN_EVENTS / MOVED_AT_ONCE;
+
 /** What has a history, in the order of a walk. */
 interface Walked {
   readonly collection: Pick<Connection['leads'], 'find' | 'collectionName'>;
@@ -94,8 +98,9 @@ interface Walked {
 }
 
 /**
- * Returns a function that walks all histories by the `_id`s of their documents. A document is read once, so none of its events
- * comes twice, whatever is added to it meanwhile. A position is the place of a collection, and an `_id`.
+ * Returns a function that walks all histories by the `_id`s of their documents. A position is the place of a collection, and an `_id`:
+ * all up to it are passed, or, with a number before it, so many of the events that were moved out of its own history. A history is read
+ * once, after all that had been moved out of it by then: so no event comes twice or never, whatever is added or moved meanwhile.
  */
 function historyWalker(
   { feed, studios, apiKeys, leads, oldEvents }: Connection,
@@ -108,36 +113,71 @@ function historyWalker(
     { collection: leads, subjectOf: ({ studioId, id }: LeadKey) => ({ studioId, leadId: String(id) }) },
   ] as unknown as readonly Walked[];
 
-  return async ({ start, end }, after) => {
-    const [, place = 0, id = ''] = /^(\d) (.*)$/.exec(after ?? '') ?? [];
-    const { collection, subjectOf } = walked[Number(place)] as Walked;
-    const above = id === '' ? {} : { $gt: EJSON.parse(id) };
-    const all = (id === '' ? {} : { _id: above }) as Filter<LeadDocument>;
-    const examined = await collection.find(all, ID_ONLY).sort({ _id: 1 }).limit(MAX_EXAMINED).toArray();
-    const last = examined.at(-1);
-    // Not behind the last of them: an engine could look through all leads for some with events.
-    const some = { _id: { ...above, $lte: last?._id }, 'history.time': { $gte: start } } as Filter<LeadDocument>;
-    const found = last ? await collection.find(some, WITH_EVENTS).sort({ _id: 1 }).limit(MAX_DOCUMENTS).toArray() : [];
+  /**
+   * Reads the next events of a document; all that are left, unless too many were moved out of its history.
+   *
+   * @param from how many of those are passed
+   * @param enough the number of events with which a part ends
+   */
+  async function eventsIn(
+    { collection, subjectOf }: Walked,
+    { _id, studioId, history, moved }: LeadDocument,
+    { start, end }: Parameters<AuditStore['walkAuditEvents']>[0],
+    { from, enough }: { readonly from: number; readonly enough: number },
+  ) {
+    const read = (entries: unknown) =>
+      eventsOf(entries, subjectOf(_id as never, studioId)).filter(({ time }) => time >= start && time < end);
+    // Those of which the document knows are not in its history any more, as it was read.
+    const [$gte, $lt] = [from, moved].map((number) => oldEventsId(collection.collectionName, _id, number));
+    const old = moved === undefined ? NONE : await nextSince(start, oldEvents, { _id: { $gte, $lt } }, MAX_OLD);
+    const events = old.found.flatMap((each) => read(each.history));
+    if (old.isEnd && events.length < enough) return { events: [...events, ...read(history)], passed: null };
+    return { events, passed: Number(String(old.furthest).slice(-9)) + MOVED_AT_ONCE };
+  }
+
+  return async (range, after) => {
+    const [, place = 0, passed, id = ''] = /^(\d) (?:(\d+) )?(.*)$/.exec(after ?? '') ?? [];
+    const of = walked[Number(place)] as Walked;
+    const ids = id !== '' && { _id: { [passed === undefined ? '$gt' : '$gte']: EJSON.parse(id) } };
+    const { found, furthest, isEnd } = await nextSince(range.start, of.collection, { ...ids }, MAX_DOCUMENTS);
     const events: AuditEvent[] = [];
-    let furthest = found.length < MAX_DOCUMENTS ? last : undefined;
     for (const each of found) {
-      const { _id, studioId, history, moved } = each;
-      const [first, next] = [0, moved].map((before) => oldEventsId(collection.collectionName, _id, before));
-      // Those of which the document knows are not in its history any more, as it was read.
-      const isOld = { _id: { $gte: first, $lt: next }, 'history.time': { $gte: start } } as Filter<OldEventsDocument>;
-      const old = moved === undefined ? [] : await oldEvents.find(isOld, READ).sort({ _id: 1 }).toArray();
-      const all = [...old.flatMap((one) => one.history), ...(Array.isArray(history) ? history : [])];
-      const ofEach = eventsOf(all, subjectOf(_id as never, studioId));
-      events.push(...ofEach.filter(({ time }) => time >= start && time < end));
-      if (events.length >= MIN_EVENTS || each === found[MAX_DOCUMENTS - 1]) {
-        furthest = each;
-        break;
-      }
+      const text = idText(each._id);
+      const from = text === id ? Number(passed) : 0;
+      const more = await eventsIn(of, each, range, { from, enough: MIN_EVENTS - events.length });
+      events.push(...more.events);
+      if (more.passed !== null) return { events, next: `${place} ${more.passed} ${text}` };
+      if (events.length >= MIN_EVENTS) return { events, next: `${place} ${text}` };
     }
-    const isEnd = furthest === last && examined.length < MAX_EXAMINED;
-    if (!isEnd) return { events, next: `${place} ${EJSON.stringify(furthest?._id, { relaxed: false })}` };
+    if (!isEnd) return { events, next: `${place} ${idText(furthest)}` };
     return { events, next: Number(place) + 1 < walked.length ? `${Number(place) + 1} ` : null };
   };
+}
+
+const idText = (id: unknown): string => EJSON.stringify(id, { relaxed: false });
+
+const NONE = { found: [], furthest: undefined, isEnd: true } as const;
+
+/** Reads the next of some documents, of those that have events since a time, and up to which `_id` there are no others. */
+async function nextSince<Schema extends LeadDocument | OldEventsDocument>(
+  start: Date,
+  collection: Pick<Collection<Schema>, 'find'>,
+  some: { readonly _id?: object },
+  limit: number,
+) {
+  const examined = await collection
+    .find(some as Filter<Schema>, ID_ONLY)
+    .sort({ _id: 1 })
+    .limit(MAX_EXAMINED)
+    .toArray();
+  const last = examined.at(-1)?._id;
+  if (last === undefined) return NONE;
+  // Not behind the last of them: an engine could look through all leads for some with events.
+  const filter = { _id: { ...some._id, $lte: last }, 'history.time': { $gte: start } } as unknown as Filter<Schema>;
+  const found = await collection.find(filter, WITH_EVENTS).sort({ _id: 1 }).limit(limit).toArray();
+  const isFull = found.length === limit;
+  const isEnd = !isFull && examined.length < MAX_EXAMINED;
+  return { found, furthest: isFull ? found.at(-1)?._id : last, isEnd };
 }
 
 interface Subject {
