@@ -140,6 +140,7 @@ async function applyErasures(
   report: ReportUnreadable,
 ): Promise<Readonly<Record<'erased' | 'notFound' | 'skipped' | 'held', number>>> {
   const counts = { erased: 0, notFound: 0, skipped: 0, held: 0 };
+  const ended = new Set<string>();
   let batch: Erasure[] = [];
   const applyBatch = async () => {
     const outcomes = await Promise.all(
@@ -168,11 +169,11 @@ async function applyErasures(
     number += 1;
     const erasure = erasureIn(line);
     if (erasure && 'endedStudioId' in erasure) {
-      await remindOf(erasure.endedStudioId);
+      ended.add(erasure.endedStudioId);
       continue;
     }
     if (!erasure) {
-      await applyBatch();
+      await complete();
       throw new CommandFault(
         `line ${number} is not an entry of a journal of erasures; the lines before it were applied`,
       );
@@ -180,8 +181,14 @@ async function applyErasures(
     batch.push(erasure);
     if (batch.length === BATCH_SIZE) await applyBatch();
   }
-  await applyBatch();
+  await complete();
   return counts;
+
+  /** The leads of a studio that has ended stand in the lines below its own: only now are they erased. */
+  async function complete(): Promise<void> {
+    await applyBatch();
+    for (const studioId of ended) await remindOf(studioId);
+  }
 
   async function remindOf(studioId: string): Promise<void> {
     const studio = await store.findStudio(studioId);

@@ -622,8 +622,18 @@ test('the journal of erasures names studios that have ended, and which of them a
   // As if its erasure had been interrupted before the backup.
   await end('restored');
   expect(await cli('erasures', 'apply', file).catch((error) => error)).toMatchObject(told(REMINDER));
-  await store.eraseLead({ studioId: 'restored', leadId: back.id, memberId: null, now: new Date() });
-  expect(await json('erasures', 'apply', file)).toEqual({ erased: 0, notFound: 0, skipped: 0, held: 0 });
+  // A backup from between the end and the last erasure: the lines below the end complete it.
+  const journal = [{ endedStudioId: 'restored' }, { studioId: 'restored', leadId: back.id }].map((each) =>
+    JSON.stringify(each),
+  );
+  const apply = (...lines: readonly string[]) => {
+    writeFileSync(file, lines.join('\n'));
+    return json('erasures', 'apply', file);
+  };
+  expect(await apply(journal[0] ?? '', '{}').catch((error) => error)).toMatchObject(
+    told(`${REMINDER}line 2 is not an entry of a journal of erasures; the lines before it were applied\n`),
+  );
+  expect(await apply(...journal)).toEqual({ erased: 1, notFound: 0, skipped: 0, held: 0 });
 });
 
 // @proves imports-2
