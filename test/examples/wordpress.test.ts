@@ -369,25 +369,34 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       const table = '_7x_lead_intake_submissions';
       const count = async (where: string) =>
         Number((await wordpress.database().run(`SELECT COUNT(*) AS n FROM ${table} WHERE ${where}`))[0]?.n);
-      await run(
-        `for ($number = 0; $number < 501; $number += 1) LeadIntakePlugin\\Submissions::add('cf7:2', ['n' => "$number"], 'held');`,
-      );
+      // A further one is refused, of which its visitor is told: nothing is lost in silence.
+      const hold = (number: number) =>
+        run(`try { for ($number = 0; $number < ${number}; $number += 1) LeadIntakePlugin\\Submissions::add('cf7:2', ['n' => "$number"], 'held'); }
+          catch (RuntimeException $error) { echo $number, ': ', $error->getMessage(); }`);
+      expect(await hold(501)).toBe('500: 500 submissions are held already');
+      expect(await hold(1)).toBe('0: 500 submissions are held already');
       expect(await count("form = 'cf7:2'")).toBe(500);
-      expect(await count(`form = 'cf7:2' AND fields = '{"n":"0"}'`)).toBe(0);
+      expect(await count(`form = 'cf7:2' AND fields = '{"n":"0"}'`)).toBe(1);
+      // They are listed before what needs nobody, so that somebody can make room.
+      await run(`for ($number = 0; $number < 10; $number += 1) LeadIntakePlugin\\Submissions::add('cf7:2', null, 'consent');
+        LeadIntakePlugin\\Submissions::erase((int) LeadIntakePlugin\\Submissions::newest('cf7:2')[0]['id']);`);
+      expect(await hold(2)).toBe('1: 500 submissions are held already');
 
       const key = (await wordpress.database().run(`SELECT idempotency_key AS id FROM ${TABLE}`))[0]?.id;
       await run(`LeadIntakePlugin\\Submissions::settle(LeadIntakePlugin\\Submissions::add('cf7:3', ['n' => 'x'], ''), '', '${key}');
         LeadIntakePlugin\\Submissions::add('cf7:4', ['n' => 'x'], '');`);
-      const tidy = async (state: string, days: number) => {
-        await wordpress.database().run(`UPDATE ${TABLE} SET state = '${state}'`);
+      const tidy = async (state: string, days: number, daysDelivered = days) => {
+        const daysAgo = (number: number) => Math.floor(Date.now() / 1000) - number * 86_400;
         await wordpress
           .database()
-          .run(`UPDATE ${table} SET created_at = ${Math.floor(Date.now() / 1000) - days * 86_400}`);
+          .run(`UPDATE ${TABLE} SET state = '${state}', capture = NULL, settled_at = ${daysAgo(daysDelivered) * 1000}`);
+        await wordpress.database().run(`UPDATE ${table} SET created_at = ${daysAgo(days)}`);
         await run(`LeadIntakePlugin\\Submissions::tidy();`);
         return count("form = 'cf7:3' AND fields IS NOT NULL");
       };
       expect(await tidy('delivered', 6)).toBe(1);
       expect(await tidy('waiting', 100)).toBe(1);
+      expect(await tidy('delivered', 100, 6)).toBe(1);
       expect(await tidy('delivered', 8)).toBe(0);
       expect(await tidy('delivered', 100)).toBe(0);
       // What was never sent stays, and what is listed no longer is gone.
@@ -625,6 +634,16 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         );
         expect(JSON.stringify(await inCrm())).not.toContain('Bot');
         expect((await submissions()).filter(({ fault }) => fault === 'held')).toHaveLength(1);
+        // Nobody is thanked for what there is no room for.
+        await run(
+          `try { while (true) LeadIntakePlugin\\Submissions::add('cf7:0', [], 'held'); } catch (RuntimeException) {}`,
+        );
+        define({ TEST_MOST: 1 });
+        const answer = await submit(person('Late'), address);
+        define({});
+        expect(answer).toContain('That could not be stored. Please send it again later.');
+        expect(answer).not.toContain(THANKS);
+        await wordpress.database().run("DELETE FROM _7x_lead_intake_submissions WHERE form = 'cf7:0'");
       });
 
       test('when the submission cannot be stored, the visitor is not thanked', async () => {

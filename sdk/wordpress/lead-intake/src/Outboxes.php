@@ -39,7 +39,7 @@ final class Outboxes
         // One that is missing has nothing, and must not hide what another has.
         self::setUp();
         [$leads, $submissions] = [self::table(), Submissions::table()];
-        $count = "SELECT (SELECT COUNT(*) FROM $leads WHERE capture IS NOT NULL) + (SELECT COUNT(*) FROM $submissions WHERE "
+        $count = "SELECT (SELECT COUNT(*) FROM $leads WHERE capture IS NOT NULL) + (SELECT COUNT(*) FROM $submissions s WHERE "
             . Submissions::NEEDS_SOMEBODY . ') AS number';
         if ((int) self::database()->query($count)[0]['number'] > 0) {
             return;

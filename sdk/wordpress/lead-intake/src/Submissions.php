@@ -20,30 +20,28 @@ final class Submissions
     /** The visitor has not agreed: nothing was stored. */
     public const NO_CONSENT = 'consent';
 
-    /** Of submissions that were held; each further one removes the oldest. */
+    /** Of submissions that are held; of a further one its visitor is told that it was not stored. */
     private const MOST_HELD = 500;
     private const KEPT_DAYS = 7;
     private const LISTED_DAYS = 30;
-    public const NEEDS_SOMEBODY = "fields IS NOT NULL AND (fault <> '' OR idempotency_key IS NULL)";
+    public const NEEDS_SOMEBODY = "s.fields IS NOT NULL AND (s.fault <> '' OR s.idempotency_key IS NULL)";
 
     public static function table(): string
     {
         return Outboxes::table('lead_intake_submissions');
     }
 
-    /** @param ?array<string, string> $fields null: nothing of it may be stored @throws \RuntimeException when the database fails */
+    /** @param ?array<string, string> $fields null: nothing of it may be stored @throws \RuntimeException when it was not stored */
     public static function add(string $form, #[\SensitiveParameter] ?array $fields, string $fault): int
     {
-        $json = $fields === null ? null : json_encode($fields, JSON_INVALID_UTF8_SUBSTITUTE | JSON_THROW_ON_ERROR | JSON_FORCE_OBJECT);
-        $values = [$form, $json, $fault, time()];
-        Outboxes::database()->execute('INSERT INTO ' . self::table() . ' (form, fields, fault, created_at) VALUES (?, ?, ?, ?)', $values);
-        $id = (int) Outboxes::database()->query('SELECT LAST_INSERT_ID() AS id')[0]['id'];
-        if ($fault === self::HELD) {
-            $held = 'FROM ' . self::table() . ' WHERE fault = ? AND fields IS NOT NULL';
-            $count = (int) Outboxes::database()->query("SELECT COUNT(*) AS number $held", [self::HELD])[0]['number'];
-            Outboxes::database()->execute("DELETE $held ORDER BY id LIMIT " . max(0, $count - self::MOST_HELD), [self::HELD]);
+        $held = 'SELECT COUNT(*) AS number FROM ' . self::table() . ' WHERE fault = ? AND fields IS NOT NULL';
+        if ($fault === self::HELD && (int) Outboxes::database()->query($held, [$fault])[0]['number'] >= self::MOST_HELD) {
+            throw new \RuntimeException(self::MOST_HELD . ' submissions are held already');
         }
-        return $id;
+        $json = $fields === null ? null : json_encode($fields, JSON_INVALID_UTF8_SUBSTITUTE | JSON_THROW_ON_ERROR | JSON_FORCE_OBJECT);
+        $insert = 'INSERT INTO ' . self::table() . ' (form, fields, fault, created_at) VALUES (?, ?, ?, ?)';
+        Outboxes::database()->execute($insert, [$form, $json, $fault, time()]);
+        return (int) Outboxes::database()->query('SELECT LAST_INSERT_ID() AS id')[0]['id'];
     }
 
     /** Stores what became of one: its lead in the outbox, if there is one. */
@@ -66,7 +64,7 @@ final class Submissions
     }
 
     /**
-     * Returns the newest of a form, each with the state of its lead.
+     * Returns those of a form that need somebody, and then the newest, each with the state of its lead.
      *
      * @return list<array{id: string, form: string, fields: ?array<string, string>, fault: string, key: ?string, createdAt: string,
      *     state: ?string, reason: ?string, leadId: ?string}> numbers as text
@@ -86,8 +84,8 @@ final class Submissions
     /** @return array{count: int, forms: list<string>} how many need somebody, and of which forms they are */
     public static function needingSomebody(): array
     {
-        $count = 'SELECT form, COUNT(*) AS number FROM ' . self::table() . ' WHERE ' . self::NEEDS_SOMEBODY . ' GROUP BY form';
-        $rows = Outboxes::database()->query($count);
+        $select = 'SELECT s.form, COUNT(*) AS number FROM ' . self::table() . ' s WHERE ';
+        $rows = Outboxes::database()->query($select . self::NEEDS_SOMEBODY . ' GROUP BY s.form');
         return ['count' => array_sum(array_column($rows, 'number')), 'forms' => array_column($rows, 'form')];
     }
 
@@ -97,12 +95,12 @@ final class Submissions
         [$table, $outbox] = [self::table(), Outboxes::table()];
         Outboxes::database()->execute(
             "UPDATE $table s LEFT JOIN $outbox o ON o.idempotency_key = s.idempotency_key SET s.fields = NULL WHERE s.fields IS NOT NULL"
-            . " AND s.fault = '' AND s.created_at < ? AND s.idempotency_key IS NOT NULL AND o.capture IS NULL"
-            . " AND (o.state IS NULL OR o.state NOT IN ('waiting', 'refused'))",
+            . " AND s.fault = '' AND GREATEST(s.created_at, COALESCE(o.settled_at DIV 1000, 0)) < ? AND s.idempotency_key IS NOT NULL"
+            . " AND o.capture IS NULL AND (o.state IS NULL OR o.state NOT IN ('waiting', 'refused'))",
             [time() - self::KEPT_DAYS * DAY_IN_SECONDS],
         );
-        $old = "DELETE FROM $table WHERE fields IS NULL AND created_at < ?";
-        Outboxes::database()->execute($old, [time() - self::LISTED_DAYS * DAY_IN_SECONDS]);
+        $old = time() - self::LISTED_DAYS * DAY_IN_SECONDS;
+        Outboxes::database()->execute("DELETE FROM $table WHERE fields IS NULL AND created_at < ?", [$old]);
     }
 
     /**
@@ -125,11 +123,10 @@ final class Submissions
     /** @return list<array<string, mixed>> */
     private static function rows(string $where, array $values, int $limit): array
     {
-        $rows = Outboxes::database()->query(
-            'SELECT s.id, s.form, s.fields, s.fault, s.idempotency_key AS `key`, s.created_at AS createdAt, o.state, o.reason, o.lead_id AS leadId FROM '
-            . self::table() . ' s LEFT JOIN ' . Outboxes::table() . " o ON o.idempotency_key = s.idempotency_key WHERE $where ORDER BY s.id DESC LIMIT $limit",
-            $values,
-        );
+        $select = 'SELECT s.id, s.form, s.fields, s.fault, s.idempotency_key AS `key`, s.created_at AS createdAt, o.state, o.reason,'
+            . ' o.lead_id AS leadId FROM ' . self::table() . ' s LEFT JOIN ' . Outboxes::table() . ' o ON o.idempotency_key = s.idempotency_key';
+        $order = '(' . self::NEEDS_SOMEBODY . ') DESC, s.id DESC';
+        $rows = Outboxes::database()->query("$select WHERE $where ORDER BY $order LIMIT $limit", $values);
         return array_map(static fn (#[\SensitiveParameter] array $row): array => ['fields' => self::fields($row['fields'])] + $row, $rows);
     }
 
