@@ -47,13 +47,20 @@ final class Setup
         });
     }
 
+    /** Each has its turn, whatever the database of another one does. @throws \Throwable the first one, after the last website */
     private static function forSites(bool $all, \Closure $do): void
     {
+        $first = null;
         foreach ($all ? get_sites(['fields' => 'ids', 'number' => 0]) : [] as $id) {
             switch_to_blog($id);
-            $do();
+            try {
+                $do();
+            } catch (\Throwable $error) {
+                $first ??= $error;
+            }
             restore_current_blog();
         }
         $all || $do();
+        $first === null || throw $first;
     }
 }
