@@ -55,11 +55,7 @@ final class FormPlugins
         foreach (self::TITLES as $plugin => $title) {
             $titles = match (true) {
                 !self::isActive($plugin) => [],
-                $plugin === 'cf7' => array_reduce(
-                    \WPCF7_ContactForm::find(),
-                    static fn (array $titles, object $form): array => $titles + [$form->id() => $form->title()],
-                    [],
-                ),
+                $plugin === 'cf7' => array_column(array_map(static fn (object $form): array => [$form->id(), $form->title()], \WPCF7_ContactForm::find()), 1, 0),
                 $plugin === 'fluent' => array_column(fluentFormApi('forms')->forms(['per_page' => self::MOST_FORMS])['data'] ?? [], 'title', 'id'),
                 $plugin === 'wpforms' => array_column(get_posts(['post_type' => 'wpforms', 'numberposts' => self::MOST_FORMS]), 'post_title', 'ID'),
                 $plugin === 'gravity' => array_column(\GFAPI::get_forms(), 'title', 'id'),

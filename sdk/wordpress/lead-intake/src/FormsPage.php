@@ -31,7 +31,7 @@ final class FormsPage
             return self::url($submission['form'] ?? '');
         });
         Action::on(self::SEND_ALL, static function (string $form): string {
-            array_map(Intake::sendAgain(...), Submissions::undelivered($form));
+            isset($_POST['erase']) ? Submissions::eraseHeld($form) : array_map(Intake::sendAgain(...), Submissions::undelivered($form));
             return self::url($form);
         });
     }
@@ -148,7 +148,7 @@ final class FormsPage
         if (Mapping::of($form) !== null && $submissions !== []) {
             Action::open(self::SEND_ALL, $form);
             submit_button(__('Send all again that were not delivered', 'lead-intake'), 'secondary');
-            echo '</form>';
+            echo '<button class="button" name="erase">' . esc_html__('Erase all that are held', 'lead-intake') . '</button></form>';
         }
     }
 

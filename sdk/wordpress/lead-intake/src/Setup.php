@@ -51,16 +51,15 @@ final class Setup
     private static function forSites(bool $all, \Closure $do): void
     {
         $first = null;
-        foreach ($all ? get_sites(['fields' => 'ids', 'number' => 0]) : [] as $id) {
-            switch_to_blog($id);
+        foreach ($all ? get_sites(['fields' => 'ids', 'number' => 0]) : [0] as $id) {
+            $all && switch_to_blog($id);
             try {
                 $do();
             } catch (\Throwable $error) {
                 $first ??= $error;
             }
-            restore_current_blog();
+            $all && restore_current_blog();
         }
-        $all || $do();
         $first === null || throw $first;
     }
 }

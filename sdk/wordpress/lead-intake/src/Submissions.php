@@ -57,6 +57,12 @@ final class Submissions
         Outboxes::database()->execute('UPDATE ' . self::table() . ' SET fields = NULL WHERE id = ?', [$id]);
     }
 
+    /** Erases the fields of all of a form that are held. */
+    public static function eraseHeld(string $form): void
+    {
+        Outboxes::database()->execute('UPDATE ' . self::table() . ' SET fields = NULL WHERE form = ? AND fault = ?', [$form, self::HELD]);
+    }
+
     /** @return ?array<string, mixed> as of newest() */
     public static function get(int $id): ?array
     {

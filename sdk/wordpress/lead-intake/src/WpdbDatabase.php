@@ -45,9 +45,7 @@ final class WpdbDatabase implements Database
         } finally {
             $this->wpdb->suppress_errors($wereSuppressed);
         }
-        return $done === false
-            ? throw new \RuntimeException("the database has failed: {$this->wpdb->last_error}")
-            : $done;
+        return $done !== false ? $done : throw new \RuntimeException("the database has failed: {$this->wpdb->last_error}");
     }
 
     private function withValues(string $sql, #[\SensitiveParameter] array $parameters): string
