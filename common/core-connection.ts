@@ -69,7 +69,7 @@ export function connectToCore(
     readMaxBytes: MAX_RESPONSE_BYTES,
     // Within one network, compression costs more than it saves.
     acceptCompression: [],
-    interceptors: [presentToken(token), repeatUnprocessed],
+    interceptors: [repeatUnprocessed, presentToken(token)],
   });
   return { transport, sessions };
 }
@@ -101,7 +101,7 @@ export function tlsToCore({ CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY
   return { ca: CORE_CA_FILE, cert: CORE_CLIENT_CERT_FILE, key: CORE_CLIENT_KEY_FILE };
 }
 
-/** Adds the core's token to every call, if there is one. A call of one request with a token that is not accepted yet is sent again with the former. */
+/** Adds the core's token to every call, if there is one. A call of one request whose token is refused is sent again with the other one. */
 export function presentToken(token: CoreToken): Interceptor {
   return (next) => async (request) => {
     const { authorization } = token;
@@ -110,10 +110,9 @@ export function presentToken(token: CoreToken): Interceptor {
     try {
       return await next(request);
     } catch (error) {
-      const isRefused = ConnectError.from(error).code === Code.Unauthenticated;
-      const former = isRefused ? token.formerOf(authorization) : undefined;
-      if (former === undefined || request.stream) throw error;
-      request.header.set('authorization', former);
+      const other = request.stream ? undefined : token.insteadOf(authorization, error);
+      if (other === undefined) throw error;
+      request.header.set('authorization', other);
       return next(request);
     }
   };
@@ -124,7 +123,7 @@ const PRESENT_FORMER_MS = 10_000;
 
 /**
  * The token that a process presents to the core. Reloaded when its file changes; the former is presented while the core does not accept the
- * new one, because a file that both read does not change for both at once.
+ * new one, because a file that both read does not change for both at once, nor for each of several cores.
  */
 export class CoreToken {
   readonly #file: SettingFile | undefined;
@@ -143,11 +142,17 @@ export class CoreToken {
     return performance.now() < this.#presentsFormerUntil ? this.#former : this.#newest;
   }
 
-  /** Returns the header with the former token, which is presented for a while; undefined: there is none, or it is the one that was refused. */
-  formerOf(refused: string): string | undefined {
-    if (this.#former === undefined || refused === this.#former) return undefined;
-    this.#presentsFormerUntil = performance.now() + PRESENT_FORMER_MS;
-    return this.#former;
+  /**
+   * Returns the header to present instead of the one that a core has refused: with the former token, for a while, or with the newest again.
+   *
+   * @param error of a call with `presented`. A core refuses a token before it reads the call, so that may be repeated
+   * @returns undefined: that is not why the call failed, or there is no other token
+   */
+  insteadOf(presented: string | undefined, error: unknown): string | undefined {
+    if (this.#former === undefined || ConnectError.from(error).code !== Code.Unauthenticated) return undefined;
+    const isNewest = presented === this.#newest;
+    this.#presentsFormerUntil = isNewest ? performance.now() + PRESENT_FORMER_MS : Number.NEGATIVE_INFINITY;
+    return this.authorization;
   }
 
   /**
@@ -220,13 +225,21 @@ export class CoreSessions extends Http2SessionManager {
   }
 }
 
-/** Sends a call of one request once more, over the next connection, if no core has processed it; the caller sees no error. */
+/**
+ * The maximum number of times that a request is sent while no core has processed it: its connection may be closed by age, then twice because
+ * of a refused token. With the first call on it that a core refuses, it closes a connection to the calls beside that, which are repeated before
+ * its refusal is read.
+ */
+export const MAX_ATTEMPTS = 5;
+
+/** Sends a call of one request again, over the next connection, if no core has processed it; the caller sees no error. */
 export const repeatUnprocessed: Interceptor = (next) => async (request) => {
-  try {
-    return await next(request);
-  } catch (error) {
-    if (request.stream || !isUnprocessed(error)) throw error;
-    return await next(request);
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await next(request);
+    } catch (error) {
+      if (request.stream || attempt === MAX_ATTEMPTS || !isUnprocessed(error)) throw error;
+    }
   }
 };
 

@@ -19,6 +19,18 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
   const leads = createClient(LeadIntakeService, transport);
   const consumers = createClient(ConsumerService, transport);
   const inTime = { timeoutMs: CORE_CALL_MS };
+
+  /** Watches once more, with the other token, if there are two: the refusal of a stream comes when it is read. */
+  async function* changesOf(...watch: Parameters<typeof leads.watchLeadChanges>) {
+    const { authorization } = token;
+    try {
+      yield* leads.watchLeadChanges(...watch);
+    } catch (error) {
+      if (token.insteadOf(authorization, error) === undefined) throw error;
+      yield* leads.watchLeadChanges(...watch);
+    }
+  }
+
   return {
     /** Yields changes of a consumer, or none as a sign of life, until the core ends the call. */
     async *watch(consumer: string, signal: AbortSignal): AsyncGenerator<readonly LeadChange[]> {
@@ -27,7 +39,7 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
       const heartbeat = { seconds: BigInt(HEARTBEAT_MS / 1000), nanos: 0 };
       const ending = { signal: AbortSignal.any([signal, silence.signal]), timeoutMs: 0 };
       try {
-        for await (const { changes } of leads.watchLeadChanges({ consumer, heartbeat }, ending)) {
+        for await (const { changes } of changesOf({ consumer, heartbeat }, ending)) {
           timer.refresh();
           yield changes;
         }

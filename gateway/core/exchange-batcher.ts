@@ -1,3 +1,4 @@
+import { MAX_ATTEMPTS } from '../../common/core-connection.ts';
 import { BrokenInvariant } from '../../common/invariants.ts';
 
 /** The maximum number of requests in a message: enough to share its cost. */
@@ -5,9 +6,6 @@ const MAX_PER_MESSAGE = 32;
 
 /** The maximum number of pending requests; further ones are rejected. */
 export const MAX_PENDING_REQUESTS = 2048;
-
-/** The maximum number of times that a request is sent when cores end the call without processing it. */
-const MAX_ATTEMPTS = 3;
 
 type Outcome<Answer> = { readonly answer: Answer } | { readonly error: unknown };
 

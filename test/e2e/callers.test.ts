@@ -7,7 +7,9 @@ import { times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { grpcCaller, refusalOf } from '../support/grpc.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { freePort } from '../support/servers.ts';
+import { createAt, LEADS } from '../support/service.ts';
 
 /** Makes a token, and its entry for the file: a person gets two lines, and pastes the second one. */
 async function aToken() {
@@ -82,46 +84,126 @@ test('a token is changed under load without a failed request, and the retired to
   expect([...statuses.keys()]).toEqual([200]);
 });
 
-// @proves secrets-3
-test.each([
-  ['gateway', 'core'],
-  ['core', 'gateway'],
-] as const)('the token that core and gateway share is changed, at the %s first, and both go on', async (...order) => {
+/** How requests end that are served. */
+const SERVED = ['created: 201', 'read: 200', 'ready: 200'];
+
+/** Longer than a gateway presents the former token without trying the new one; milliseconds. */
+const LONGER_THAN_FORMER_MS = 11_000;
+
+/** A core and a gateway with one token, each with a file of its own for it; and requests all the time, which they count. */
+async function aSharedToken() {
   const [{ token: first }, { token: second }] = await Promise.all([aToken(), aToken()]);
   const tokenFileOf = { core: join(temporaryFolder(), 'token'), gateway: join(temporaryFolder(), 'token') };
   for (const file of Object.values(tokenFileOf)) writeFileSync(file, first);
-  const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
-  const core = run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN_FILE: tokenFileOf.core } });
-  const CORE_URL = await addressOf(core);
-  const gateway = run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN_FILE: tokenFileOf.gateway } });
-  const url = await addressOf(gateway);
-  const processes = { core, gateway };
-  const isServed = async (token: string) => {
-    const clients = connectToCore(CORE_URL, token);
-    const answer = await clients.directory.listStudios({}).then(
-      () => true,
-      () => false,
-    );
-    await clients.close();
-    return answer;
+  const settings = {
+    DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`,
+    CORE_PORT: `${await freePort()}`,
+    CORE_TOKEN_FILE: tokenFileOf.core,
+    // Connections are replaced all the time, so that each call is opened again with whatever token is presented just then.
+    CORE_CONNECTION_MAX_AGE_MS: '1000',
   };
+  const startCore = () => run('src/main.ts', { env: settings });
+  const processes = { core: startCore(), gateway: undefined as unknown as RunningProcess };
+  const CORE_URL = await addressOf(processes.core);
+  const env = { CORE_URL, CORE_TOKEN_FILE: tokenFileOf.gateway, QUOTA_LIMIT: '1000000', GATEWAY_REQUEST_LOG: 'yes' };
+  processes.gateway = run('gateway/main.ts', { env });
+  const url = await addressOf(processes.gateway);
+  const clients = connectToCore(CORE_URL, first);
+  const { secret } = await arrangeStudio(clients);
+  await clients.close();
   await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(200);
-  expect([await isServed(first), await isServed(second)]).toEqual([true, false]);
 
-  const readiness = new Set<number>();
+  const headers = { authorization: `Bearer ${secret}` };
+  const requests = [
+    async () => `ready: ${(await fetch(`${url}/readyz`)).status}`,
+    async () => `read: ${(await fetch(`${url}${LEADS}`, { headers })).status}`,
+    async () => `created: ${(await createAt(url, secret)).status}`,
+  ];
+  const outcomes = new Map<string, number>();
   let isOver = false;
-  const probes = (async () => {
-    while (!isOver) readiness.add((await fetch(`${url}/readyz`)).status);
-  })();
-  for (const each of order) {
-    writeFileSync(tokenFileOf[each], second);
-    await processes[each].printed(/tokens for the core reloaded/);
+  const load = requests.map(async (send) => {
+    while (!isOver) {
+      const outcome = await send();
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+    }
+  });
+  return {
+    first,
+    second,
+    processes,
+    /** Whether the core serves a caller with a token. */
+    async isServed(token: string) {
+      const clients = connectToCore(CORE_URL, token);
+      const answer = await clients.directory.listStudios({}).then(
+        () => true,
+        () => false,
+      );
+      await clients.close();
+      return answer;
+    },
+    async change(each: keyof typeof processes) {
+      writeFileSync(tokenFileOf[each], second);
+      await processes[each].printed(/tokens for the core reloaded/);
+    },
+    /** Stops the core, and starts it with the new token. */
+    async restartCore() {
+      processes.core.child.kill();
+      await processes.core.ended();
+      writeFileSync(tokenFileOf.core, second);
+      processes.core = startCore();
+      await addressOf(processes.core);
+    },
+    /** Waits until further requests of each kind are served. */
+    async moreServed() {
+      const served = () => SERVED.map((outcome) => outcomes.get(outcome) ?? 0);
+      const before = served();
+      await expect
+        .poll(() => served().every((count, at) => count > (before[at] ?? 0) + 20), { timeout: 60_000 })
+        .toBe(true);
+    },
+    /** Ends the requests, and returns how they have ended. */
+    async end() {
+      isOver = true;
+      await Promise.all(load);
+      return [...outcomes.keys()].toSorted();
+    },
+  };
+}
+
+// @proves secrets-3
+test.each([
+  ['gateway', 'core', LONGER_THAN_FORMER_MS],
+  ['core', 'gateway', 2500],
+] as const)(
+  'the token that core and gateway share is changed, at the %s first, and no request fails',
+  async (one, other, meanwhileMs) => {
+    const shared = await aSharedToken();
+    const { first, second, isServed, change } = shared;
+    expect([await isServed(first), await isServed(second)]).toEqual([true, false]);
+
+    await change(one);
+    await setTimeout(meanwhileMs);
+    await change(other);
     // More than one of the checks that the gateway makes each second.
     await setTimeout(2500);
-  }
-  isOver = true;
-  await probes;
-  expect([...readiness]).toEqual([200]);
-  // Others may learn of it later.
-  expect([await isServed(first), await isServed(second)]).toEqual([true, true]);
+    await shared.moreServed();
+    expect(await shared.end()).toEqual(SERVED);
+    expect(shared.processes.gateway.output()).not.toContain('requests are not recorded');
+    // Others may learn of it later.
+    expect([await isServed(first), await isServed(second)]).toEqual([true, true]);
+  },
+);
+
+// @proves secrets-3
+test('the token is changed at the gateway, which presents the former, and with a restart at the core: requests go on at once', async () => {
+  const shared = await aSharedToken();
+  await shared.change('gateway');
+  // More than one of the checks that the gateway makes each second.
+  await setTimeout(2500);
+  await shared.restartCore();
+  await shared.moreServed();
+  // While there was no core.
+  const away = ['created: 503', 'read: 503', 'ready: 503'];
+  expect((await shared.end()).filter((outcome) => !away.includes(outcome))).toEqual(SERVED);
+  expect(shared.processes.gateway.output()).not.toContain('requests are not recorded');
 });

@@ -10,7 +10,7 @@ import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { wrongWith } from '../support/doctor.ts';
 import { scrape } from '../support/metrics.ts';
-import type { RunningProcess } from '../support/processes.ts';
+import { type RunningProcess, temporaryFolder } from '../support/processes.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
 import { aWebhookDeployment, aWebhookSecret, type WebhookDeployment } from '../support/webhooks.ts';
 
@@ -451,6 +451,31 @@ describe('an endpoint', () => {
     await deployment.createLead();
     await expect.poll(() => deployment.receiver.received.length).toBe(1);
   });
+});
+
+// @proves secrets-3
+test('a relay whose token is changed before that of its core goes on with the former', async () => {
+  const [first, second] = [randomUUID(), randomUUID()];
+  const tokenFileOf = { core: join(temporaryFolder(), 'token'), relay: join(temporaryFolder(), 'token') };
+  for (const file of Object.values(tokenFileOf)) writeFileSync(file, first);
+  const deployment = await aWebhookDeployment({
+    CORE_TOKEN_FILE: tokenFileOf.core,
+    CORE_CONNECTION_MAX_AGE_MS: '1000',
+  });
+  const relay = deployment.relay({ RELAY_TOKEN: '', RELAY_TOKEN_FILE: tokenFileOf.relay });
+  await deployment.createLead();
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  writeFileSync(tokenFileOf.relay, second);
+  await relay.printed(/tokens for the core reloaded/);
+  // Nothing else calls the core: its connection is replaced by age.
+  await deployment.core.printed(/"operation":"WatchLeadChanges","outcome":"CALLER_UNAUTHENTICATED"/);
+  await deployment.createLead();
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  writeFileSync(tokenFileOf.core, second);
+  await deployment.core.printed(/tokens for the core reloaded/);
+  await deployment.createLead();
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  expect(relay.output()).not.toContain('a call of the core failed');
 });
 
 test('doctor says what keeps a relay from its feed', async () => {

@@ -22,7 +22,11 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     suite: OLD_CONNECTIONS,
     caughtBy: 'a call of a gateway or relay that crosses the GOAWAY is not processed, and is created',
     patches: [
-      { file: 'common/core-connection.ts', find: 'request.stream || !isUnprocessed(error)', put: 'error !== request' },
+      {
+        file: 'common/core-connection.ts',
+        find: 'request.stream || attempt === MAX_ATTEMPTS || !isUnprocessed(error)',
+        put: 'error !== request',
+      },
     ],
   },
   {

@@ -30,7 +30,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core does not read a changed token',
     suite: 'test/e2e/callers.test.ts',
-    caughtBy: 'the token that core and gateway share is changed, at the gateway first, and both go on',
+    caughtBy: 'the token that core and gateway share is changed, at the gateway first, and no request fails',
     patches: [
       { file: 'src/rpc/callers.ts', find: 'this.#shared.set(hash, known(ANY_CALLER))', put: 'this.#newest = hash' },
     ],
@@ -38,14 +38,32 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway presents only the new token',
     suite: 'test/e2e/callers.test.ts',
-    caughtBy: 'the token that core and gateway share is changed, at the gateway first, and both go on',
+    caughtBy: 'the token that core and gateway share is changed, at the gateway first, and no request fails',
     patches: [
       {
         file: 'common/core-connection.ts',
-        find: 'isRefused ? token.formerOf(authorization) : undefined',
+        find: 'request.stream ? undefined : token.insteadOf(authorization, error)',
         put: 'undefined',
       },
     ],
+  },
+  {
+    name: 'a gateway takes the refusal of one of its tokens for that of its requests',
+    suite: 'test/integration/replaced-token.test.ts',
+    caughtBy: 'all first calls of a gateway to a core with the former token succeed, and each is executed once',
+    patches: [
+      {
+        file: 'gateway/core/exchange-calls.ts',
+        find: 'error && token.insteadOf(authorization, error) === undefined',
+        put: 'error',
+      },
+    ],
+  },
+  {
+    name: 'a process presents the former token on although it is refused',
+    suite: 'test/unit/core-token.test.ts',
+    caughtBy: 'calls that are refused at the same time are repeated with the same one',
+    patches: [{ file: 'common/core-connection.ts', find: 'presented === this.#newest', put: 'true' }],
   },
   {
     name: 'the log has the headers of requests',
