@@ -239,6 +239,24 @@ describe.each([
     },
   );
 
+  // @proves audit-5
+  test('whoever may not delete leads deletes nothing else of them', async () => {
+    const moved = (documents.leads ?? []).map((each) => ({ ...each, moved: 100, erasedAt: NOW, changes: undefined }));
+    documents = { ...documents, leads: moved };
+    reply = (command) => (command.delete === 'leads' ? refusal(13, 'Unauthorized') : undefined);
+    const deleting: string[] = [];
+    for (const { name, call } of WRITES) {
+      fake.commands.length = 0;
+      await call(store).catch(() => {});
+      const deletions = sent('delete').map((command) => command.delete);
+      if (deletions.includes('leads')) {
+        expect(deletions, name).toEqual(['leads']);
+        deleting.push(name);
+      }
+    }
+    expect(deleting.toSorted()).toEqual(['deleteErasedLeads', 'deleteLeads']);
+  });
+
   test('a history that is no list is replaced, after a look at it', async () => {
     const studios = (documents.studios ?? []).map((studio) => ({ ...studio, history: 'none' }));
     documents = { ...documents, studios };

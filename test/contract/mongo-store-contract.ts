@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
-import { type Collection, type Document, Long, MongoClient, UUID } from 'mongodb';
+import { type Collection, type Document, Long, MongoClient, MongoServerError, UUID } from 'mongodb';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
 import type { Consumer } from '../../src/domain/consumer.ts';
+import type { Lead } from '../../src/domain/lead.ts';
 import { DISTRIBUTED } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { connect } from '../../src/store/mongo/connection.ts';
@@ -20,7 +21,7 @@ import {
   type StudioDocument,
 } from '../../src/store/mongo/documents.ts';
 import { openMongoStore, storeOn } from '../../src/store/mongo/mongo-store.ts';
-import type { AuditPart, Store, UnreadableRecord } from '../../src/store/store.ts';
+import { type AuditPart, type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { acknowledgementOf, correctLead, moveLead } from './store-actions.ts';
@@ -529,6 +530,123 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       }
     },
   );
+
+  describe('while leads are deleted', () => {
+    const at = plus(new Date(), 60_000);
+    let client: MongoClient;
+    let other: Store;
+    let connection: Awaited<ReturnType<typeof connect>>;
+    beforeEach(async () => {
+      const database = aDatabase();
+      client = database.client;
+      other = await database.open();
+      connection = await connect(urlOf(name));
+      for (const isTest of [false, true]) await other.putStudio(aStudio({ id: studioOf(isTest), isTest }), BY);
+      return async () => {
+        await connection.close();
+        await database.dispose();
+      };
+    });
+    const studioOf = (isTest: boolean) => (isTest ? 'trial' : STUDIO_ID);
+
+    /** A store that does something before each of its commands, by their number: it may throw. */
+    function interrupted(before: (command: number) => Promise<unknown>): Omit<Store, 'check' | 'close'> {
+      let commands = 0;
+      const next = () => before(++commands);
+      const watched = <Documents extends object>(collection: Documents): Documents =>
+        new Proxy(collection, {
+          get(target, property) {
+            const method = Reflect.get(target, property) as (...args: unknown[]) => { toArray(): unknown };
+            if (property === 'find')
+              return (...args: unknown[]) => {
+                const cursor = method.apply(target, args);
+                const toArray = cursor.toArray.bind(cursor);
+                return Object.assign(cursor, { toArray: () => next().then(toArray) });
+              };
+            if (!['findOne', 'updateOne', 'deleteMany'].includes(String(property))) return method;
+            return async (...args: unknown[]) => next().then(() => method.apply(target, args));
+          },
+        });
+      const { leads, deliveries, feed, studios, oldEvents } = connection;
+      const each = { leads, deliveries, feed, studios, oldEvents };
+      const all = Object.entries(each).map(([key, collection]) => [key, watched(collection)]);
+      return storeOn({ ...connection, ...Object.fromEntries(all) });
+    }
+
+    /** A lead that has as many events as make some move out of its history, erased but in the test studio. */
+    async function aLeadWithOldEvents(isTest: boolean): Promise<Lead> {
+      const lead = aLead({ studioId: studioOf(isTest) });
+      await other.createLead(lead, claimsOf(lead));
+      const _id = leadKey(lead.studioId, lead.id);
+      const entry = { action: 'leads-resent', memberId: null, time: NOW } as const;
+      const leads = client.db().collection<LeadDocument>('leads');
+      await leads.updateOne({ _id }, { $set: { history: times(1100, () => entry) } });
+      await moveLead(other, lead, 'won', BY);
+      if (!isTest) await other.eraseLead({ studioId: lead.studioId, leadId: lead.id, memberId: null, now: at });
+      return lead;
+    }
+    async function eventsOf({ id }: Lead): Promise<number> {
+      const range = { start: new Date(0), end: plus(at, 1) };
+      let events = 0;
+      for (let after: string | null = null; ; ) {
+        const part: AuditPart = await other.walkAuditEvents(range, after);
+        events += part.events.filter(({ leadId }) => leadId === id).length;
+        if (part.next === null) return events;
+        after = part.next;
+      }
+    }
+    const oldEvents = () => client.db().collection('oldEvents').countDocuments();
+    const deletion = (store: Pick<Store, 'deleteLeads' | 'deleteErasedLeads'>, { studioId, id }: Lead) =>
+      studioId === STUDIO_ID ? store.deleteErasedLeads(studioId, [id], at) : store.deleteLeads(studioId, 10, BY);
+
+    // @proves erasure-17
+    test('what others do between any two commands lets none go that a named consumer has not heard of', async () => {
+      await other.createConsumer(aConsumer(), BY);
+      const rivals: ((lead: Lead) => Promise<unknown>)[] = [
+        () => other.distributeLeadChanges(),
+        ({ id }) => other.resendLeads({ studioId: STUDIO_ID, leadIds: [id] }, at),
+      ];
+      for (const rival of rivals) {
+        for (let command = 1, hasActed = true; hasActed; command += 1) {
+          const lead = aLead();
+          await other.createLead(lead, claimsOf(lead));
+          await other.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: at });
+          hasActed = false;
+          const store = interrupted(async (each) => {
+            if (each !== command) return;
+            hasActed = true;
+            await rival(lead);
+          });
+          expect(await deletion(store, lead), `${rival}, before command ${command}`).toBe(0);
+          expect(await other.presenceOfLead(STUDIO_ID, lead.id)).toBe('erased');
+        }
+      }
+    });
+
+    // @proves audit-5 erasure-17
+    test.each([false, true])(
+      'no event goes of one that stays, wherever that ends; what is left behind goes with others; of test studios: %s',
+      async (isTest) => {
+        for (let command = 1, hasDied = true; hasDied; command += 1) {
+          const lead = await aLeadWithOldEvents(isTest);
+          const events = await eventsOf(lead);
+          hasDied = false;
+          const store = interrupted(async (each) => {
+            hasDied ||= each >= command;
+            if (hasDied) throw new MongoServerError({ message: 'died', code: 13 });
+          });
+          await deletion(store, lead).catch((error) => expect(error).toBeInstanceOf(StoreUnavailable));
+          const isThere = (await other.presenceOfLead(lead.studioId, lead.id)) !== null;
+          if (isThere) expect(await eventsOf(lead), `before command ${command}`).toBe(events);
+          const another = await aLeadWithOldEvents(!isTest);
+          await deletion(other, another);
+          expect(await oldEvents(), `before command ${command}`).toBe(isThere ? 1 : 0);
+          if (isThere) await deletion(other, lead);
+          expect(await oldEvents()).toBe(0);
+        }
+      },
+    );
+  });
 
   // As one that a core adds for a lead which another core deletes at that moment.
   test('a delivery whose lead is gone goes with the next poll', async () => {

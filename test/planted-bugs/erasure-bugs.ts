@@ -115,6 +115,25 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/store/mongo/leads.ts', find: 'consumers.length > 0 && { $or: isDistributed }', put: '{}' }],
   },
   {
+    name: 'on MongoDB, what is left of an erased lead goes if it is distributed after its deliveries were looked for',
+    suite: 'test/contract/mongo-store.test.ts',
+    caughtBy: 'what others do between any two commands lets none go that a named consumer has not heard of',
+    patches: [
+      {
+        file: 'src/store/mongo/leads.ts',
+        find: '{ ...condition, _id: { $in: leadIds.map((leadId) => leadKey(studioId, leadId)) } }',
+        put: '{ studioId, _id: { $in: leadIds.map((leadId) => leadKey(studioId, leadId)) } }',
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, old events go of a lead that stays',
+    suite: 'test/contract/mongo-store.test.ts',
+    caughtBy:
+      'no event goes of one that stays, wherever that ends; what is left behind goes with others; of test studios: false',
+    patches: [{ file: 'src/store/mongo/leads.ts', find: 'withOldEvents.filter(isGone)', put: 'withOldEvents' }],
+  },
+  {
     name: 'what is left of erased leads goes at once',
     suite: ON_SQLITE,
     caughtBy: 'what is left of the leads of studios that have ended goes after thirty days, and nothing of others',

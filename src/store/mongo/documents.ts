@@ -123,6 +123,10 @@ export const hasFullHistory = ($exists: boolean) => ({ [`history.${FULL - 1}`]: 
 export const oldEventsId = (collection: string, _id: unknown, moved: unknown): string =>
   `${collection} ${BSON.EJSON.stringify(_id, { relaxed: false })} ${String(moved).padStart(9, '0')}`;
 
+/** Returns the `_id` of the document out of whose history it was moved. */
+export const ownerOfOldEvents = (oldEventsId: string): unknown =>
+  BSON.EJSON.parse(oldEventsId.slice(oldEventsId.indexOf(' '), oldEventsId.lastIndexOf(' ')));
+
 /** Adds events to a history that was not full. Of a core of release 1.1, which moves none, the newest stay. */
 export const appended = (events: readonly HistoryEntry[]) => ({ $each: [...events], $slice: -(FULL + MOVED_AT_ONCE) });
 

@@ -43,11 +43,12 @@ import {
   oldEventsId,
   openClaim,
   originalDocument,
+  ownerOfOldEvents,
   PERSONAL,
   presentLeadOf,
   READ,
+  studiosOf,
   WITHOUT_HISTORY,
-  WITHOUT_ORIGINAL,
 } from './documents.ts';
 import { asRead, markOf, OF_DOCUMENT } from './marks.ts';
 import { refusedInserts, serverRefusal } from './server-refusal.ts';
@@ -56,11 +57,12 @@ export function mongoLeadWrites(connection: Connection, reads: StudioReads) {
   const isHeld = async (studioId: string, deadline: AbortSignal) =>
     checkedHold((await reads.submit({ studioId }, deadline))?.hold) !== null;
   const write = leadWriter(connection);
+  const remove = leadRemover(connection);
   return {
     createLead: leadCreator(connection),
     eraseLead: write(decideLeadErasure, isHeld),
-    deleteLeads: leadDeleter(connection, isHeld),
-    deleteErasedLeads: erasedLeadDeleter(connection, isHeld),
+    deleteLeads: leadDeleter(connection, isHeld, remove),
+    deleteErasedLeads: erasedLeadDeleter(connection, isHeld, remove),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
   } satisfies Partial<LeadStore & LeadErasureStore>;
@@ -71,7 +73,7 @@ type StudioHeld = (studioId: string, deadline: AbortSignal) => Promise<boolean>;
 
 /** Their claims, keys and events are parts of leads. Deliveries that are made meanwhile go with the next poll, which finds no lead. */
 const leadDeleter =
-  (connection: Connection, isHeld: StudioHeld): LeadErasureStore['deleteLeads'] =>
+  (connection: Connection, isHeld: StudioHeld, remove: LeadRemover): LeadErasureStore['deleteLeads'] =>
   (studioId, limit, by) => {
     const { leads, studios, deliveries, oldEvents, call } = connection;
     const identity = new UUID().toString();
@@ -80,62 +82,92 @@ const leadDeleter =
       const consumers = await consumersIn(connection);
       const all = { studioId, _id: leadIdsAfter(studioId, null) };
       const found = await leads
-        .find(all, { ...READ, projection: { _id: 1, hold: 1, erasedAt: 1 } })
+        .find(all, { ...READ, projection: { _id: 1, hold: 1, erasedAt: 1, moved: 1 } })
         .sort({ _id: 1 })
         .limit(limit)
         .toArray();
       if (found.length === 0) return 0;
       if (found.some((each) => !isErased(each) && checkedHold(each.hold))) return 'held';
-      const ids = found.map(({ _id }) => _id);
       // Before the leads, and once: each of them may be deleted by one attempt or another.
       const emptied = eventOfAct(by, { action: 'studio-emptied', to: `${found.length}` });
       await recordIn(studios, deadline, { _id: studioId }, { event: emptied, oldEvents }, { identity });
-      await removeOldEvents(connection, { studioId, _id: { $in: ids } });
       // One that is held meanwhile stays.
       const erased = found.filter(isErased).map(({ _id }) => _id);
-      const unheld = { studioId, _id: { $in: ids }, $or: [{ hold: null }, { _id: { $in: erased } }] } as object;
-      await leads.deleteMany(unheld, OF_MANY);
-      const left = { studioId, _id: { $in: ids }, hold: { $ne: null } } as object;
-      const held = new Set((await leads.find(left, WITHOUT_ORIGINAL).toArray()).map(({ _id }) => nameOf(_id)));
-      const deleted = ids.filter((id) => !held.has(nameOf(id)));
+      const gone = await remove(found, { studioId, $or: [{ hold: null }, { _id: { $in: erased } }] });
       for (const { number } of consumers) {
-        const _id = { $in: deleted.map((id) => deliveryKey(number, id)) };
+        const _id = { $in: gone.map((id) => deliveryKey(number, id)) };
         await deliveries.deleteMany({ studioId, _id }, OF_MANY);
       }
-      return held.size > 0 ? 'held' : found.length;
+      return gone.length < found.length ? 'held' : found.length;
     });
   };
 
-/** Removes what was moved out of the histories of leads. */
-async function removeOldEvents({ leads, oldEvents }: Pick<Connection, 'leads' | 'oldEvents'>, which: object) {
-  const found = await leads.find({ ...which, moved: { $gt: 0 } }, ID_ONLY).toArray();
-  for (const { _id } of found) {
-    const [$gte, $lte] = [0, 999_999_999].map((moved) => oldEventsId('leads', _id, moved));
-    await oldEvents.deleteMany({ _id: { $gte, $lte } as object });
+/** Deletes those of some leads that meet a condition. Returns which of them are gone. */
+type LeadRemover = (found: readonly Pick<LeadDocument, '_id' | 'moved'>[], condition: object) => Promise<LeadKey[]>;
+
+/** The number of documents with old events among which a call looks for some that another one has left. */
+const MAX_EXAMINED = 100;
+
+/** The `_id`s of what was moved out of the histories of leads. */
+const OF_LEADS = { $gt: 'leads ', $lt: 'leads!' } as const;
+
+/**
+ * What was moved out of the history of a lead goes after the lead: of one that stays, nothing may go. What a call leaves that is
+ * interrupted between the two goes with later ones, each of which looks where the one before has ended.
+ */
+function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
+  let after: string = OF_LEADS.$gt;
+
+  async function someWithOldEvents(): Promise<LeadKey[]> {
+    const which = { _id: { ...OF_LEADS, $gt: after } };
+    const found = await oldEvents.find(which, ID_ONLY).sort({ _id: 1 }).limit(MAX_EXAMINED).toArray();
+    after = found[MAX_EXAMINED - 1]?._id ?? OF_LEADS.$gt;
+    return found.map(({ _id }) => ownerOfOldEvents(_id) as LeadKey);
   }
+
+  return async (found, condition) => {
+    const ids = found.map(({ _id }) => _id);
+    if (ids.length === 0) return [];
+    await leads.deleteMany({ ...condition, _id: { $in: ids } } as object, OF_MANY);
+    const withOldEvents = [
+      ...found.flatMap(({ _id, moved }) => (moved === undefined ? [] : _id)),
+      // Whatever is wrong there must not keep these.
+      ...(await someWithOldEvents().catch(() => [])),
+    ];
+    const all = [...ids, ...withOldEvents];
+    const left = await leads.find({ studioId: studiosOf(all), _id: { $in: all } }, ID_ONLY).toArray();
+    const names = new Set(left.map(({ _id }) => nameOf(_id)));
+    const isGone = (id: LeadKey) => !names.has(nameOf(id));
+    for (const id of withOldEvents.filter(isGone)) {
+      const [$gte, $lte] = [0, 999_999_999].map((moved) => oldEventsId('leads', id, moved));
+      await oldEvents.deleteMany({ _id: { $gte, $lte } as object });
+    }
+    return ids.filter(isGone);
+  };
 }
 
 /** A delivery that is made meanwhile, because the lead is sent again, goes with the next poll. */
 const erasedLeadDeleter =
-  (connection: Connection, isHeld: StudioHeld): LeadErasureStore['deleteErasedLeads'] =>
+  (connection: Connection, isHeld: StudioHeld, remove: LeadRemover): LeadErasureStore['deleteErasedLeads'] =>
   (studioId, leadIds, erasedUntil) =>
     repeating(connection)(async (deadline) => {
       const { leads, deliveries } = connection;
       if (await isHeld(studioId, deadline)) return 0;
       const consumers = await consumersIn(connection);
-      const ids = leadIds.map((leadId) => leadKey(studioId, leadId));
-      const $in = consumers.flatMap(({ number }) => ids.map((id) => deliveryKey(number, id)));
-      const ofThese = { studioId, _id: { $in } };
-      const waiting = $in.length > 0 ? await deliveries.find(ofThese, ID_ONLY).toArray() : [];
       const isDistributed = [{ 'changes.since': null }, { 'changes.since': { $gte: new Date(DISTRIBUTED) } }];
-      const settled = {
+      const condition = {
         studioId,
-        _id: { $in: ids, $nin: waiting.map(({ _id: { id } }) => leadKey(studioId, `${id}`)) },
         erasedAt: { $lte: erasedUntil },
         ...(consumers.length > 0 && { $or: isDistributed }),
-      } as object;
-      await removeOldEvents(connection, settled);
-      return (await leads.deleteMany(settled, OF_MANY)).deletedCount;
+      };
+      const some = { ...condition, _id: { $in: leadIds.map((leadId) => leadKey(studioId, leadId)) } };
+      const found = await leads.find(some as object, { ...READ, projection: { moved: 1 } }).toArray();
+      // Only now: one that was not distributed could be, after its deliveries were looked for.
+      const $in = consumers.flatMap(({ number }) => found.map(({ _id }) => deliveryKey(number, _id)));
+      const waiting = $in.length > 0 ? await deliveries.find({ studioId, _id: { $in } }, ID_ONLY).toArray() : [];
+      const isWaiting = new Set(waiting.map(({ _id }) => nameOf(_id)));
+      const heard = found.filter(({ _id }) => !isWaiting.has(nameOf(_id)));
+      return (await remove(heard, condition)).length;
     });
 
 /** A creation that is attempted. */
