@@ -12,8 +12,11 @@ const ERASED_KEPT_MS = 30 * DAY_MS;
 /** Returns until when such leads were erased that are not kept any more at a time. */
 export const lastKeptErasure = (time: Date): Date => new Date(time.getTime() - ERASED_KEPT_MS);
 
-/** How much longer than its days a lead is kept: for so long a clock may be ahead, by any time, without an erasure too early. */
+/** For how long a clock may be ahead, by any time, without an erasure too early: so much longer than its days a lead is kept. */
 const MARGIN_MS = DAY_MS;
+
+/** Returns the latest time that proves how late it is, if it was written: a later one may be of a clock that still is ahead. */
+export const latestProof = (now: Date): Date => new Date(now.getTime() - MARGIN_MS);
 
 export const firstErasure = ({ since }: Retention): Date => new Date(since.getTime() + RETENTION_GRACE_MS);
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BY_RETENTION } from '../domain/audit.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
-import { type ExpiredLeads, expiredLeads, firstErasure, lastKeptErasure } from '../domain/retention.ts';
+import { type ExpiredLeads, expiredLeads, firstErasure, lastKeptErasure, latestProof } from '../domain/retention.ts';
 import { retentionDaysFault } from '../domain/studio.ts';
 import { type EraseLeadOutcome, StoreUnavailable } from '../store/store.ts';
 import { MAX_COUNTED } from './consumers.ts';
@@ -99,11 +99,11 @@ export async function retainLeads(
     for await (const { id, retention, status } of everyStudio(deps)) {
       await forgetOldRequests(deps, id).catch(observer.failed);
       const { leads, next } = status === 'ended' ? await deps.store.walkErasedLeads(id, null, 1) : NO_LEADS;
-      const since = retention?.since ?? leads[0]?.erasedAt;
       if (!retention && leads.length === 0 && next === null) continue;
       if (!waiting.has(id)) waiting.set(id, retention ? START : { removedTo: null });
-      // When it was set, or erased, it was that late at least. A time in the future is of a clock that was ahead.
-      if (since && since <= now && !(firstTime && since < firstTime)) firstTime = since;
+      // Not when a lead was erased: that may be years ago, or unreadable.
+      const since = retention?.since ?? (await endOf(deps, id));
+      if (since && since <= latestProof(now) && !(firstTime && since < firstTime)) firstTime = since;
     }
     listedAt = performance.now();
   }
@@ -156,6 +156,12 @@ export async function retainLeads(
 }
 
 const NO_LEADS = { leads: [], next: null } as const;
+
+/** Returns when a studio has ended, or if that is not known, when it had its latest event; undefined: neither is. */
+async function endOf({ store }: Reading, studioId: string): Promise<Date | undefined> {
+  const events = await store.listAuditEvents(studioId, null);
+  return (events.find(({ to, action }) => to === 'ended' && action === 'studio-status-changed') ?? events[0])?.time;
+}
 
 /** Deletes what was left of some leads of a studio that has ended; returns how many, and where to go on; null: there are no more to delete now. */
 async function removeErased({ store }: Changing, studioId: string, after: string | null, time: Date) {

@@ -28,8 +28,20 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     const readableIds = async (studioId = STUDIO_ID) =>
       (await store.listLeads(studioId, null, 1000)).records.map(({ id }) => id).toSorted();
 
-    /** Retains leads until NOW, by a clock that stands, until a studio was looked through some times after `isDone`. */
-    async function retain(isDone: () => Promise<boolean>, through = store): Promise<Record<string, number>> {
+    /** A lead that was erased so long before NOW. */
+    async function erasedAgo(studioId: string, ms: number): Promise<Lead> {
+      const lead = aLead({ studioId, createdAt: plus(NOW, -ms - DAY_MS) });
+      await store.createLead(lead, claimsOf(lead));
+      const erasure = { studioId, leadId: lead.id, memberId: null, now: plus(NOW, -ms) };
+      expect(await store.eraseLead(erasure)).toMatchObject({ kind: 'erased' });
+      return lead;
+    }
+
+    /** Retains leads by a clock that stands, until a studio was looked through some times after `isDone`. */
+    async function retain(
+      isDone: () => Promise<boolean>,
+      { through = store, now = NOW } = {},
+    ): Promise<Record<string, number>> {
       const [outcomes, ending]: [Record<string, number>, AbortController] = [{}, new AbortController()];
       let turnsLeft = 5;
       const observer: RetentionObserver = {
@@ -45,7 +57,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
           throw error;
         },
       };
-      await retainLeads({ store: through, clock: () => NOW }, observer, ending.signal, FAST);
+      await retainLeads({ store: through, clock: () => now }, observer, ending.signal, FAST);
       return outcomes;
     }
 
@@ -150,13 +162,6 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       const ended = 'studio-ended';
       await store.putStudio(aStudio({ id: ended }), BY);
       await store.putRetentionTime(null, NOW);
-      const erasedAgo = async (studioId: string, ms: number) => {
-        const lead = aLead({ studioId, createdAt: plus(NOW, -100 * DAY_MS) });
-        await store.createLead(lead, claimsOf(lead));
-        const erasure = { studioId, leadId: lead.id, memberId: null, now: plus(NOW, -ms) };
-        expect(await store.eraseLead(erasure)).toMatchObject({ kind: 'erased' });
-        return lead;
-      };
       const gone = [await erasedAgo(ended, 30 * DAY_MS), await erasedAgo(ended, 60 * DAY_MS)];
       const kept = [await erasedAgo(ended, 30 * DAY_MS - 1), await erasedAgo(STUDIO_ID, 60 * DAY_MS)];
       await store.endStudio(ended, BY);
@@ -171,21 +176,80 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       expect(event).toMatchObject({ action: 'studio-status-changed', to: 'ended' });
     });
 
+    const endedAgo = (id: string, days: number) => store.endStudio(id, { ...BY, now: plus(NOW, -days * DAY_MS) });
+    const putAgo = (id: string, days: number) => put({ id, retentionDays: 30 }, plus(NOW, -days * DAY_MS));
+
+    // @proves erasure-10 erasure-17
+    test.each<[string, () => Promise<unknown>, number | null]>([
+      ['of a studio that has ended now', () => endedAgo('ended', 0), null],
+      ['of a studio that has ended by a clock a minute ahead', () => endedAgo('ended', -1 / 1440), null],
+      ['of a studio that has ended', () => endedAgo('ended', 40), 40],
+      ['of a studio with a retention', () => putAgo('other', 3), 3],
+      ['of a retention that was put now', () => putAgo('other', 0), null],
+      [
+        'of a studio that has ended before another got one',
+        () => endedAgo('ended', 5).then(() => putAgo('other', 2)),
+        2,
+      ],
+      [
+        'of a studio that has ended after another got one',
+        () => putAgo('other', 5).then(() => endedAgo('ended', 2)),
+        2,
+      ],
+    ])(
+      'the time begins with the latest end or retention, once that is a day old, whatever leads say: %s',
+      async (_, happen, days) => {
+        for (const id of ['ended', 'other']) await put({ id, status: 'active' }, plus(NOW, -450 * DAY_MS));
+        const [first, second] = [await erasedAgo('ended', 400 * DAY_MS), await erasedAgo('ended', 390 * DAY_MS)];
+        await happen();
+        await retain(async () => true);
+        const begun = (await store.findRetentionTime())?.time;
+        expect(begun).toEqual(days === null ? undefined : plus(NOW, -days * DAY_MS));
+        const isEnded = begun && (await store.findStudio('ended'))?.status === 'ended';
+        for (const { id } of [first, second])
+          expect(await store.presenceOfLead('ended', id)).toBe(isEnded ? null : 'erased');
+      },
+    );
+
+    // @proves erasure-14 erasure-17
+    test('a lead that cannot be read keeps none of a studio that has ended, and no studio has a retention', async () => {
+      const leads = [await erasedAgo(STUDIO_ID, 400 * DAY_MS), await erasedAgo(STUDIO_ID, 390 * DAY_MS)];
+      const [lowest = expect.fail(), other = expect.fail()] = leads.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+      const ofStage = damages.find(({ kind, field }) => kind === 'lead' && field === 'stage') ?? expect.fail();
+      await opened().damage(ofStage, lowest);
+      await endedAgo(STUDIO_ID, 40);
+      expect(await retain(async () => true)).toEqual({ deleted: 1 });
+      expect(await store.presenceOfLead(STUDIO_ID, other.id)).toBeNull();
+      expect(await store.presenceOfLead(STUDIO_ID, lowest.id)).not.toBeNull();
+    });
+
+    // @proves erasure-10 erasure-11 erasure-17
+    test('a clock that is ahead for some hours, in which the time begins, erases and deletes nothing', async () => {
+      const [hour, ahead] = [DAY_MS / 24, 365 * DAY_MS];
+      for (const id of ['ended', 'ended-ahead', 'put-ahead']) await put({ id, status: 'active' }, plus(NOW, -hour));
+      const [lead, erased] = [closed(100), await erasedAgo('ended', hour)];
+      await opened().makeLeads(lead);
+      await erasedAgo('ended-ahead', -ahead);
+      await put({ retentionDays: 30 }, plus(NOW, -hour));
+      await endedAgo('ended', hour / DAY_MS);
+      await endedAgo('ended-ahead', -ahead / DAY_MS);
+      await putAgo('put-ahead', -ahead / DAY_MS);
+      await retain(async () => true, { now: plus(NOW, ahead + hour) });
+      expect(await store.presenceOfLead(STUDIO_ID, lead.id)).toBe('present');
+      expect(await store.presenceOfLead('ended', erased.id)).toBe('erased');
+    });
+
     // @proves erasure-17
-    test('the time begins with the first erasure of a studio that has ended, and no hold is passed over', async () => {
-      const lead = aLead({ createdAt: plus(NOW, -100 * DAY_MS) });
-      await store.createLead(lead, claimsOf(lead));
-      const erasedAt = plus(NOW, -60 * DAY_MS);
-      await store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: erasedAt });
+    test('what is left of a lead does not go while a hold on its studio stands', async () => {
+      const { id } = await erasedAgo(STUDIO_ID, 60 * DAY_MS);
       await store.endStudio(STUDIO_ID, BY);
-      await retain(async () => (await store.findRetentionTime()) !== null);
-      expect((await store.findRetentionTime())?.time?.getTime()).toBeGreaterThanOrEqual(erasedAt.getTime());
-      expect((await store.findRetentionTime())?.time?.getTime()).toBeLessThan(plus(erasedAt, DAY_MS).getTime());
-      expect(await store.presenceOfLead(STUDIO_ID, lead.id)).toBe('erased');
-      await store.putHold({ studioId: STUDIO_ID, leadId: null, reason: 'ANY', ...BY });
-      expect(await store.deleteErasedLeads(STUDIO_ID, [lead.id], NOW)).toBe(0);
-      await store.putHold({ studioId: STUDIO_ID, leadId: null, reason: null, ...BY });
-      expect(await store.deleteErasedLeads(STUDIO_ID, [lead.id], NOW)).toBe(1);
+      for (const [reason, deleted] of [
+        ['ANY', 0],
+        [null, 1],
+      ] as const) {
+        await store.putHold({ studioId: STUDIO_ID, leadId: null, reason, ...BY });
+        expect(await store.deleteErasedLeads(STUDIO_ID, [id], NOW)).toBe(deleted);
+      }
     });
 
     // @proves bounds-117
@@ -231,7 +295,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
         },
       };
       const areGone = async () => (await readableIds()).length <= leads.length - others.length;
-      expect(await retain(areGone, rival)).toEqual({ erased: 1, stale: 1, unreadable: 0 });
+      expect(await retain(areGone, { through: rival })).toEqual({ erased: 1, stale: 1, unreadable: 0 });
       expect(await readableIds()).toEqual([moved.id, corrected.id].toSorted());
     });
   });

@@ -66,6 +66,12 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'the time that retention goes by begins with what a clock has just written that may be ahead',
+    suite: ON_SQLITE,
+    caughtBy: 'a clock that is ahead for some hours, in which the time begins, erases and deletes nothing',
+    patches: [{ file: 'src/domain/retention.ts', find: 'now.getTime() - MARGIN_MS', put: 'now.getTime()' }],
+  },
+  {
     name: 'retention erases a lead that has changed since it was read',
     suite: ON_SQLITE,
     caughtBy: 'a lead that is moved or corrected since it was read is not erased, and holds up nothing behind it',
