@@ -30,7 +30,7 @@ const MIN_STALLED_CHECKS = 10;
  * quarter on, new calls of connections with unread responses wait. It is measured again after so many written bytes.
  */
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
-const BACKPRESSURE_BYTES = MAX_UNSENT_BYTES / 4;
+export const BACKPRESSURE_BYTES = MAX_UNSENT_BYTES / 4;
 const MEASURE_INTERVAL_BYTES = 2 * 1024 * 1024;
 
 /** The number of waiting calls admitted after a check; the responses to all would pile up before the next one. */
@@ -50,7 +50,7 @@ export class Connections {
   /** In the order of their acceptance. */
   readonly #byPeer = new Map<string, AcceptedConnection>();
   readonly #log: Logger;
-  readonly #timer: NodeJS.Timeout;
+  #isClosing = false;
   #checks = 0;
   /** The unsent data when last measured, and the data written since; bytes. */
   #unsent = 0;
@@ -71,7 +71,9 @@ export class Connections {
       const connection = this.#byPeer.get(peerOf(session.socket));
       if (connection) connection.session = session;
     });
-    this.#timer = setInterval(() => this.#check(), CHECK_INTERVAL_MS).unref();
+    const timer = setInterval(() => this.#check(), CHECK_INTERVAL_MS).unref();
+    // Not before: calls wait for the next check.
+    server.on('close', () => clearInterval(timer));
   }
 
   /**
@@ -113,8 +115,8 @@ export class Connections {
 
   /** Closes all connections when their calls have ended, or after a time; milliseconds. */
   close(timeoutMs: number): void {
+    this.#isClosing = true;
     for (const connection of this.#byPeer.values()) connection.close(timeoutMs);
-    clearInterval(this.#timer);
   }
 
   #accept(socket: Socket, maxAgeMs: number): void {
@@ -159,7 +161,8 @@ export class Connections {
 
   #check(): void {
     this.#checks += 1;
-    for (const connection of this.#byPeer.values()) {
+    // Connections that close are not checked: they end soon, and Node 26 aborts when streams of a closed session are reset.
+    for (const connection of this.#isClosing ? [] : this.#byPeer.values()) {
       connection.check(this.#report);
       if (this.#checks % PING_CHECKS === 0) connection.ping(this.#report);
     }

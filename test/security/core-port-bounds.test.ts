@@ -6,7 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { MAX_CALLS_PER_SECOND } from '../../src/port/connection.ts';
-import { MAX_AUTHENTICATED_CONNECTIONS, MAX_UNAUTHENTICATED_CONNECTIONS } from '../../src/port/connections.ts';
+import {
+  BACKPRESSURE_BYTES,
+  MAX_AUTHENTICATED_CONNECTIONS,
+  MAX_UNAUTHENTICATED_CONNECTIONS,
+} from '../../src/port/connections.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { cpuSeconds, memoryMb } from '../crash/memory.ts';
 import { aLead, aStudio as aStudioRecord, BY, claimsOf, NOW, times } from '../support/builders.ts';
@@ -275,7 +279,7 @@ async function slowPage(url: string): Promise<Buffer> {
 describe('over time,', () => {
   /** A core in this process; the test's timers trigger its checks of connections. */
   async function aCore() {
-    vi.useFakeTimers({ toFake: ['setInterval'] });
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const core = await startTestCore();
     onTestFinished(() => core.stop());
@@ -289,7 +293,7 @@ describe('over time,', () => {
         await sleep(5);
       }
     };
-    return { core, pass };
+    return { core, caller, pass };
   }
 
   // @proves bounds-63
@@ -312,6 +316,41 @@ describe('over time,', () => {
     await expect.poll(() => deaf.frames().map(({ type }) => type)).toContain(FRAME.reset);
     expect(ended).not.toHaveBeenCalled();
     expect(await onStream(session, grpcCall(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
+  });
+
+  // @proves crashes-7 bounds-62
+  test('a call that waits until others are read is answered although the core stops', async () => {
+    const { core, caller, pass } = await aCore();
+    await aStudio(caller, 90);
+    const session = sessionTo(core.url, { settings: { initialWindowSize: 0 } });
+    const aPage = (answered: () => void) => {
+      const stream = session.request(grpcCall(LIST, WITH_TOKEN));
+      stream.on('response', answered).on('error', () => {});
+      stream.end(PAGE);
+      return stream;
+    };
+    const roundTrip = () => new Promise((resolve) => session.ping(resolve));
+    const begun = vi.fn();
+    // A page has 100 notes of 2000 characters. Those that do not begin wait, too.
+    const pages = times(120, () => aPage(begun));
+    await expect.poll(() => pass(1).then(() => begun.mock.calls.length)).toBeGreaterThan(BACKPRESSURE_BYTES / 200_000);
+    const answered = vi.fn();
+    const last = aPage(answered);
+    await roundTrip();
+    await pass(1);
+    await roundTrip();
+    expect(answered).not.toHaveBeenCalled();
+
+    const announced = once(session, 'goaway');
+    const stopped = core.stop();
+    await announced;
+    session.settings({ initialWindowSize: 2 ** 31 - 1 });
+    session.setLocalWindowSize(2 ** 31 - 1);
+    const ended = vi.fn();
+    const statuses = Promise.all([...pages, last].map(statusOf)).finally(ended);
+    while (ended.mock.calls.length === 0) await pass(1);
+    expect(await statuses).toEqual(times(121, () => 0));
+    await stopped;
   });
 
   // @proves bounds-42
