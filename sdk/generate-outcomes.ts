@@ -67,6 +67,12 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
     values: "(state IN ('waiting', 'refused') OR capture IS NOT NULL)",
   },
   {
+    name: 'SQL_RETRIED_ATTEMPTS',
+    about:
+      'The `attempts` of a row of an outbox that a person sends again: 1 if one had no answer, since an earlier lead may then be its own. Assigned before `state`, since MySQL assigns from left to right.',
+    values: "CASE WHEN attempts > 1 OR (attempts = 1 AND state = 'waiting') THEN 1 ELSE 0 END",
+  },
+  {
     name: 'REASON_NOT_TAKEN',
     about: 'Why an outbox keeps the note of an already open lead.',
     values:

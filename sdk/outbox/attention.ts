@@ -1,5 +1,5 @@
 import type { LeadCapture } from '../api-types.ts';
-import { SQL_WITH_DATA } from '../outcomes.ts';
+import { SQL_RETRIED_ATTEMPTS, SQL_WITH_DATA } from '../outcomes.ts';
 import { captureIn, textOf } from './capture-text.ts';
 import { type Connection, captureOf, carryOut, dateOf, keyIn, type Statement, type Value } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
@@ -60,7 +60,7 @@ export async function needsAttention(
 export async function retry(connection: Connection, table: string, key: string, capture?: LeadCapture): Promise<void> {
   const data: readonly Value[] = capture === undefined ? [] : [textOf(capture)];
   await changeOne(connection, table, key, {
-    sql: `UPDATE ${table} SET state = 'waiting', attempts = 0, next_attempt_at = ?, reason = NULL
+    sql: `UPDATE ${table} SET attempts = ${SQL_RETRIED_ATTEMPTS}, state = 'waiting', next_attempt_at = ?, reason = NULL
           ${data.length > 0 ? ', capture = ?' : ''} WHERE idempotency_key IN (?, ?) AND ${SQL_WITH_DATA}`,
     values: [Date.now(), ...data, ...possibleKeys(key)],
   });

@@ -357,6 +357,11 @@ onEachDatabase(service, (outbox) => {
     const ofNobody = (await website.rows()).filter(({ capture }) => capture === null);
     for (const row of ofNobody) expect(row).toMatchObject({ reason: null, settled_at: expect.any(Number) });
 
+    // Nor is that of another visit its own when a person sends it again.
+    await website.run('retry', { key: replayed });
+    expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
+    expect(await inNeed()).toEqual(both);
+
     // A listener gets the data, which is then erased.
     await website.run('retry', { key: noted });
     const { before: settled } = await website.run('deliver', { onSettled: 'print' });
@@ -368,21 +373,25 @@ onEachDatabase(service, (outbox) => {
     expect(await inNeed()).toEqual({});
     for (const row of await website.rows()) expect(row).toMatchObject({ capture: null, reason: null });
 
-    // A repetition of the outbox's own attempt is a delivery, in the same pass or a later one.
-    let isCut = true;
-    const settings = await aServer(onTestFinished, (request, response) => {
-      if (isCut) {
-        isCut = false;
-        request.socket.destroy();
+    // A repetition of the outbox's own attempt is a delivery, in the same pass or a later one, also when a person asks for it.
+    let answerFirst: ((response: ServerResponse) => void) | undefined;
+    const settings = await aServer(onTestFinished, (_, response) => {
+      if (answerFirst) {
+        answerFirst(response);
+        answerFirst = undefined;
         return;
       }
       response.setHeader('idempotent-replayed', 'true');
       answer(response, 201, { lead: { id: randomUUID() } });
     });
-    for (const deadlineMs of [20_000, 1]) {
-      isCut = true;
-      await website.add(aCapture());
-      await website.run('deliver', {}, { ...settings, deadlineMs });
+    const cut = (response: ServerResponse) => response.destroy();
+    const endPass = (response: ServerResponse) => response.writeHead(502, { 'retry-after': '3600' }).end();
+    for (const [first, isRetried] of [[cut], [endPass], [endPass, true]] as const) {
+      answerFirst = first;
+      const [key] = await website.add(aCapture());
+      const { result } = await website.run('deliver', {}, settings);
+      expect(result).toMatchObject(first === cut ? { delivered: 1 } : { postponed: 1 });
+      if (isRetried) await website.run('retry', { key });
       await website.letTimePass();
       await website.run('deliver', {}, settings);
     }
@@ -677,7 +686,8 @@ onEachDatabase(service, (outbox) => {
         continue;
       }
       expect(result).toEqual({ ...NOTHING_DONE, waiting: 1 });
-      expect(row).toMatchObject({ state: 'waiting', reason: null, attempts: 0 });
+      // The one in flight has had no answer.
+      expect(row).toMatchObject({ state: 'waiting', reason: null, attempts: 1 });
       expect(row?.next_attempt_at).toBeLessThanOrEqual(Date.now());
       expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
       expect(await website.leads()).toContain(mended.displayName);

@@ -29,6 +29,9 @@ HTTP_WITHIN = "^http://(?:[^./:]+|.(?:::1|f[cd][0-9a-f:]+)]|(?:127|10|192[.]168|
 #: The condition of rows of an outbox that a person may send again or discard: no one is known to have their data.
 SQL_WITH_DATA = "(state IN ('waiting', 'refused') OR capture IS NOT NULL)"
 
+#: The `attempts` of a row of an outbox that a person sends again: 1 if one had no answer, since an earlier lead may then be its own. Assigned before `state`, since MySQL assigns from left to right.
+SQL_RETRIED_ATTEMPTS = "CASE WHEN attempts > 1 OR (attempts = 1 AND state = 'waiting') THEN 1 ELSE 0 END"
+
 #: Why an outbox keeps the note of an already open lead.
 REASON_NOT_TAKEN = "already open: the contact has an open lead; whether the studio has got this note is a setting of the studio"
 

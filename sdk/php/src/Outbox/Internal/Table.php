@@ -162,7 +162,7 @@ final class Table
     /** @return bool whether an entry with data has the key */
     public function retry(string $key, #[\SensitiveParameter] ?string $capture): bool
     {
-        $set = "state = 'waiting', attempts = 0, next_attempt_at = ?, reason = NULL";
+        $set = 'attempts = ' . Outcomes::SQL_RETRIED_ATTEMPTS . ", state = 'waiting', next_attempt_at = ?, reason = NULL";
         $values = [self::now()];
         if ($capture !== null) {
             $set .= ', capture = ?';

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from .._outcomes import CONFIGURATION_REASONS, PAUSE_REASONS, SQL_WITH_DATA
+from .._outcomes import CONFIGURATION_REASONS, PAUSE_REASONS, SQL_RETRIED_ATTEMPTS, SQL_WITH_DATA
 from ..models import is_uuid
 from ._database import Database
 from ._entries import Attention, Entry
@@ -238,7 +238,7 @@ class Rows:
         """
         stored_key = self._key_as_stored(key, SQL_WITH_DATA)
         self._database.change(
-            f"UPDATE {self._table} SET state = 'waiting', next_attempt_at = ?, attempts = 0, reason = NULL,"
+            f"UPDATE {self._table} SET attempts = {SQL_RETRIED_ATTEMPTS}, state = 'waiting', next_attempt_at = ?, reason = NULL,"
             f" capture = COALESCE(?, capture) WHERE idempotency_key = ? AND {SQL_WITH_DATA}",
             now(),
             text,
