@@ -9,7 +9,8 @@ import type { GatewayConfig } from '../../gateway/config.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
+import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { RelayConfig } from '../../relay/config.ts';
 import type { Notes } from './finding.ts';
 
@@ -28,15 +29,20 @@ const transportOf = (config: CoreAccess) =>
 
 /** Checks whether the core has a consumer for each endpoint of the relay, and lets the relay be it. */
 export async function examineFeed(notes: Notes, config: RelayConfig): Promise<void> {
-  try {
-    const listed = await createClient(ConsumerService, transportOf(config)).listConsumers({}, { timeoutMs: DOCTOR_MS });
-    const names = new Set(listed.consumers.map(({ name }) => name));
-    for (const name of config.RELAY_ENDPOINTS_FILE.endpoints.keys()) {
-      if (names.has(name)) notes.ok(`has the consumer ${name}, for the endpoint of that name`);
-      else notes.fault(`has no consumer ${name} for this caller: create it, and name it in the callers file`);
+  const leads = createClient(LeadIntakeService, transportOf(config));
+  for (const consumer of config.RELAY_ENDPOINTS_FILE.endpoints.keys()) {
+    try {
+      // What a relay does, and with no change that it names does nothing.
+      await leads.acknowledgeLeadChanges({ consumer, acknowledgements: [] }, { timeoutMs: DOCTOR_MS });
+      notes.ok(`has the consumer ${consumer}, for the endpoint of that name`);
+    } catch (error) {
+      const { code } = ConnectError.from(error);
+      if (code !== Code.NotFound && code !== Code.PermissionDenied)
+        return notes.fault(`at ${config.CORE_URL} gives no changes: ${errorSummary(error)}. Check it, and RELAY_TOKEN`);
+      notes.fault(
+        `has no consumer ${consumer} for this caller (${errorSummary(error)}): create it, and name it in the callers file, with the role \`feed\``,
+      );
     }
-  } catch (error) {
-    notes.fault(`at ${config.CORE_URL} lists no consumers: ${errorSummary(error)}. Check it, and RELAY_TOKEN`);
   }
 }
 
@@ -46,22 +52,20 @@ export async function examineCore(notes: Notes, config: GatewayConfig): Promise<
   let isConnected = false;
   try {
     const transport = transportOf(config);
-    const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
+    const service = ExchangeService.typeName;
+    const { status } = await createClient(Health, transport).check({ service }, { timeoutMs: DOCTOR_MS });
     isConnected = true;
     if (status === Serving.SERVING) notes.ok(`at ${CORE_URL} serves`);
     else
       notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping or cannot use its database; see its log`);
-    // No secret has this hash, so an authorised gateway gets KEY_INVALID.
+    // The health check admits callers without a token. No secret has this hash, so a gateway gets KEY_INVALID.
     const secretSha256 = new Uint8Array(32);
     await createClient(ApiKeyService, transport).authenticateApiKey({ secretSha256 }, { timeoutMs: DOCTOR_MS });
   } catch (thrown) {
     const error = ConnectError.from(thrown);
-    // The health check rejects a wrong token, but not a missing one.
-    const reason = isConnected ? error.findDetails(ErrorInfoSchema)[0]?.reason : undefined;
-    if (reason === 'KEY_INVALID') return;
-    if (reason === 'CALLER_UNAUTHENTICATED' || (!isConnected && error.code === Code.Unauthenticated))
-      notes.fault(UNKNOWN_TOKEN);
-    else if (reason === 'CALLER_FORBIDDEN') notes.fault(MISSING_ROLE);
+    if (isConnected && error.findDetails(ErrorInfoSchema)[0]?.reason === 'KEY_INVALID') return;
+    if (error.code === Code.Unauthenticated) notes.fault(UNKNOWN_TOKEN);
+    else if (error.code === Code.PermissionDenied) notes.fault(MISSING_ROLE);
     else if (isConnected) notes.fault(`fails a call: ${errorSummary(thrown)}; see its log`);
     else
       notes.fault(

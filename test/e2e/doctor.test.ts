@@ -5,14 +5,21 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
+import { tokenHash } from '../../src/callers-file.ts';
+import { CALLER_ROLES } from '../../src/domain/caller.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
+import { connectToCore } from '../support/core-clients.ts';
 import { doctor, wrongWith } from '../support/doctor.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { freePort } from '../support/servers.ts';
+import { aWebhookSecret } from '../support/webhooks.ts';
 
 const CORE_TOKEN = 'the token of the tests of the doctor';
+
+const tokenOf = (role: string) => `the token of the tests of the doctor for ${role}`;
 
 test('every fault of the settings is reported, without further checks, with status 1', async () => {
   const { status, printed } = await doctor({ CORE_PORT: 'ten', QUOTA_LIMIT: '0', LOG_LEVEL: 'warn' });
@@ -33,6 +40,45 @@ describe('the core', () => {
       await wrongWith('core', 'gateway', { CORE_URL, CORE_TOKEN: 'another token, and as long as it needs' }),
     ).toEqual([
       expect.stringMatching(/^fault: does not accept this CORE_TOKEN: it needs the same, or its hash in the file/),
+    ]);
+  });
+
+  test('that knows the caller, but gives it no role of a gateway or a relay', async () => {
+    const folder = temporaryFolder();
+    const [callersFile, endpointsFile] = [join(folder, 'callers.json'), join(folder, 'endpoints.json')];
+    const callers = CALLER_ROLES.map((role) => [
+      role,
+      { may: [role], tokens: [{ sha256: tokenHash(tokenOf(role)) }], ...(role === 'feed' && { consumers: ['hooks'] }) },
+    ]);
+    writeFileSync(callersFile, JSON.stringify({ callers: Object.fromEntries(callers) }));
+    const endpoint = { url: 'https://example.org', secrets: [aWebhookSecret()] };
+    writeFileSync(endpointsFile, JSON.stringify({ endpoints: { hooks: endpoint } }));
+    const env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, CORE_CALLERS_FILE: callersFile };
+    const CORE_URL = await addressOf(run('src/main.ts', { env }));
+    const crm = connectToCore(CORE_URL, tokenOf('crm'));
+    onTestFinished(() => crm.close());
+    await crm.consumers.createConsumer({ consumer: { name: 'hooks', allStudios: true }, start: ConsumerStart.NOW });
+
+    const relay = { RELAY_CORE_ADDRESS: CORE_URL, RELAY_ENDPOINTS_FILE: endpointsFile };
+    for (const role of CALLER_ROLES) {
+      expect({
+        role,
+        gateway: await wrongWith('core', 'gateway', { CORE_URL, CORE_TOKEN: tokenOf(role) }),
+        relay: await wrongWith('core', 'relay', { ...relay, RELAY_TOKEN: tokenOf(role) }),
+      }).toEqual({
+        role,
+        gateway: role === 'gateway' ? [] : [expect.stringMatching(/^fault: refuses this caller as a gateway: /)],
+        relay: ['crm', 'feed'].includes(role)
+          ? []
+          : [
+              expect.stringMatching(
+                /^fault: has no consumer hooks for this caller .* needs crm or feed in the callers/,
+              ),
+            ],
+      });
+    }
+    expect(await wrongWith('core', 'gateway', { CORE_URL })).toEqual([
+      expect.stringMatching(/^fault: does not accept this CORE_TOKEN: /),
     ]);
   });
 

@@ -481,16 +481,21 @@ test('a relay whose token is changed before that of its core goes on with the fo
 test('doctor says what keeps a relay from its feed', async () => {
   const deployment = await aWebhookDeployment();
   const { coreUrl, relayToken, endpointsFile } = deployment;
+  await deployment.createLead();
   const env = { RELAY_CORE_ADDRESS: coreUrl, RELAY_TOKEN: relayToken, RELAY_ENDPOINTS_FILE: endpointsFile };
   expect(await wrongWith('core', 'relay', env)).toEqual([]);
   expect(await wrongWith('core', 'relay', { ...env, RELAY_TOKEN: randomUUID() })).toEqual([
-    expect.stringMatching(/^fault: at \S+ lists no consumers: .*unauthenticated.* Check it, and RELAY_TOKEN$/),
+    expect.stringMatching(/^fault: at \S+ gives no changes: .*unauthenticated.* Check it, and RELAY_TOKEN$/),
   ]);
   const endpoint = { url: 'https://example.org', secrets: [aWebhookSecret()] };
   deployment.putEndpoints(JSON.stringify({ endpoints: { other: endpoint } }));
   expect(await wrongWith('core', 'relay', env)).toEqual([
-    'fault: has no consumer other for this caller: create it, and name it in the callers file',
+    expect.stringMatching(
+      /^fault: has no consumer other for this caller \(.*\): create it, and name it in the callers file/,
+    ),
   ]);
+  // What waits still does.
+  expect(await deployment.waiting()).toBe(1);
   deployment.putEndpoints('[]');
   expect(await wrongWith('relay settings', 'relay', env)).toEqual([
     expect.stringMatching(/^fault: RELAY_ENDPOINTS_FILE names a file that cannot be used: .*is not an endpoints file/),
