@@ -133,6 +133,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'operator/doctor/': [
     'common/',
     'gateway/config.ts',
+    'gateway/admission/quota/open-quota.ts',
     'gateway/admission/quota/redis-client.ts',
     'proto/gen/',
     'relay/config.ts',

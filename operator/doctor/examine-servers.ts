@@ -4,7 +4,13 @@ import { type CoreAccess, CoreSessions, CoreToken, presentToken, tlsToCore } fro
 import { DOCTOR_MS } from '../../common/deadlines.ts';
 import { errorSummary } from '../../common/error-summary.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
-import { clusterClient, firstConnection, singleClient } from '../../gateway/admission/quota/redis-client.ts';
+import { openQuota } from '../../gateway/admission/quota/open-quota.ts';
+import {
+  clusterClient,
+  firstConnection,
+  type RedisClient,
+  singleClient,
+} from '../../gateway/admission/quota/redis-client.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
@@ -74,26 +80,40 @@ export async function examineCore(notes: Notes, config: GatewayConfig): Promise<
   }
 }
 
-/** Checks the Redis that counts requests. */
-export async function examineRedis(notes: Notes, { REDIS_URL, REDIS_CLUSTER }: GatewayConfig): Promise<void> {
+/** Checks whether the Redis counts requests, as the readiness check of a gateway does. */
+export async function examineRedis(notes: Notes, config: GatewayConfig): Promise<void> {
+  const { REDIS_URL, REDIS_CLUSTER } = config;
   if (!REDIS_URL)
     return notes.warning('is not set, so each gateway counts on its own: run one gateway only, or set REDIS_URL');
-  const redis = REDIS_CLUSTER ? clusterClient(REDIS_URL.reveal()) : singleClient(REDIS_URL.reveal());
-  // A failed call only reports that the connection is closed; this event has the reason.
-  let reason: unknown;
-  redis.on('error', (error) => {
-    reason = error;
-  });
+  const url = REDIS_URL.reveal();
+  const quota = await openQuota(config.QUOTA_WINDOW_SECONDS, url, REDIS_CLUSTER, config.REDIS_KEY_PREFIX);
+  try {
+    // Connects to each node of a cluster, which may take longer than a count.
+    const first = await quota.fault();
+    const requestedAt = Date.now();
+    const fault = await quota.fault();
+    const share = quota.countedShare();
+    if (fault !== undefined)
+      return notes.fault(
+        `${(first ?? fault).replace(/^Redis /, '')}. Check REDIS_URL, its password, the rights of its user, and whether it is a cluster, a replica or full`,
+      );
+    notes.ok(`counted within ${Date.now() - requestedAt} ms; every request waits for it`);
+    if (share < 1)
+      notes.fault(`counts for ${Math.round(100 * share)} % of the studios only: look for nodes that are down or full`);
+    notePolicy(notes, await memoryOf(REDIS_CLUSTER ? clusterClient(url) : singleClient(url)));
+  } finally {
+    await quota.close();
+  }
+}
+
+/** Returns what a Redis says of its memory; undefined: it does not tell this user. Closes the connection. */
+async function memoryOf(redis: RedisClient): Promise<string | undefined> {
+  redis.on('error', () => {});
   try {
     await firstConnection(redis);
-    const requestedAt = Date.now();
-    await redis.time();
-    notes.ok(`answered within ${Date.now() - requestedAt} ms; every request waits for it`);
-    notePolicy(notes, await redis.info('memory').catch(() => undefined));
-  } catch (error) {
-    notes.fault(
-      `does not answer: ${errorSummary(reason ?? error)}. Check REDIS_URL, its password, and whether it is a cluster`,
-    );
+    return await redis.info('memory');
+  } catch {
+    return undefined;
   } finally {
     redis.disconnect();
   }

@@ -7,7 +7,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import { doctor, wrongWith } from '../support/doctor.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
-import { aRedis, describeWithRedisServer } from '../support/servers.ts';
+import { aRedis, describeWithRedisServer, startRedisCluster } from '../support/servers.ts';
 
 const CORE_TOKEN = 'the token of the tests of the doctor';
 
@@ -57,11 +57,49 @@ describeWithRedisServer('a deployment that is well', () => {
 
     await redis.kill();
     expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([
-      expect.stringMatching(/^fault: does not answer: .*ECONNREFUSED/),
+      expect.stringMatching(/^fault: cannot count requests: .*ECONNREFUSED/),
     ]);
     expect(await wrongWith('Redis', 'gateway', { REDIS_URL: 'redis+sentinel://127.0.0.1:1/quota' })).toEqual([
       expect.stringContaining('All sentinels are unreachable'),
     ]);
+  });
+});
+
+/** What a Redis that answers cannot count for. */
+const UNABLE: readonly [what: string, commands: readonly string[][], reason: RegExp][] = [
+  ['is a replica', [['REPLICAOF', '127.0.0.1', '1']], /READONLY/],
+  ['is full', [['CONFIG', 'SET', 'maxmemory', '1']], /OOM/],
+  ['may not be written', [['ACL', 'SETUSER', 'gateway', '-incr']], /can't run this command|permissions/],
+  ['has keys of others only', [['ACL', 'SETUSER', 'gateway', 'resetkeys', '~others:*']], /NOPERM/],
+];
+
+describeWithRedisServer('a Redis that answers, but does not count for a gateway', () => {
+  test.each(UNABLE)('%s', async (_, commands, reason) => {
+    const redis = await aRedis();
+    await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([]);
+    for (const [name = '', ...args] of commands) await redis.command(name, ...args);
+    expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([
+      expect.stringMatching(new RegExp(`^fault: cannot count requests: .*(?:${reason.source}).*replica or full$`)),
+    ]);
+  });
+
+  test('is a cluster, of which a node is full or dead, or all are full', async () => {
+    const nodes = await startRedisCluster();
+    onTestFinished(async () => {
+      for (const node of nodes) await node.stop();
+    });
+    const env = { REDIS_URL: nodes[0]?.url ?? '', REDIS_CLUSTER: 'yes' };
+    expect(await wrongWith('Redis', 'gateway', env)).toEqual([]);
+    await nodes[2]?.command('CONFIG', 'SET', 'maxmemory', '1');
+    expect(await wrongWith('Redis', 'gateway', env)).toEqual([
+      expect.stringMatching(/^fault: counts for \d\d % of the studios only: /),
+    ]);
+    await nodes[2]?.kill();
+    // The others refuse as well, once they have noticed.
+    expect(await wrongWith('Redis', 'gateway', env)).toEqual([expect.stringMatching(/^fault: (?:counts for|cannot)/)]);
+    for (const node of nodes.slice(0, 2)) await node.command('CONFIG', 'SET', 'maxmemory', '1');
+    expect(await wrongWith('Redis', 'gateway', env)).toEqual([expect.stringMatching(/^fault: cannot count /)]);
   });
 });
 
