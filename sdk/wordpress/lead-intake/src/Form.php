@@ -53,7 +53,8 @@ final class Form
     private static function store(): array
     {
         $form = self::opened(self::$entered['form'] ?? '');
-        $isHuman = $form !== null && (self::$entered['website'] ?? '') === '' && time() - $form['at'] >= self::leastSeconds()
+        $isHuman = $form !== null && (self::$entered['website'] ?? '') === ''
+            && time() - $form['at'] >= (int) apply_filters('lead_intake_least_seconds', self::LEAST_SECONDS)
             && apply_filters('lead_intake_is_human', true, self::$entered);
         if (!$isHuman) {
             // A person sends it again: nothing is taken for a bot's without a word.
@@ -116,11 +117,6 @@ final class Form
     private static function mostOfNote(string $consent): int
     {
         return Capture::MOST_OF_NOTE - mb_strlen(Capture::note('', self::lines('', $consent)));
-    }
-
-    private static function leastSeconds(): int
-    {
-        return (int) apply_filters('lead_intake_least_seconds', self::LEAST_SECONDS);
     }
 
     /**

@@ -62,18 +62,15 @@ final class Outboxes
         return preg_replace('/^(?=\d)/', '_', $wpdb->prefix . $name);
     }
 
-    /** @param \Closure(string, array<string, string>): void $do called with the key and the texts of each lead whose data are stored */
-    public static function eachWithData(\Closure $do): void
+    /** @return \Generator<string, array<string, mixed>> the JSON that rows of a table have in a column, if they have any, by their keys */
+    public static function stored(string $table, string $key, string $column): \Generator
     {
-        $last = '';
+        $last = '0';
         do {
-            $select = 'SELECT idempotency_key, capture FROM ' . self::table() . ' WHERE capture IS NOT NULL AND idempotency_key > ?'
-                . ' ORDER BY idempotency_key LIMIT 200';
+            $select = "SELECT $key AS id, $column AS json FROM $table WHERE $column IS NOT NULL AND $key > ? ORDER BY $key LIMIT 200";
             $rows = self::database()->query($select, [$last]);
-            foreach ($rows as ['idempotency_key' => $key, 'capture' => $json]) {
-                $last = $key;
-                $capture = json_decode($json, true);
-                $do($key, self::texts(is_array($capture) ? $capture : []));
+            foreach ($rows as ['id' => $last, 'json' => $json]) {
+                yield $last => (array) json_decode($json, true);
             }
         } while ($rows !== []);
     }

@@ -53,11 +53,13 @@ final class Privacy
     private static function find(string $email, \Closure $withLead, \Closure $withSubmission): void
     {
         $isOf = static fn (array $texts): bool => in_array(strtolower(trim($email)), array_map(strtolower(...), array_map(trim(...), $texts)), true);
-        Outboxes::eachWithData(static function (string $key, array $texts) use ($isOf, $withLead): void {
+        foreach (Outboxes::stored(Outboxes::table(), 'idempotency_key', 'capture') as $key => $capture) {
+            $texts = Outboxes::texts($capture);
             $isOf($texts) && $withLead($key, $texts);
-        });
-        Submissions::each(static function (int $id, array $texts) use ($isOf, $withSubmission): void {
-            $isOf($texts) && $withSubmission((string) $id, $texts);
-        });
+        }
+        foreach (Outboxes::stored(Submissions::table(), 'id', 'fields') as $id => $fields) {
+            $fields = array_filter($fields, is_string(...));
+            $isOf($fields) && $withSubmission($id, $fields);
+        }
     }
 }

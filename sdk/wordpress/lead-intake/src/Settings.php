@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
-use LeadIntake\CheckReport;
 use LeadIntake\LeadIntakeClient;
 
 /** The URL to which leads are sent, and the key. The key never appears in a page. */
@@ -49,9 +48,28 @@ final class Settings
         return new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: self::DEADLINE_SECONDS);
     }
 
-    public static function check(): CheckReport
+    /** Writes no lead. @return array{bool, string} whether leads can be sent, and a sentence on whether address, key, scopes and clock are right */
+    public static function check(): array
     {
-        return LeadIntakeClient::check(self::url(), self::key(), attemptTimeoutSeconds: self::TEST_DEADLINE_SECONDS);
+        $report = LeadIntakeClient::check(self::url(), self::key(), attemptTimeoutSeconds: self::TEST_DEADLINE_SECONDS);
+        $found = array_column($report->findings, 'sentence', 'code');
+        $wrong = array_values(array_filter($report->findings, static fn ($finding): bool => $finding->verdict === 'wrong'));
+        $clock = $found['clock_ahead'] ?? $found['clock_behind'] ?? '';
+        return match (true) {
+            isset($found['key_refused'])
+                => [false, __('The address is right, but the key is not: it was mistyped, replaced or revoked, or has expired.', 'lead-intake')],
+            isset($found['create_missing'])
+                => [false, __('Address and key are right, but the key may not create leads: it needs the scope leads.create.', 'lead-intake')],
+            !$report->canCreate
+                /* translators: %s: the reason, in English */
+                => [false, sprintf(__('No lead can be sent: %s', 'lead-intake'), ($wrong[0] ?? $report->findings[0])->sentence)],
+            $clock !== ''
+                /* translators: %s: a sentence about the clock, in English */
+                => [false, sprintf(__('Address and key are right, but the clock of this website is not: %s', 'lead-intake'), $clock)],
+            Delivery::fault() !== null => [false, Delivery::fault()],
+            $report->canRead => [true, __('Address, key, scopes and clock are right.', 'lead-intake')],
+            default => [true, __('Address, key and clock are right; the key may create leads, and not read them.', 'lead-intake')],
+        };
     }
 
     public static function setUp(): void

@@ -27,7 +27,7 @@ final class SettingsPage
             add_options_page($title, $title, Action::CAPABILITY, self::PAGE, self::show(...));
         });
         Action::on(self::TEST, static function (): string {
-            [$isRight, $text] = Connection::check();
+            [$isRight, $text] = Settings::check();
             return Action::said(self::url(), $text, $isRight);
         });
     }

@@ -109,23 +109,6 @@ final class Submissions
         Outboxes::database()->execute("DELETE FROM $table WHERE fields IS NULL AND created_at < ?", [$old]);
     }
 
-    /**
-     * Calls a function with each that has fields.
-     *
-     * @param \Closure(int, array<string, string>): void $do
-     */
-    public static function each(\Closure $do): void
-    {
-        $last = 0;
-        do {
-            $select = 'SELECT id, fields FROM ' . self::table() . ' WHERE fields IS NOT NULL AND id > ? ORDER BY id LIMIT 200';
-            $rows = Outboxes::database()->query($select, [$last]);
-            foreach ($rows as ['id' => $id, 'fields' => $json]) {
-                $do($last = (int) $id, self::fields($json) ?? []);
-            }
-        } while ($rows !== []);
-    }
-
     /** @return list<array<string, mixed>> */
     private static function rows(string $where, array $values, int $limit): array
     {

@@ -35,7 +35,7 @@ final class Troubles
     {
         $texts = self::now();
         if ($texts !== []) {
-            [$isRight, $reason] = Connection::check();
+            [$isRight, $reason] = Settings::check();
             $texts += $isRight ? [] : [$reason => SettingsPage::url()];
             $subject = wp_specialchars_decode(get_option('blogname'), ENT_QUOTES) . ': ' . __('leads', 'lead-intake');
             $lines = array_map(static fn (string $text, string $url): string => "$text $url", array_keys($texts), $texts);
