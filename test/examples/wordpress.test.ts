@@ -658,6 +658,84 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         expect(answer).not.toContain(THANKS);
       });
 
+      if (plugin.name === 'cf7')
+        describe('when two submissions of a double click are sent again', () => {
+          const queried = (sql: string) => wordpress.database().run(sql);
+          const waiting = async () =>
+            (await queried(`SELECT capture FROM ${TABLE} WHERE state = 'waiting' AND capture IS NOT NULL`)).map(
+              ({ capture }) => JSON.parse(String(capture)).note,
+            );
+          const READ = () => `$list = LeadIntakePlugin\\Submissions::undelivered('${form}');`;
+          const SEND = 'array_map(LeadIntakePlugin\\Intake::sendAgain(...), $list);';
+          beforeEach(async () => {
+            for (const table of [TABLE, '_7x_lead_intake_submissions']) await queried(`DELETE FROM ${table}`);
+            const { email, name, note, consent } = plugin.fields;
+            await map({ email, name, note, consent }, { connected: '1' });
+            for (const animal of ['cat', 'dog']) expect(await submit(person('Alan', { animal }))).toContain(THANKS);
+          });
+          const ONE = ['Zoë 𝔊 asks'];
+
+          test('they are one lead, and two where the corrected mapping makes two of them', async () => {
+            await admin.press(page, 'lead_intake_send_all', 'submit');
+            expect(await waiting()).toEqual(ONE);
+            const { email, name, note, consent } = plugin.fields;
+            await map({ email, name, note, consent });
+            await admin.press(page, 'lead_intake_send_all', 'submit');
+            expect((await waiting()).map((text) => text.split(': ')[1]).toSorted()).toEqual(['cat', 'dog']);
+          });
+
+          test.each([
+            ['delivered', 'LeadIntakePlugin\\Outboxes::own()->deliver(LeadIntakePlugin\\Settings::client());', []],
+            ['discarded', "LeadIntakePlugin\\Outboxes::own()->discard($list[0]['key']);", []],
+            ['erased', "foreach ($list as $each) LeadIntakePlugin\\Submissions::erase((int) $each['id']);", ONE],
+            ['sent again', SEND, ONE],
+          ])('nothing is done where that was %s since the list was read', async (_, meanwhile, expected) => {
+            await run(`${READ()} ${meanwhile} ${SEND}`);
+            expect(await waiting()).toEqual(expected);
+          });
+
+          test('nobody delivers a lead while it is sent again', async () => {
+            const said =
+              await run(`${READ()} $other = new wpdb(DB_USER, DB_PASSWORD, DB_NAME, DB_HOST); $other->suppress_errors();
+              $other->query('SET innodb_lock_wait_timeout = 0');
+              add_filter('query', function ($sql) use ($other) {
+                static $isBefore = true;
+                if ($isBefore && str_starts_with($sql, 'UPDATE ${TABLE}')) {
+                  $isBefore = false;
+                  $other->query("UPDATE ${TABLE} SET state = 'delivered', capture = NULL WHERE state = 'waiting'");
+                  echo $other->last_error;
+                }
+                return $sql;
+              });
+              ${SEND}`);
+            expect(said).toContain('Lock wait timeout');
+            expect(await waiting()).toEqual(ONE);
+          });
+
+          test.each([
+            ['refuses', "'NONE'"],
+            ['loses the connection at', "$other->query('KILL ' . $wpdb->dbh->thread_id) ? $sql : $sql"],
+          ])('the lead waits, once, whichever statement the database %s', async (_, answer) => {
+            let number = 0;
+            for (let said = ''; said !== 'done'; number += 1) {
+              said = await run(`${READ()} ini_set('display_errors', '0'); ini_set('error_log', '/dev/null');
+              global $wpdb; $other = new wpdb(DB_USER, DB_PASSWORD, DB_NAME, DB_HOST); $left = ${number};
+              add_filter('query', function ($sql) use (&$left, $other) {
+                global $wpdb;
+                return preg_match('/_7x_lead_intake|COMMIT/', $sql) && $left-- === 0 ? ${answer} : $sql;
+              });
+              try { LeadIntakePlugin\\Intake::sendAgain($list[0]); } catch (RuntimeException) {}
+              echo $left < 0 ? '' : 'done';`);
+              expect(await waiting(), `after statement ${number}`).toEqual(ONE);
+              const held = await queried(
+                `SELECT o.state FROM _7x_lead_intake_submissions s LEFT JOIN ${TABLE} o ON o.idempotency_key = s.idempotency_key`,
+              );
+              expect(held, `after statement ${number}`).toEqual([{ state: 'waiting' }, { state: 'waiting' }]);
+            }
+            expect(number).toBeGreaterThan(5);
+          });
+        });
+
       const { hookArguments } = plugin;
       if (hookArguments === undefined) return;
       test('its hook is called with the arguments that the plugin for leads reads', async () => {

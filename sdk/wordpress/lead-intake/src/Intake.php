@@ -6,7 +6,6 @@ namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
 use LeadIntake\Outbox\Outbox;
-use LeadIntake\Outbox\OutboxException;
 
 /** Takes what visitors have sent by the forms of other plugins: stored within the request of the form, before its visitor is thanked. */
 final class Intake
@@ -30,38 +29,45 @@ final class Intake
         $isHeld = Throttle::isExceeded();
         $id = Submissions::add($form, $values, $isHeld ? Submissions::HELD : '');
         if (!$isHeld) {
-            self::store($id, $mapping, $form, $values, isFirst: true);
+            // A double click is one lead.
+            self::store($id, $mapping, $form, $values, wp_salt() . $form);
+            Delivery::deliverSoon();
         }
     }
 
-    /** Sends one again by its form's present mapping, in place of the lead that was not delivered, or beside the one that was. */
+    /**
+     * Sends one again by its form's present mapping, in place of the lead that was not delivered, or beside the one that was. Does nothing where
+     * it is no longer as it was read, such as where its lead was delivered or replaced meanwhile.
+     *
+     * @throws \Exception when the database fails: all is as before
+     */
     public static function sendAgain(#[\SensitiveParameter] array $submission): void
     {
-        ['id' => $id, 'form' => $form, 'fields' => $fields, 'key' => $key] = $submission;
-        $mapping = Mapping::of($form);
-        if ($fields === null || $mapping === null) {
+        $mapping = Mapping::of($submission['form']);
+        if ($mapping === null) {
             return;
         }
-        if (in_array($submission['state'], ['waiting', 'refused'], true)) {
-            try {
-                Outboxes::own()->discard($key);
-            } catch (OutboxException) {
-                // It was delivered meanwhile.
+        Outboxes::database()->atomically(static function () use ($mapping, $submission): void {
+            ['id' => $id, 'form' => $form, 'key' => $key] = $submission;
+            $isOpen = static fn (array $row): bool => in_array($row['state'], ['waiting', 'refused'], true);
+            $now = Submissions::get((int) $id, 'FOR UPDATE');
+            if (!isset($now['fields']) || $now['key'] !== $key || $isOpen($now) !== $isOpen($submission)) {
+                return;
             }
-        }
-        self::store((int) $id, $mapping, $form, $fields, isFirst: false);
+            $isOpen($now) && Outboxes::own()->discard($key);
+            // What a person sends again is another lead, also where it has the same data; the submissions of a double click stay one.
+            $seed = wp_generate_uuid4();
+            foreach ($isOpen($now) ? Submissions::sharing($form, $key) : [$now] as ['id' => $each, 'fields' => $values]) {
+                self::store((int) $each, $mapping, $form, $values, $seed);
+            }
+        });
+        Delivery::deliverSoon();
     }
 
-    private static function store(int $id, Mapping $mapping, string $form, #[\SensitiveParameter] array $values, bool $isFirst): void
+    /** @param string $seed of which, and of the lead, its key is made */
+    private static function store(int $id, Mapping $mapping, string $form, #[\SensitiveParameter] array $values, string $seed): void
     {
         [$lead, $fault] = $mapping->lead($values, FormPlugins::fields($form));
-        if ($lead === null) {
-            Submissions::settle($id, $fault, null);
-            return;
-        }
-        // A double click is one lead; what a person sends again is another one, also where the lead is the same.
-        $key = Outboxes::own()->add($lead, $isFirst ? Outbox::keyFor(wp_salt() . $form, $lead) : null);
-        Submissions::settle($id, $fault, $key);
-        Delivery::deliverSoon();
+        Submissions::settle($id, $fault, $lead === null ? null : Outboxes::own()->add($lead, Outbox::keyFor($seed, $lead)));
     }
 }

@@ -64,9 +64,15 @@ final class Submissions
     }
 
     /** @return ?array<string, mixed> as of newest() */
-    public static function get(int $id): ?array
+    public static function get(int $id, string $lock = ''): ?array
     {
-        return self::rows('s.id = ?', [$id], 1)[0] ?? null;
+        return self::rows('s.id = ?', [$id], 1, $lock)[0] ?? null;
+    }
+
+    /** @return list<array<string, mixed>> those with fields that have one lead, such as of a double click, as of newest() */
+    public static function sharing(string $form, string $key): array
+    {
+        return self::rows('s.form = ? AND s.idempotency_key = ? AND s.fields IS NOT NULL', [$form, $key], PHP_INT_MAX);
     }
 
     /**
@@ -109,13 +115,13 @@ final class Submissions
         Outboxes::database()->execute("DELETE FROM $table WHERE fields IS NULL AND created_at < ?", [$old]);
     }
 
-    /** @return list<array<string, mixed>> */
-    private static function rows(string $where, array $values, int $limit): array
+    /** @param string $lock such as `FOR UPDATE`, for which nobody else changes them, nor their leads @return list<array<string, mixed>> */
+    private static function rows(string $where, array $values, int $limit, string $lock = ''): array
     {
         $select = 'SELECT s.id, s.form, s.fields, s.fault, s.idempotency_key AS `key`, s.created_at AS createdAt, o.state, o.reason,'
             . ' o.lead_id AS leadId FROM ' . self::table() . ' s LEFT JOIN ' . Outboxes::table() . ' o ON o.idempotency_key = s.idempotency_key';
         $order = '(' . self::NEEDS_SOMEBODY . ') DESC, s.id DESC';
-        $rows = Outboxes::database()->query("$select WHERE $where ORDER BY $order LIMIT $limit", $values);
+        $rows = Outboxes::database()->query("$select WHERE $where ORDER BY $order LIMIT $limit $lock", $values);
         return array_map(static fn (#[\SensitiveParameter] array $row): array => ['fields' => self::fields($row['fields'])] + $row, $rows);
     }
 

@@ -37,6 +37,24 @@ final class WpdbDatabase implements Database
         return $this->query('SELECT @@autocommit AS autocommit')[0]['autocommit'] !== '1';
     }
 
+    /** Carries out all that a function writes, or nothing of it. @throws \Exception when the database fails */
+    public function atomically(\Closure $do): void
+    {
+        $retries = $this->wpdb->reconnect_retries;
+        $this->execute('START TRANSACTION');
+        // WordPress would go on by a new connection, without what the lost one has written.
+        $this->wpdb->reconnect_retries = 0;
+        try {
+            $do();
+            $this->execute('COMMIT');
+        } catch (\Throwable $error) {
+            $this->execute('ROLLBACK');
+            throw $error;
+        } finally {
+            $this->wpdb->reconnect_retries = $retries;
+        }
+    }
+
     private function run(string $sql, #[\SensitiveParameter] array $parameters): int|bool
     {
         $wereSuppressed = $this->wpdb->suppress_errors();
