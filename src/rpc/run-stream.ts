@@ -14,7 +14,8 @@ export interface StreamContext {
   readonly ending: AbortSignal;
 }
 
-const streamsOf = new WeakMap<Caller, number>();
+/** By the name of a caller, which has a Caller for each of its credentials; without a name, by the Caller. */
+const streamsOf = new Map<string | Caller, number>();
 
 /**
  * Executes a call with a stream of responses, as RunCall executes one with a single response. The call ends when its
@@ -62,8 +63,10 @@ export async function* runStream<Message>(
 
 /** Adds to the number of streams of a caller, and returns it. */
 function count(caller: Caller, more: number): number {
-  const streams = (streamsOf.get(caller) ?? 0) + more;
-  streamsOf.set(caller, streams);
+  const key = caller.name ?? caller;
+  const streams = (streamsOf.get(key) ?? 0) + more;
+  if (streams === 0) streamsOf.delete(key);
+  else streamsOf.set(key, streams);
   return streams;
 }
 

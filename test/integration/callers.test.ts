@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DescMethod } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
 import type { Environment } from '../../common/settings.ts';
@@ -10,8 +11,18 @@ import { tokenDigits, tokenHash } from '../../src/callers-file.ts';
 import { ANY_CALLER, CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
 import { mayUse, refusalOf as roleRefusal } from '../../src/rpc/callers.ts';
 import { ALL_SERVICES } from '../../src/rpc/routes.ts';
+import { MAX_STREAMS_PER_CALLER } from '../../src/rpc/run-stream.ts';
+import { times } from '../support/builders.ts';
 import { allOutcomes, openExchange } from '../support/exchange-calls.ts';
-import { CONTRACT_RPCS, CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf, startTestCore } from '../support/grpc.ts';
+import {
+  aCreateLeadRequest,
+  CONTRACT_RPCS,
+  CORE_TOKEN,
+  type GrpcCaller,
+  grpcCaller,
+  refusalOf,
+  startTestCore,
+} from '../support/grpc.ts';
 import { createKey } from '../support/grpc-studios.ts';
 import { scrape } from '../support/metrics.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
@@ -361,4 +372,30 @@ test('a service, or a method, that the table of roles does not list is for no ca
   for (const method of unlisted) expect(roleRefusal(ANY_CALLER, method)?.reason).toBe('CALLER_FORBIDDEN');
   expect(mayUse(ANY_CALLER, 'leadintake.v1.LaterService')).toBe(false);
   expect(mayUse(ANY_CALLER, '')).toBe(true);
+});
+
+// @proves bounds-40
+test('all tokens of a caller share its number of streams, which another caller does not use', async () => {
+  const [former, next, other] = [newCoreToken(), newCoreToken(), newCoreToken()];
+  const both = { may: ['crm'] as const, tokens: [former, next].map((token) => ({ sha256: tokenHash(token) })) };
+  const { path } = aFileOf({ crm: both, sales: entry(other, ['crm']) });
+  const { caller } = await aCore({ CORE_CALLERS_FILE: path });
+  await caller.call('DirectoryService/PutStudio', { studio: { id: 'studio-1', status: 'STUDIO_STATUS_ACTIVE' } });
+  await caller.call('LeadIntakeService/CreateLead', aCreateLeadRequest('studio-1'));
+  const streamAs = (token: string, method: string) =>
+    caller.stream<object>(`LeadIntakeService/${method}`, {}, { authorization: `Bearer ${token}` });
+  const exportAs = (token: string) => Array.fromAsync(streamAs(token, 'ExportLeads'));
+  const watches = times(MAX_STREAMS_PER_CALLER, (index) =>
+    streamAs(index % 2 === 0 ? former : next, 'WatchLeadChanges'),
+  );
+  // Each gets the lead, and waits for more.
+  await Promise.all(watches.map((watch) => watch[Symbol.asyncIterator]().next()));
+
+  for (const token of [former, next]) {
+    await expect(exportAs(token)).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
+  }
+  expect(await exportAs(other)).toHaveLength(1);
+  watches[0]?.cancel();
+  await expect.poll(() => exportAs(next).catch(() => [])).toHaveLength(1);
+  for (const watch of watches) watch.cancel();
 });
