@@ -6,6 +6,9 @@ import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Response } from '../rpc/call-handler.ts';
 
+/** The maximum number of calls of a connection at a time: streams of HTTP/2, or pipelined requests of HTTP/1.1. */
+export const MAX_CALLS_PER_CONNECTION = 256;
+
 /** The limits on calls of an unauthenticated connection. A probe has one call in flight, and begins one per second. */
 const MAX_CONCURRENT_CALLS = 8;
 export const MAX_CALLS_PER_SECOND = 16;

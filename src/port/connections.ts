@@ -4,7 +4,14 @@ import type { Logger } from 'pino';
 import { Throttle } from '../../common/throttle.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Request, Response } from '../rpc/call-handler.ts';
-import { AcceptedCall, AcceptedConnection, type CallTraits, type Report, streamOf } from './connection.ts';
+import {
+  AcceptedCall,
+  AcceptedConnection,
+  type CallTraits,
+  MAX_CALLS_PER_CONNECTION,
+  type Report,
+  streamOf,
+} from './connection.ts';
 
 /** The maximum number of unauthenticated connections. One more closes one of them, and keeps no caller out. */
 export const MAX_UNAUTHENTICATED_CONNECTIONS = 256;
@@ -92,7 +99,8 @@ export class Connections {
     if (!connection?.isOpen) return discard(response);
     const call = new AcceptedCall(response, caller, traits);
     connection.begin(call, response);
-    if (!(caller ? this.#authenticate(connection, caller) : this.#tolerate(connection, traits))) {
+    const isAdmitted = caller ? this.#authenticate(connection, caller) : this.#tolerate(connection, traits);
+    if (!isAdmitted || this.#exceedsCalls(connection, response)) {
       connection.cutOff(0);
       return discard(response);
     }
@@ -157,6 +165,13 @@ export class Connections {
     this.#report(isProbe ? 'connection: too many unauthenticated calls' : 'connection: unauthenticated call');
     if (!isProbe) connection.cutOff(AFTER_REFUSAL_MS);
     return !isProbe;
+  }
+
+  /** Returns whether a connection of HTTP/1.1 has too many calls. HTTP/2 itself refuses further streams. */
+  #exceedsCalls({ calls }: AcceptedConnection, response: Response): boolean {
+    if (streamOf(response) || calls.size <= MAX_CALLS_PER_CONNECTION) return false;
+    this.#report('connection: too many calls');
+    return true;
   }
 
   #check(): void {

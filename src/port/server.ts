@@ -15,6 +15,7 @@ import type { ExchangeContext } from '../rpc/exchange-service.ts';
 import { callOf, connectionDraining, type RunCall, refused } from '../rpc/observation.ts';
 import { maxTimeoutMsOf, servedMethods, traitsOf } from '../rpc/routes.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
+import { MAX_CALLS_PER_CONNECTION } from './connection.ts';
 import { Connections } from './connections.ts';
 
 /**
@@ -22,9 +23,6 @@ import { Connections } from './connections.ts';
  * bound of their own.
  */
 const MAX_CALL_BYTES = 64 * 1024;
-
-/** The maximum number of concurrent streams of a connection. */
-const MAX_STREAMS = 256;
 
 /** How often Node checks for requests of HTTP/1.1 that have not arrived in time; milliseconds. */
 const ARRIVAL_CHECK_MS = 1000;
@@ -144,7 +142,7 @@ function handleAll(server: Http2Server | Http2SecureServer, handle: Handle): voi
 }
 
 function serverOf(pem: TlsPem): Http2Server | Http2SecureServer {
-  const settings = { maxConcurrentStreams: MAX_STREAMS };
+  const settings = { maxConcurrentStreams: MAX_CALLS_PER_CONNECTION };
   if (!pem.cert) return createServer({ settings });
   return createSecureServer({
     settings,

@@ -3,6 +3,7 @@ import { connect, type OutgoingHttpHeaders } from 'node:http2';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { MAX_CALLS_PER_CONNECTION } from '../../src/port/connection.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { CORE_TOKEN } from '../support/grpc.ts';
 import { growth, scrape } from '../support/metrics.ts';
@@ -164,5 +165,27 @@ describe('over HTTP/1.1,', () => {
       await once(socket, 'close');
     };
     expect(await observed(act)).toEqual(onceAs('CALLER_UNAUTHENTICATED'));
+  });
+
+  // @proves bounds-35
+  test('as many calls of one connection are in flight as over HTTP/2, and one more ends it', async () => {
+    const underWay = async () => (await scrape(metricsUrl)).get('lead_intake_core_calls_under_way');
+    const aPull = (connection: string) => {
+      const [body, type] = ['{"wait":"20s"}', 'Content-Type: application/json'];
+      const head = ['POST /leadintake.v1.LeadIntakeService/PullLeadChanges HTTP/1.1', HOST, AUTHORIZED, type];
+      return `${lines(...head, `Content-Length: ${body.length}`, `Connection: ${connection}`)}${body}`;
+    };
+    const socket = await aSocket('http/1.1');
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk;
+    });
+    socket.write(aPull('keep-alive').repeat(MAX_CALLS_PER_CONNECTION));
+    await expect.poll(underWay, { timeout: 10_000 }).toBe(MAX_CALLS_PER_CONNECTION);
+
+    socket.write(aPull('close'));
+    await once(socket, 'close');
+    expect(received).toBe('');
+    await expect.poll(underWay, { timeout: 10_000 }).toBe(0);
   });
 });
