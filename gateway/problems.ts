@@ -165,6 +165,9 @@ export const OVERLOADED = new Problem('integration_unavailable', {
   isLogged: true,
 });
 
+/** Whether an error is that a key is not valid, or not now. */
+export const isOfKey = (error: unknown): boolean => error instanceof Problem && kindOf(error.code).ofKey === true;
+
 /** The maximum number of faults in a response; a hostile body can have thousands. @rule 2.5.together */
 const MAX_FIELDS = 50;
 

@@ -1,9 +1,10 @@
 import type { FastifyError, FastifyInstance } from 'fastify';
 import type { CoreClient } from '../core/core-client.ts';
-import { kindOf, Problem, type ProblemCode } from '../problems.ts';
+import { isOfKey, Problem, type ProblemCode } from '../problems.ts';
 import { hasScopeFor, senderToCheck } from '../request.ts';
-import { type ApiKeyCache, authenticator } from './authentication.ts';
+import { type ApiKeyCache, authenticator, uncountedRefusals } from './authentication.ts';
 import { refundRequest, requestCounter } from './count-quota.ts';
+import { KeyLookUps } from './key-look-ups.ts';
 import { loadShedding } from './load-shedding.ts';
 import type { Quota, QuotaPolicy } from './quota/quota-port.ts';
 
@@ -20,7 +21,8 @@ export interface AdmissionParts {
 /** Admits callers of the API in the contract's order of checks, before any body is read. @rule 5.3 5.9 7.order */
 export function admitCallers(app: FastifyInstance, parts: AdmissionParts): void {
   const shedLoad = loadShedding(parts.core);
-  const authenticate = authenticator(parts.core, parts.cache);
+  const lookUps = new KeyLookUps(parts.core);
+  const authenticate = authenticator(lookUps, parts.cache);
   const count = requestCounter(parts.quota, parts.policy);
   app.addHook('onRequest', async (request, reply) => {
     // Both are rarely promises, and only promises are awaited: each await costs a turn of the event loop.
@@ -34,34 +36,43 @@ export function admitCallers(app: FastifyInstance, parts: AdmissionParts): void 
     }
     await count(key, reply);
   });
-  checkKeyBeforeRefusal(app, parts);
+  checkKeyBeforeRefusal(app, lookUps, parts);
 }
 
 /**
  * Gives a problem of the key precedence over any other problem of the request, and takes such a request out of the
  * quota. A request with a cached key may be refused before the core has validated the key; then this validates it, unless
- * the quota has refused it.
+ * the quota has refused it. What no quota has counted is refused later if its address has too many of that.
  *
  * @rule 7.order 8.counted 8.quota-headers
  */
-function checkKeyBeforeRefusal(app: FastifyInstance, { core, cache, quota }: AdmissionParts): void {
+function checkKeyBeforeRefusal(
+  app: FastifyInstance,
+  lookUps: KeyLookUps,
+  { cache, quota }: Pick<AdmissionParts, 'cache' | 'quota'>,
+): void {
+  const holdIfTooMany = uncountedRefusals();
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const { key } = request.state;
     // Without one, the key itself was refused, or was never read.
-    if (!key) throw error;
+    if (!key) {
+      if (isOfKey(error)) await holdIfTooMany(request);
+      throw error;
+    }
     // A request that is not counted costs the core nothing, or a key would make it work without bound.
     if (error instanceof Problem && UNCOUNTED.has(error.code)) throw error;
     const first = key.isChecked
       ? error
-      : await core.authenticate(senderToCheck(key, request.id)).then(
+      : await lookUps.check(senderToCheck(key, request.id)).then(
           () => error,
           (problem) => problem,
         );
-    if (first instanceof Problem && kindOf(first.code).ofKey) {
+    if (isOfKey(first)) {
       // So that the next request with the key is not counted before the core has validated it.
       cache.delete(key.secretSha256);
       await refundRequest(key, reply, quota);
     }
+    if (isOfKey(first) || key.countedIn === undefined) await holdIfTooMany(request);
     throw first;
   });
 }

@@ -3,10 +3,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { hashKeySecret, hintOf, isKeySecret, textOfHash } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { clientNetwork } from '../client-address.ts';
-import type { CoreClient } from '../core/core-client.ts';
 import { Problem } from '../problems.ts';
 import type { PresentedKey } from '../request.ts';
 import { consumePatiently, rateLimited, setQuotaHeaders } from './count-quota.ts';
+import type { FoundKey, KeyLookUps } from './key-look-ups.ts';
 import { createMemoryQuota } from './quota/memory-quota.ts';
 
 /**
@@ -18,16 +18,15 @@ import { createMemoryQuota } from './quota/memory-quota.ts';
  * @rule 3.2.replaced 5.2 5.7 5.8
  */
 export function authenticator(
-  core: CoreClient,
+  lookUps: KeyLookUps,
   cache: ApiKeyCache,
 ): (request: FastifyRequest, reply: FastifyReply) => PresentedKey | Promise<PresentedKey> {
-  const ask = (secretSha256: Uint8Array, requestId: string) => core.authenticate({ secretSha256, requestId });
+  const ask = (secretSha256: Uint8Array, requestId: string) => lookUps.find({ secretSha256, requestId });
   const askUnlessTooMany = unknownKeys(ask);
-  const refuseMalformed = malformedKeys();
   return (request, reply) => {
     const secret = secretOf(request);
     // A malformed key is refused here, so guesses cost the core nothing.
-    if (secret === undefined || !isKeySecret(secret)) return refuseMalformed(request);
+    if (secret === undefined || !isKeySecret(secret)) throw new Problem('integration_key_invalid');
     const secretSha256 = hashKeySecret(secret);
     const caller = cache.get(secretSha256);
     const presented = { secretSha256, secretHint: hintOf(secret), countedIn: undefined };
@@ -35,9 +34,9 @@ export function authenticator(
     const found = cache.wasValid(secretSha256)
       ? ask(secretSha256, request.id)
       : askUnlessTooMany(secretSha256, request, reply);
-    return found.then((caller) => {
-      cache.set(secretSha256, caller);
-      return { ...presented, caller, isChecked: true };
+    return found.then((key) => {
+      cache.set(secretSha256, key.caller);
+      return { ...presented, ...key };
     });
   };
 }
@@ -106,7 +105,7 @@ const MAX_COUNTED_KEYS = 50_000;
 const LIMITS = { key: MAX_UNKNOWN_KEYS, studio: undefined };
 
 /**
- * How long a refusal waits, more or less, of an address that sends too many keys that nobody has. So a flood on hundreds of
+ * How long a refusal waits, more or less, of an address that has too many that no quota counts. So a flood on hundreds of
  * connections becomes a trickle, and leaves the processor to the requests of others.
  */
 export const HELD_REFUSAL_MS = 1000;
@@ -114,18 +113,17 @@ export const HELD_REFUSAL_MS = 1000;
 /** Those that came together do not end together. */
 const holdRefusal = (): Promise<void> => sleep(HELD_REFUSAL_MS * (0.5 + Math.random()));
 
-/** @returns a function that refuses a request without a key that could be one; of an address with too many of them, later */
-function malformedKeys(): (request: FastifyRequest) => Promise<never> {
+/** @returns a function that waits before a refusal that no quota counts, if its address has too many of them */
+export function uncountedRefusals(): (request: FastifyRequest) => Promise<void> {
   const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
   return async (request) => {
     const { admitted } = await quota.consume({ apiKeyId: clientNetwork(request), studioId: '' }, LIMITS);
     if (!admitted) await holdRefusal();
-    throw new Problem('integration_key_invalid');
   };
 }
 
 /** @returns a function that looks up a key which this gateway has not seen valid, or rejects with the Problem */
-function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Promise<AuthenticateApiKeyResponse>) {
+function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Promise<FoundKey>) {
   const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
   /** By network and key, when the key was counted. */
   const counted = new Map<string, number>();
@@ -141,15 +139,19 @@ function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Pr
       setQuotaHeaders(reply, decision, UNKNOWN_KEYS_WINDOW_SECONDS);
       throw rateLimited(decision, 'Too many unknown keys came from this address');
     }
+    // Before its look-up, or those that come with the same key meanwhile would count too.
+    if (counted.size < MAX_COUNTED_KEYS) counted.set(name, performance.now());
     let isInVain = false;
     try {
       return await lookUp(secretSha256, request.id);
     } catch (problem) {
       isInVain = problem instanceof Problem && problem.code === 'integration_key_invalid';
-      if (isInVain && counted.size < MAX_COUNTED_KEYS) counted.set(name, performance.now());
       throw problem;
     } finally {
-      if (!isInVain) await quota.refund(sender, decision.windows);
+      if (!isInVain) {
+        counted.delete(name);
+        await quota.refund(sender, decision.windows);
+      }
     }
   };
 }

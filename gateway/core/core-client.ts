@@ -112,7 +112,7 @@ export function createCoreClient(
       (await requestLog.recordRequests({ ...batch }, { timeoutMs: CORE_CALL_MS })).skippedCount,
 
     isBusy: (operation = 'other') =>
-      authenticate.batcher.pending + (operations[operation]?.batcher.pending ?? 0) >= BUSY_THRESHOLD,
+      Math.max(authenticate.batcher.pending, operations[operation]?.batcher.pending ?? 0) >= BUSY_THRESHOLD,
 
     async check() {
       let isDraining = false;

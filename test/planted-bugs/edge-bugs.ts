@@ -71,8 +71,15 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'an address that sends malformed keys is refused as fast as it sends',
     suite: 'test/e2e/http/unknown-keys.test.ts',
-    caughtBy: 'of an address with too many of them, refusals wait; a known key, and another address, do not',
+    caughtBy:
+      'of an address with too many of them, refusals wait; a known key, and another address, do not: it is malformed',
     patches: [{ file: 'gateway/admission/authentication.ts', find: 'if (!admitted) await holdRefusal();', put: '' }],
+  },
+  {
+    name: 'a key that is repeated is looked up for each request',
+    suite: 'test/unit/key-look-ups.test.ts',
+    caughtBy: 'one look-up finds the owner for all who come meanwhile; only for the first it is a check',
+    patches: [{ file: 'gateway/admission/key-look-ups.ts', find: 'this.#underWay.set(name, lookUp);', put: '' }],
   },
   {
     name: 'lists wait in the order of their arrival',

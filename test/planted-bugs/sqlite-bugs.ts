@@ -151,7 +151,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/admission/admission.ts',
-        find: 'key.isChecked ? error : await core.authenticate(senderToCheck(key, request.id)).then(() => error, (problem) => problem)',
+        find: 'key.isChecked ? error : await lookUps.check(senderToCheck(key, request.id)).then(() => error, (problem) => problem)',
         put: 'error',
       },
     ],

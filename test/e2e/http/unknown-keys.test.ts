@@ -1,14 +1,21 @@
 import { once } from 'node:events';
 import { request } from 'node:http';
-import { describe, expect, test } from 'vitest';
+import { connect, type Socket } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import {
   HELD_REFUSAL_MS,
   MAX_UNKNOWN_KEYS,
   UNKNOWN_KEYS_WINDOW_SECONDS,
 } from '../../../gateway/admission/authentication.ts';
+import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
+import { aGateway } from '../../integration/a-gateway.ts';
 import { times } from '../../support/builders.ts';
-import { aSeparateService, expectProblem, keyLookUps, LEADS, type Service } from '../../support/service.ts';
+import { scrape } from '../../support/metrics.ts';
+import { lines } from '../../support/raw-http.ts';
+import { aSeparateService, CORE_TOKEN, expectProblem, keyLookUps, LEADS, type Service } from '../../support/service.ts';
+import { startProxy } from '../../support/tcp-proxy.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
@@ -16,11 +23,75 @@ const METRICS = {
 };
 
 /** Reads a list from an address of this machine, and returns the status. */
-async function statusFrom(localAddress: string, service: Service, secret: string): Promise<number | undefined> {
+async function statusFrom(
+  localAddress: string,
+  service: Pick<Service, 'url'>,
+  secret: string,
+): Promise<number | undefined> {
   const call = request(service.url + LEADS, { localAddress, headers: { authorization: `Bearer ${secret}` } }).end();
   const [response] = await once(call, 'response');
   response.resume();
   return response.statusCode;
+}
+
+/** Keys whose requests no quota counts, each with the status that a list gets. */
+const UNCOUNTED: readonly [string, number, (service: Service) => Promise<string>][] = [
+  [
+    'is revoked',
+    401,
+    async (service) => {
+      const key = await service.aStudioWithKey();
+      await service.apiKeys.revokeApiKey(key);
+      return key.secret;
+    },
+  ],
+  [
+    'belongs to a suspended studio',
+    402,
+    async (service) => {
+      const { studioId, secret } = await service.aStudioWithKey();
+      await service.directory.putStudio({ studio: { id: studioId, status: StudioStatus.SUSPENDED } });
+      return secret;
+    },
+  ],
+  [
+    'may not read',
+    403,
+    async (service) => (await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_CREATE] })).secret,
+  ],
+];
+
+/** More than may wait for the core before a gateway refuses others. */
+const FLOOD = 1100;
+
+/** Opens many connections from an address. Returns a function that reads a list on each of them, and returns the status. */
+async function connectionsFrom(localAddress: string, gateway: Pick<Service, 'url'>, count: number) {
+  const { hostname, port } = new URL(gateway.url);
+  const sockets: Socket[] = [];
+  // Not more at a time than a port takes.
+  while (sockets.length < count) {
+    const more = times(100, () => connect({ host: hostname, port: Number(port), localAddress }));
+    await Promise.all(more.map((socket) => once(socket, 'connect')));
+    sockets.push(...more);
+  }
+  return (secretOf: () => string) =>
+    sockets.map(async (socket) => {
+      socket.write(lines(`GET ${LEADS} HTTP/1.1`, 'Host: leads', `Authorization: Bearer ${secretOf()}`, ''));
+      const [answer] = await once(socket, 'data');
+      socket.destroy();
+      return Number(/^HTTP\/1\.1 (\d+)/.exec(String(answer))?.[1]);
+    });
+}
+
+/** A gateway whose core can be silenced, with metrics. */
+async function aGatewayBehindProxy({ coreUrl }: Service) {
+  const { hostname, port } = new URL(coreUrl);
+  const proxy = await startProxy(hostname, Number(port));
+  onTestFinished(() => proxy.stop());
+  const settings = { ...METRICS.gateway, CORE_TOKEN };
+  const gateway = await aGateway(`http://127.0.0.1:${proxy.port}`, settings);
+  const underWay = async () => (await scrape(gateway.metricsUrl)).get('lead_intake_gateway_requests_under_way');
+  return { url: gateway.url, proxy, underWay };
 }
 
 describe('keys that the core does not know', () => {
@@ -58,6 +129,20 @@ describe('keys that the core does not know', () => {
     expect([200, 429]).toContain((await service.get(unseenToo.secret)).status);
   });
 
+  test('count once for each, also if it comes on many connections at once', async () => {
+    const service = await aSeparateService();
+    const gateway = await aGatewayBehindProxy(service);
+    const [{ secret }, old] = [await service.aStudioWithKey(), newKeySecret()];
+    const read = await connectionsFrom('127.0.0.1', gateway, MAX_UNKNOWN_KEYS + 100);
+    gateway.proxy.silence();
+    const answers = read(() => old);
+    await expect.poll(gateway.underWay, { timeout: 30_000 }).toBe(answers.length);
+    gateway.proxy.heal();
+
+    expect(new Set(await Promise.all(answers))).toEqual(new Set([401]));
+    expect(await statusFrom('127.0.0.1', gateway, secret)).toBe(200);
+  });
+
   test('count once for each: a website that goes on with its old key takes nothing from others behind its address', async () => {
     const service = await aSeparateService({ gateway: { QUOTA_LIMIT: '1000000' } });
     const [old, unseen] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
@@ -70,42 +155,99 @@ describe('keys that the core does not know', () => {
   });
 });
 
-// @proves bounds-141
-test('of an address with too many of them, refusals wait; a known key, and another address, do not', async () => {
+// @proves bounds-191
+test.each(UNCOUNTED)(
+  'a key that %s, repeated on many connections, costs a few look-ups, and no other request is refused for it',
+  async (_, status, aKey) => {
+    const service = await aSeparateService(METRICS);
+    const gateway = await aGatewayBehindProxy(service);
+    const [{ secret: known }, repeated] = [await service.aStudioWithKey(), await aKey(service)];
+    expect(await statusFrom('127.0.0.1', gateway, known)).toBe(200);
+    expect(await statusFrom('127.0.0.2', gateway, repeated)).toBe(status);
+    const before = await keyLookUps(service);
+
+    const read = await connectionsFrom('127.0.0.2', gateway, FLOOD);
+    gateway.proxy.silence();
+    const flood = read(() => repeated);
+    await expect.poll(gateway.underWay, { timeout: 30_000 }).toBe(FLOOD);
+    const other = fetch(gateway.url + LEADS, { headers: { authorization: `Bearer ${known}` } });
+    await expect.poll(gateway.underWay, { timeout: 30_000 }).toBe(FLOOD + 1);
+    gateway.proxy.heal();
+
+    expect((await other).status).toBe(200);
+    expect(new Set(await Promise.all(flood))).toEqual(new Set([status]));
+    expect((await keyLookUps(service)) - before).toBeLessThan(10);
+  },
+);
+
+// @proves bounds-17
+test('look-ups that wait for the core take nothing from requests with known keys', async () => {
   const service = await aSeparateService();
+  const gateway = await aGatewayBehindProxy(service);
   const { secret } = await service.aStudioWithKey();
-  const durationOf = async (call: () => Promise<unknown>) => {
-    const before = performance.now();
-    await call();
-    return performance.now() - before;
-  };
-  const refused = async (key: string, status: number) => {
-    const response = await service.get(key);
-    await response.text();
-    return response.status === status;
-  };
-  for (const [kind, status] of [
-    ['malformed', 401],
-    ['unknown', 429],
-  ] as const) {
-    const key = () => (kind === 'malformed' ? 'guess' : newKeySecret());
+  expect(await statusFrom('127.0.0.1', gateway, secret)).toBe(200);
+
+  const guess = [
+    await connectionsFrom('127.0.0.2', gateway, MAX_UNKNOWN_KEYS),
+    await connectionsFrom('127.0.0.3', gateway, MAX_UNKNOWN_KEYS),
+  ];
+  const read = await connectionsFrom('127.0.0.1', gateway, 100);
+  gateway.proxy.silence();
+  const guesses = guess.flatMap((readFrom) => readFrom(newKeySecret));
+  const known = read(() => secret);
+  await expect.poll(gateway.underWay, { timeout: 30_000 }).toBe(guesses.length + known.length);
+  gateway.proxy.heal();
+
+  expect(new Set(await Promise.all(known))).toEqual(new Set([200]));
+  expect(new Set(await Promise.all(guesses))).toEqual(new Set([401]));
+});
+
+// @proves bounds-141
+test.each<[string, number, (service: Service) => Promise<() => string>]>([
+  ['is malformed', 401, async () => () => 'guess'],
+  ['is unknown', 429, async () => newKeySecret],
+  ...UNCOUNTED.map(([kind, status, aKey]) => {
+    const repeated = async (service: Service) => {
+      const secret = await aKey(service);
+      return () => secret;
+    };
+    return [kind, status, repeated] as const satisfies [string, number, unknown];
+  }),
+])(
+  'of an address with too many of them, refusals wait; a known key, and another address, do not: it %s',
+  async (_, status, keys) => {
+    const service = await aSeparateService();
+    const [{ secret }, key] = [await service.aStudioWithKey(), await keys(service)];
+    const durationOf = async (call: () => Promise<unknown>) => {
+      const before = performance.now();
+      await call();
+      return performance.now() - before;
+    };
+    const read = async (secret: string) => {
+      const response = await service.get(secret);
+      await response.text();
+      return response.status;
+    };
+    expect(await read(secret)).toBe(200);
     // On a busy machine more than one window may pass, and whatever is asked at the same time takes as long.
     await expect
       .poll(
         async () => {
-          await Promise.all(times(MAX_UNKNOWN_KEYS, () => service.get(key()).then((response) => response.text())));
+          await Promise.all(times(MAX_UNKNOWN_KEYS, () => read(key())));
+          const statuses: number[] = [];
           const [guesses, own, other] = await Promise.all([
-            Promise.all(times(3, () => durationOf(() => refused(key(), status)))),
-            Promise.all(times(3, () => durationOf(() => refused(secret, 200)))),
+            Promise.all(times(3, () => durationOf(async () => statuses.push(await read(key()))))),
+            Promise.all(times(3, () => durationOf(() => read(secret)))),
             durationOf(() => statusFrom('127.0.0.2', service, key())),
           ]);
+          if (statuses.some((got) => got !== status)) return 0;
           return Math.min(...guesses) - Math.max(...own, other);
         },
         { timeout: 60_000 },
       )
       .toBeGreaterThan(HELD_REFUSAL_MS / 2);
-  }
-});
+  },
+);
 
 describe('behind a balancer', () => {
   /** Reads a list as a balancer passes it on: with the address of its client, behind what that has written itself. */

@@ -1,0 +1,92 @@
+import { create } from '@bufbuild/protobuf';
+import { expect, test } from 'vitest';
+import { hashKeySecret } from '../../common/rules/key-secret.ts';
+import { KeyLookUps } from '../../gateway/admission/key-look-ups.ts';
+import { OVERLOADED, Problem } from '../../gateway/problems.ts';
+import {
+  type AuthenticateApiKeyResponse,
+  AuthenticateApiKeyResponseSchema,
+} from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { times } from '../support/builders.ts';
+
+const REVOKED = new Problem('integration_key_invalid');
+const caller = create(AuthenticateApiKeyResponseSchema, { apiKeyId: 'one' });
+const sender = (secret = 'one') => ({ secretSha256: hashKeySecret(secret), requestId: 'request' });
+
+/** Look-ups at a core that answers when the test says. */
+function lookUpsAtCore() {
+  const asked: PromiseWithResolvers<AuthenticateApiKeyResponse>[] = [];
+  const lookUps = new KeyLookUps({
+    authenticate() {
+      const answer = Promise.withResolvers<AuthenticateApiKeyResponse>();
+      asked.push(answer);
+      return answer.promise;
+    },
+  });
+  return { lookUps, asked };
+}
+
+/** Lets everything run that waits for no answer. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+// @proves bounds-191
+test('one look-up finds the owner for all who come meanwhile; only for the first it is a check', async () => {
+  const { lookUps, asked } = lookUpsAtCore();
+  const found = times(100, () => lookUps.find(sender()));
+  asked[0]?.resolve(caller);
+
+  expect(await Promise.all(found)).toEqual(times(100, (index) => ({ caller, isChecked: index === 0 })));
+  expect(asked.length).toBe(1);
+  lookUps.find(sender());
+  expect(asked.length).toBe(2);
+});
+
+// @proves bounds-191
+test('who comes while a key is found not to be valid is told so, or not, by one more look-up', async () => {
+  const { lookUps, asked } = lookUpsAtCore();
+  const first = lookUps.find(sender());
+  const later = times(100, () => lookUps.find(sender()));
+  const outcomes = Promise.allSettled([first, ...later]);
+  asked[0]?.reject(REVOKED);
+  await settle();
+  asked[1]?.resolve(caller);
+
+  expect(await outcomes).toEqual([
+    { status: 'rejected', reason: REVOKED },
+    ...times(100, () => ({ status: 'fulfilled', value: { caller, isChecked: true } })),
+  ]);
+  expect(asked.length).toBe(2);
+});
+
+// @proves bounds-191
+test('a check is answered by a look-up that began after it, which it shares with others', async () => {
+  const { lookUps, asked } = lookUpsAtCore();
+  const first = lookUps.check(sender());
+  const later = Promise.allSettled([...times(100, () => lookUps.check(sender())), lookUps.find(sender())]);
+  asked[0]?.resolve(caller);
+  expect(await first).toBe(caller);
+  await settle();
+  asked[1]?.reject(REVOKED);
+
+  expect(await later).toEqual([
+    ...times(100, () => ({ status: 'rejected', reason: REVOKED })),
+    { status: 'fulfilled', value: { caller, isChecked: false } },
+  ]);
+  expect(asked.length).toBe(2);
+});
+
+test('who waits for a look-up without an answer has none either; other keys do not wait', async () => {
+  const { lookUps, asked } = lookUpsAtCore();
+  const outcomes = Promise.allSettled([
+    lookUps.find(sender()),
+    lookUps.find(sender()),
+    lookUps.check(sender()),
+    lookUps.find(sender('another')),
+  ]);
+  asked[0]?.reject(OVERLOADED);
+  asked[1]?.resolve(caller);
+
+  const none = { status: 'rejected', reason: OVERLOADED };
+  expect(await outcomes).toEqual([none, none, none, { status: 'fulfilled', value: { caller, isChecked: true } }]);
+  expect(asked.length).toBe(2);
+});
