@@ -21,8 +21,9 @@ function networkOf(address: string, groups: number, numbers: number): string {
   return [...before, ...Array<string>(zeros).fill('0'), ...after].slice(0, groups).join(':');
 }
 
-/** What counts as one client: an IPv6 client has a network of 64 bits. */
-export const clientNetwork = (request: FastifyRequest): string => networkOf(clientAddress(request), 4, 4);
+/** What counts as one client, by its address: an IPv6 client has a network of 64 bits. */
+export const clientOf = (address: string): string => networkOf(address, 4, 4);
+export const clientNetwork = (request: FastifyRequest): string => clientOf(clientAddress(request));
 
 export const ADDRESS_LOGGING = ['none', 'network', 'whole'] as const;
 export type AddressLogging = (typeof ADDRESS_LOGGING)[number];

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { Throttle } from '../../common/throttle.ts';
+import { clientOf } from '../client-address.ts';
 import type { Problem } from '../problems.ts';
 
 /** The maximum number of connections; further ones are closed immediately. */
@@ -16,7 +17,7 @@ export const READ_TIMEOUT_MS = 30_000;
 export const MAX_UNREAD_BYTES_PER_KEY = 8 * 1024 * 1024;
 export const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 
-/** One address has at most this part of each: others find room, but behind a load balancer one is every client. */
+/** One client has at most this part of each: others find room, but a load balancer is every client. */
 export const ADDRESS_SHARE_DIVISOR = 2;
 
 /** Connections are checked at this interval, and after responses of this many characters. */
@@ -31,8 +32,8 @@ const TIMING = { arrivalMs: REQUEST_ARRIVAL_MS, readTimeoutMs: READ_TIMEOUT_MS, 
 
 class Connection {
   readonly socket: Socket;
-  /** The client's address, or that of the load balancer in front. */
-  readonly address: string;
+  /** The client, or the load balancer in front, by its address. */
+  readonly client: string;
   /** The response that is being made, and what waits for its end: requests, or the answer that ends the connection. */
   current: ServerResponse | undefined;
   readonly waiting: (() => void)[] = [];
@@ -50,9 +51,9 @@ class Connection {
   unreadSince: number | undefined;
   takenBytes = 0;
 
-  constructor(socket: Socket, address: string) {
+  constructor(socket: Socket, client: string) {
     this.socket = socket;
-    this.address = address;
+    this.client = client;
   }
 }
 
@@ -65,7 +66,7 @@ export class ClientConnections {
   readonly timing: typeof TIMING;
   readonly #log: Logger;
   readonly #all = new Map<Socket, Connection>();
-  readonly #countByAddress = new Map<string, number>();
+  readonly #countByClient = new Map<string, number>();
   #waiting = 0;
   #charactersSinceCheck = 0;
   #closed = 0;
@@ -188,17 +189,17 @@ export class ClientConnections {
     }, this.timing.arrivalMs).unref();
   }
 
-  #add(socket: Socket, maxOfAddress: number): void {
+  #add(socket: Socket, maxOfClient: number): void {
     // Undefined when the client disconnected before the connection was accepted.
-    const address = socket.remoteAddress ?? '';
-    const count = (this.#countByAddress.get(address) ?? 0) + 1;
-    if (count > maxOfAddress) {
+    const client = clientOf(socket.remoteAddress ?? '');
+    const count = (this.#countByClient.get(client) ?? 0) + 1;
+    if (count > maxOfClient) {
       this.#refused += 1;
       socket.destroy();
       return;
     }
-    this.#countByAddress.set(address, count);
-    const connection = new Connection(socket, address);
+    this.#countByClient.set(client, count);
+    const connection = new Connection(socket, client);
     this.#all.set(socket, connection);
     // Node resumes the socket at the end of each request.
     socket.on('resume', () => {
@@ -206,9 +207,9 @@ export class ClientConnections {
     });
     socket.on('close', () => {
       this.#all.delete(socket);
-      const others = (this.#countByAddress.get(address) ?? 0) - 1;
-      if (others > 0) this.#countByAddress.set(address, others);
-      else this.#countByAddress.delete(address);
+      const others = (this.#countByClient.get(client) ?? 0) - 1;
+      if (others > 0) this.#countByClient.set(client, others);
+      else this.#countByClient.delete(client);
     });
   }
 
@@ -217,7 +218,7 @@ export class ClientConnections {
     const now = performance.now();
     const unread = [...this.#all.values()].filter((connection) => this.#isUnread(connection, now)).sort(newestFirst);
     this.#closeBeyond(MAX_UNREAD_BYTES_PER_KEY, unread.filter(isOfKey), ({ apiKeyId }) => apiKeyId);
-    this.#closeBeyond(MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR, unread, (each) => `${isOfKey(each)} ${each.address}`);
+    this.#closeBeyond(MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR, unread, (each) => `${isOfKey(each)} ${each.client}`);
     this.#closeBeyond(MAX_UNREAD_BYTES, unread, isOfKey);
     if (this.#closed + this.#refused === 0 || !this.#logThrottle.allow()) return;
     const [closed, refused] = [this.#closed, this.#refused];

@@ -75,6 +75,17 @@ async function aServer(answerBytes = ANSWER_BYTES, { isText = false } = {}) {
   };
 }
 
+/** Has a server see the addresses of its connections, by their order, so. */
+function connectionsFrom(server: Server, addressOf: (index: number) => string): void {
+  let index = 0;
+  server.prependListener('connection', (socket) =>
+    Object.defineProperty(socket, 'remoteAddress', { value: addressOf(index++) }),
+  );
+}
+
+/** The first address is of another network of 64 bits than the others, each of which is another one. */
+const ofTwoNetworks = (index: number) => (index === 0 ? '2001:db8:0:2::1' : `2001:db8:0:1::${index}`);
+
 /** Another address of this machine for each index. */
 const localAddressOf = (index: number) => `127.0.0.${2 + (index % (2 * ADDRESS_SHARE_DIVISOR))}`;
 
@@ -196,9 +207,13 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
   });
 
   // @proves bounds-15
-  test('those to one address, whatever keys it has; another address is not affected', async () => {
+  test.each([
+    ['one address', undefined],
+    ['one network of IPv6', ofTwoNetworks],
+  ])('those to %s, whatever keys it has; another one is not affected', async (_, addressOf) => {
     const pathOf = (index: number) => `/${index}`;
-    const { ask } = await aServer();
+    const { server, ask } = await aServer();
+    if (addressOf) connectionsFrom(server, addressOf);
     const most = MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR;
     const { socket: other } = await ask(pathOf(0), { localAddress: localAddressOf(0) });
     const sockets: Socket[] = [];
@@ -246,4 +261,28 @@ test('one address cannot have all connections: another has its share, and closed
   expect(await isRefused()).toBe(false);
   expect(await isRefused()).toBe(true);
   expect(ofOne.slice(1).some(({ socket }) => socket.destroyed)).toBe(false);
+});
+
+// @proves bounds-2
+test('all addresses of a network of IPv6 share its connections, and another network has its share', async () => {
+  const { server, port } = await aServer(1);
+  server.maxConnections = 20;
+  const most = 20 / ADDRESS_SHARE_DIVISOR;
+  connectionsFrom(server, (index) => ofTwoNetworks(index === most + 1 ? 0 : index + 1));
+  const aConnection = () => {
+    const caller = connect({ port, host: '127.0.0.1' }).on('error', () => {});
+    callers.push(caller);
+    return caller;
+  };
+  const ofNetwork = times(most, aConnection);
+  await Promise.all(ofNetwork.map((each) => once(each, 'connect')));
+  /** Returns what is received for a request on a new connection. */
+  const received = async () => {
+    const caller = aConnection();
+    caller.write(lines('GET / HTTP/1.1', 'Host: a', 'Connection: close', ''));
+    return Buffer.concat(await Array.fromAsync(caller).catch(() => [])).toString();
+  };
+  expect(await received()).toBe('');
+  expect(await received()).toContain('200 OK');
+  expect(ofNetwork.some(({ destroyed }) => destroyed)).toBe(false);
 });
