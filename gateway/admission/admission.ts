@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance } from 'fastify';
 import type { CoreClient } from '../core/core-client.ts';
+import type { GatewayMetrics } from '../observation.ts';
 import { isOfKey, Problem, type ProblemCode } from '../problems.ts';
 import { hasScopeFor, senderToCheck } from '../request.ts';
 import { type ApiKeyCache, authenticator, uncountedRefusals } from './authentication.ts';
@@ -16,12 +17,15 @@ export interface AdmissionParts {
   readonly cache: ApiKeyCache;
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
+  readonly metrics: GatewayMetrics | undefined;
 }
 
 /** Admits callers of the API in the contract's order of checks, before any body is read. @rule 5.3 5.9 7.order */
 export function admitCallers(app: FastifyInstance, parts: AdmissionParts): void {
   const shedLoad = loadShedding(parts.core);
   const lookUps = new KeyLookUps(parts.core);
+  // More than there are look-ups: many requests share one.
+  parts.metrics?.watchWaiting('AuthenticateApiKey', () => lookUps.waiting);
   const authenticate = authenticator(lookUps, parts.cache);
   const count = requestCounter(parts.quota, parts.policy);
   app.addHook('onRequest', async (request, reply) => {

@@ -22,13 +22,28 @@ export class KeyLookUps {
   readonly #core: Pick<CoreClient, 'authenticate'>;
   /** By the hash of the key. */
   readonly #underWay = new Map<string, LookUp>();
+  #waiting = 0;
 
   constructor(core: Pick<CoreClient, 'authenticate'>) {
     this.#core = core;
   }
 
+  /** The number of requests that wait for look-ups. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
   /** Finds the owner of a key, who may be the one that it had when an earlier request came. */
-  async find(sender: Sender): Promise<FoundKey> {
+  find(sender: Sender): Promise<FoundKey> {
+    return this.#count(this.#find(sender));
+  }
+
+  /** Rejects unless the key is valid now. */
+  check(sender: Sender): Promise<AuthenticateApiKeyResponse> {
+    return this.#count(this.#check(sender));
+  }
+
+  async #find(sender: Sender): Promise<FoundKey> {
     const underWay = this.#underWay.get(textOfHash(sender.secretSha256));
     if (underWay) {
       const caller = await unlessOfKey(underWay.answer);
@@ -38,12 +53,20 @@ export class KeyLookUps {
     return { caller: await (underWay?.next ?? this.#begin(sender)), isChecked: true };
   }
 
-  /** Rejects unless the key is valid now. */
-  check(sender: Sender): Promise<AuthenticateApiKeyResponse> {
+  #check(sender: Sender): Promise<AuthenticateApiKeyResponse> {
     const underWay = this.#underWay.get(textOfHash(sender.secretSha256));
     if (!underWay) return this.#begin(sender);
     underWay.next ??= unlessOfKey(underWay.answer).then(() => this.#begin(sender));
     return underWay.next;
+  }
+
+  async #count<Found>(found: Promise<Found>): Promise<Found> {
+    this.#waiting += 1;
+    try {
+      return await found;
+    } finally {
+      this.#waiting -= 1;
+    }
   }
 
   #begin(sender: Sender): Promise<AuthenticateApiKeyResponse> {

@@ -187,6 +187,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await quota.fault()).toBeUndefined();
   });
 
+  // @proves redis-10
   test('nothing is counted in another database than that of the address, if its user may not select that', async () => {
     await server.command('ACL', 'SETUSER', 'fixed', 'on', '>fixed', 'allkeys', '+@all', '-select');
     const quota = open(`${server.url.replace(/\/\/[^@]+@/, '//fixed:fixed@')}/1`);

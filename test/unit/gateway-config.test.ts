@@ -11,6 +11,7 @@ describe('the address of Redis', () => {
     expect(readGatewayConfig({ REDIS_URL }).REDIS_URL?.reveal()).toBe(REDIS_URL);
   });
 
+  // @proves redis-9
   test.each([
     'localhost:6379',
     'http://localhost',

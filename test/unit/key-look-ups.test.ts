@@ -33,10 +33,11 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 test('one look-up finds the owner for all who come meanwhile; only for the first it is a check', async () => {
   const { lookUps, asked } = lookUpsAtCore();
   const found = times(100, () => lookUps.find(sender()));
+  expect([asked.length, lookUps.waiting]).toEqual([1, 100]);
   asked[0]?.resolve(caller);
 
   expect(await Promise.all(found)).toEqual(times(100, (index) => ({ caller, isChecked: index === 0 })));
-  expect(asked.length).toBe(1);
+  expect([asked.length, lookUps.waiting]).toEqual([1, 0]);
   lookUps.find(sender());
   expect(asked.length).toBe(2);
 });
