@@ -21,6 +21,9 @@ import { aWebhookSecret } from '../support/webhooks.ts';
 /** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
 const CHANGES_WITHIN_MS = 90_000;
 
+/** Enough that guess keys for a storm: of one address with so many guesses, each refusal takes a second. */
+const GUESSERS = 64;
+
 /** Enough pending requests to fire the overload alert. */
 const CROWD = 700;
 
@@ -78,6 +81,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         const { studioId, secret } = await arrangeStudio(core);
         const retained = { studio: { id: studioId, retentionDays: 365 }, updateMask: { paths: ['retention_days'] } };
         await core.directory.putStudio(retained);
+        await backdateRetention(databaseUrl);
         const api = callsOf(deployment, secret);
         const { fire, end, fired } = watchAlerts(prometheus);
 
@@ -95,7 +99,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         await database.revive();
         await end('LeadIntakeStoreAway', 'LeadIntakeCoreAway');
 
-        const guesses = repeat(8, () => api.list(UNKNOWN_KEY));
+        const guesses = repeat(GUESSERS, () => api.list(UNKNOWN_KEY));
         await fire('LeadIntakeBadKeyStorm');
         await fire('LeadIntakeWebhooksFail');
         for (const loop of [guesses, usual]) await loop.stop();
@@ -343,6 +347,13 @@ const backdateChanges = (databaseUrl: string): Promise<void> =>
     const since = new Date(Date.now() - 2 * HOUR_MS);
     await database.collection('leads').updateMany({}, { $set: { 'changes.since': since } });
     await database.collection('deliveries').updateMany({}, { $set: { since } });
+  });
+
+/** The time of retention begins with one that is a day old. */
+const backdateRetention = (databaseUrl: string): Promise<void> =>
+  onDatabase(databaseUrl, async (database) => {
+    const since = new Date(Date.now() - 2 * DAY_MS);
+    await database.collection('studios').updateMany({}, { $set: { 'retention.since': since } });
   });
 
 const letKeysEndSoon = (databaseUrl: string): Promise<void> =>
