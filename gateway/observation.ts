@@ -196,7 +196,7 @@ export function createGatewayMetrics() {
   let inFlight = 0;
   gauge(registry, 'lead_intake_gateway_requests_under_way', 'Requests without a response.', () => inFlight);
   const waiting = new Map<string, () => number>();
-  const help = `Requests that wait for the core, by operation; at most ${MAX_PENDING_REQUESTS}.`;
+  const help = `Requests that wait for the core, by operation; at most ${MAX_PENDING_REQUESTS}, but for those that share look-ups of keys.`;
   gaugeBy(registry, 'lead_intake_gateway_core_requests_waiting', help, {
     label: 'operation',
     read: async () => [...waiting].map(([operation, count]) => [operation, count()]),
