@@ -116,7 +116,7 @@ export async function startGateway(
         const connectionsEnded = config.REUSE_PORT && stopListening(app.server);
         // Load balancers must see /readyz fail, and keep-alive connections close, before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
-        const timer = setTimeout(() => app.server.closeAllConnections(), GATEWAY_AFTER_CLOSE_MS);
+        const timer = setTimeout(() => connections.closeAll(), GATEWAY_AFTER_CLOSE_MS);
         await app.close();
         await connectionsEnded;
         clearTimeout(timer);

@@ -32,6 +32,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/integration/renewed-certificates.test.ts': 'certificates that are renewed while in use',
   'test/outbox/': 'the outboxes of all languages',
   'test/planted-bugs/': 'planted bugs',
+  'test/security/cut-conversations.test.ts': 'each pair of requests of a client that leaves at any moment',
   'test/security/core-port-answers.test.ts': 'what nobody sends a core, slowly',
   'test/security/core-port-bounds.test.ts': 'floods of connections and calls',
   'test/security/core-port-shares.test.ts': 'callers that hold all connections of a core',
@@ -65,6 +66,7 @@ export const QUICK: readonly string[] = SUITES.filter(
 export const SLOW = [
   'contract/memory-quota',
   'contract/mongo-refusals',
+  'e2e/http/body-size',
   'e2e/http/concurrent-requests',
   'e2e/http/documented-answers',
   'e2e/http/overload',

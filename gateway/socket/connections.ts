@@ -94,6 +94,8 @@ export class ClientConnections {
 
   /** Calls the handler immediately, or once the earlier requests of the connection have their responses. */
   serve(request: IncomingMessage, response: ServerResponse, handler: RequestListener): void {
+    // Node emits it a moment after it has looked for a listener, which may be gone then.
+    request.on('error', ignore);
     const connection = this.#all.get(request.socket);
     if (!connection || connection.isEnding) return;
     const run = () => {
@@ -130,8 +132,7 @@ export class ClientConnections {
     } else if (arriving && current && !current.headersSent) {
       connection.fault = problem;
       current.shouldKeepAlive = false;
-      // What reads the body listens for its errors.
-      if (arriving.listenerCount('error') > 0) arriving.emit('error', problem);
+      arriving.emit('error', problem);
     } else {
       // A request that arrives and does not wait has its response.
       const run = () => (arriving ? socket.destroy() : answer(undefined));
@@ -151,6 +152,11 @@ export class ClientConnections {
     if (connection) connection.apiKeyId = apiKeyId;
     if (apiKeyId !== undefined) this.#charactersSinceCheck += characters;
     if (this.#charactersSinceCheck >= CHECK_AFTER_CHARACTERS) this.#check();
+  }
+
+  /** Resets all connections. Node's server knows no more of one after CONNECT. */
+  closeAll(): void {
+    for (const socket of this.#all.keys()) socket.resetAndDestroy();
   }
 
   #wait(connection: Connection, run: () => void): void {
@@ -190,6 +196,8 @@ export class ClientConnections {
   }
 
   #add(socket: Socket, maxOfClient: number): void {
+    // CONNECT takes Node's own listener away.
+    socket.on('error', ignore);
     // Undefined when the client disconnected before the connection was accepted.
     const client = clientOf(socket.remoteAddress ?? '');
     const count = (this.#countByClient.get(client) ?? 0) + 1;
@@ -259,6 +267,8 @@ export class ClientConnections {
   }
 }
 
+/** An error without a listener ends the process. */
+const ignore = () => {};
 const newestFirst = (a: Connection, b: Connection): number => (b.unreadSince ?? 0) - (a.unreadSince ?? 0);
 const isOfKey = ({ apiKeyId }: Connection): boolean => apiKeyId !== undefined;
 

@@ -94,7 +94,9 @@ export class ProblemAnswers {
 
   #answerAndClose(problem: Problem, requestId: string, socket: Socket): void {
     const { headers, body } = this.#lastAnswer(problem, requestId);
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    const lines = Object.entries({ ...headers, date: new Date().toUTCString() }).map(
+      ([name, value]) => `${name}: ${value}\r\n`,
+    );
     // Destroyed, because an ended socket would stay half open until the client closes it.
     socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`, () =>
       socket.destroy(),

@@ -45,9 +45,9 @@ const MAX_ADMITTED = 64;
 
 const LOG_INTERVAL_MS = 10_000;
 
-/** Returns the peer's address, which is the same for the TCP socket, the TLS socket on top of it, and the session. */
-const peerOf = ({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>) =>
-  `${remoteAddress} ${remotePort}`;
+/** Returns the addresses of both ends, which are the same for the TCP socket, the TLS socket on top of it, and the session. */
+const peerOf = ({ localAddress, remoteAddress, remotePort }: Socket) =>
+  `${localAddress} ${remoteAddress} ${remotePort}`;
 
 /**
  * The open connections of a server, and the bounds on their number and cost. It decides about each call before anything
@@ -129,6 +129,8 @@ export class Connections {
 
   #accept(socket: Socket, maxAgeMs: number): void {
     const [peer, connection] = [peerOf(socket), new AcceptedConnection(socket, maxAgeMs)];
+    // One with the same ends was reset, which nobody notices while a body is not read. Nothing else would end it.
+    this.#byPeer.get(peer)?.cutOff(0);
     this.#byPeer.set(peer, connection);
     socket.once('close', () => {
       connection.isOpen = false;

@@ -129,15 +129,27 @@ type Handle = (request: Request, response: Response) => Promise<void>;
 
 /** Passes every request to one function, whichever way Node would answer it by itself. */
 function handleAll(server: Http2Server | Http2SecureServer, handle: Handle): void {
+  const pass = (request: Request, response: Response) => {
+    // Of HTTP/1.1, one that is cut off may fail when the library listens no more, which would end the process.
+    request.on('error', () => {});
+    return handle(request, response);
+  };
   const events = ['request', 'checkContinue', 'checkExpectation'] as const;
-  for (const event of events) server.on(event, handle as (...args: unknown[]) => void);
+  for (const event of events) server.on(event, pass as (...args: unknown[]) => void);
+  // CONNECT of HTTP/1.1 takes Node's own listener away.
+  server.on('secureConnection', (socket: Socket) => socket.on('error', () => {}));
   server.on('connect', (request: Request, response: Response | Socket) => {
     // Of HTTP/1.1, Node passes the bare socket.
-    if ('stream' in request) return handle(request, response as Response);
+    if ('stream' in request) return pass(request, response as Response);
     const answer = new ServerResponse(request as IncomingMessage);
-    answer.assignSocket(response as Socket);
+    try {
+      answer.assignSocket(response as Socket);
+    } catch {
+      // An earlier request has no response yet, and this one would end the connection.
+      return (response as Socket).destroy();
+    }
     answer.once('finish', () => (response as Socket).destroySoon());
-    return handle(request, answer);
+    return pass(request, answer);
   });
 }
 

@@ -76,6 +76,19 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'gateway/admission/authentication.ts', find: 'if (!admitted) await holdRefusal();', put: '' }],
   },
   {
+    name: 'an error of a connection that has left HTTP ends the gateway',
+    suite: 'test/security/cut-conversations.test.ts',
+    caughtBy: 'outlives whoever sends two requests at once and leaves at any moment',
+    patches: [{ file: 'gateway/socket/connections.ts', find: "socket.on('error', ignore);", put: '' }],
+  },
+  {
+    name: 'a body that nobody needs is read without an end',
+    suite: 'test/e2e/http/body-size.test.ts',
+    caughtBy:
+      'of a body that nobody needs no more is read, and its client gets the response: with a key that is not valid',
+    patches: [{ file: 'gateway/socket/http-server.ts', find: 'if (left < 0) request.pause();', put: '' }],
+  },
+  {
     name: 'a key that is repeated is looked up for each request',
     suite: 'test/unit/key-look-ups.test.ts',
     caughtBy: 'one look-up finds the owner for all who come meanwhile; only for the first it is a check',

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { connect } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
 import { aCapture, anEmail, aService, expectProblem, leadOf } from '../../support/service.ts';
 
 const service = aService();
@@ -34,6 +35,41 @@ test.each([
   await expectProblem(await send(secret, longer), 400, 'integration_invalid_request', ['body']);
 
   expect(await service.countLeads(studioId)).toBe(1);
+});
+
+/** More than the buffers of both systems hold; bytes. */
+const ENDLESS = 64 * 1024 * 1024;
+
+// @proves bounds-7
+test.concurrent.each([
+  ['with a key that is not valid', 'POST /v1/integrations/leads', 401],
+  ['at an unknown path', 'POST /nope', 404],
+  ['of a read', 'GET /docs', 200],
+])('of a body that nobody needs no more is read, and its client gets the response: %s', async (_, head, status) => {
+  const { hostname: host, port } = new URL(service.url);
+  const socket = connect({ host, port: Number(port) });
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => {});
+  socket.write(`${head} HTTP/1.1\r\nHost: a\r\nContent-Length: ${ENDLESS}\r\n\r\n`);
+  let received = '';
+  socket.on('data', (bytes) => {
+    received += bytes;
+  });
+  const chunk = Buffer.alloc(64 * 1024);
+  let written = 0;
+  const write = () => {
+    while (written < ENDLESS && !socket.destroyed) {
+      written += chunk.length;
+      if (!socket.write(chunk)) {
+        socket.once('drain', write);
+        return;
+      }
+    }
+  };
+  write();
+  await new Promise((resolve) => socket.on('close', resolve));
+  expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  expect(written).toBeLessThan(ENDLESS);
 });
 
 /** Without a Content-Length, the size is known only as the body arrives. */
