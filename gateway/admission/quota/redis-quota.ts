@@ -74,10 +74,10 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
     count(async () => {
       const names = windowNames(caller, isCluster, prefix).flatMap(({ counter, refusal }) => [counter, refusal]);
       const args = [...names, windowMs, patienceMs, key, studio ?? ''];
-      const [isAdmitted, reported, limit, remaining, resetSeconds, waitMs, ...windows] = await redis.consumeRequest(
-        names.length,
-        ...args,
-      );
+      const reply = await redis.consumeRequest(names.length, ...args);
+      // Of a proxy, or of what only resembles Redis: as a time to wait it would have no end.
+      if (!isCounted(reply)) throw new Error('its reply is not that of the script');
+      const [isAdmitted, reported, limit, remaining, resetSeconds, waitMs, ...windows] = reply;
       const of = reported === 1 ? 'key' : 'studio';
       return { admitted: isAdmitted === 1, waitMs, of, limit, remaining, resetSeconds, windows };
     });
@@ -108,6 +108,9 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
     },
   };
 }
+
+const isCounted = (reply: unknown): boolean =>
+  Array.isArray(reply) && reply.length >= 6 && reply.every((each) => Number.isSafeInteger(each) && each >= 0);
 
 async function disconnect(redis: RedisClient): Promise<void> {
   // Between two connection attempts there is no connection that could emit `end`.
