@@ -133,9 +133,11 @@ function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Pr
     forgetOld(counted);
     if (counted.has(name)) return lookUp(secretSha256, request.id);
     const sender = { apiKeyId: network, studioId: '' };
-    const decision = await consumePatiently(quota, sender, LIMITS);
+    const count = () => consumePatiently(quota, sender, LIMITS);
+    const first = await count();
+    // What it says then has to be so.
+    const decision = first.admitted ? first : await holdRefusal().then(count);
     if (!decision.admitted) {
-      await holdRefusal();
       setQuotaHeaders(reply, decision, UNKNOWN_KEYS_WINDOW_SECONDS);
       throw rateLimited(decision, 'Too many unknown keys came from this address');
     }

@@ -1,5 +1,6 @@
 import { MAX_ATTEMPTS } from '../../common/core-connection.ts';
 import { BrokenInvariant } from '../../common/invariants.ts';
+import { OVERLOADED } from '../problems.ts';
 
 /** The maximum number of requests in a message: enough to share its cost. */
 const MAX_PER_MESSAGE = 32;
@@ -18,7 +19,7 @@ export type Result<Answer> = { readonly index: number } & Outcome<Answer>;
  */
 type OpenCall<Request, Answer> = (messages: AsyncIterable<Request[]>) => AsyncIterable<readonly Result<Answer>[]>;
 
-/** A request got no response: it timed out, too many others are pending, or the peer accepts no requests. */
+/** A request got no response: it timed out, or the peer accepts no requests. */
 export class NoResponse extends Error {}
 
 /** The caller on whose behalf a request is sent, which takes turns with others, and what the request costs. */
@@ -88,11 +89,10 @@ export class ExchangeBatcher<Request, Answer> {
     return this.#weights.get(group) ?? 0;
   }
 
-  /** @throws NoResponse, or the error of the request or the call */
+  /** @throws OVERLOADED, NoResponse, or the error of the request or the call */
   send(request: Request, share: Share = NO_SHARE): Promise<Answer> {
-    if (this.#pending >= MAX_PENDING_REQUESTS) {
-      return Promise.reject(new NoResponse(`too many requests: ${MAX_PENDING_REQUESTS} are pending`));
-    }
+    // Many may come at once, such as those that have shared the look-up of their key.
+    if (this.#pending >= MAX_PENDING_REQUESTS) return Promise.reject(OVERLOADED);
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const settle = (outcome: Outcome<Answer>) => {
       if (pending.isSettled) return;

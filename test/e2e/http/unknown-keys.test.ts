@@ -119,7 +119,7 @@ describe('keys that the core does not know', () => {
 
     // On a busy machine more than one window may have passed.
     expect([...statuses.keys()].toSorted()).toEqual([401, 429]);
-    expect((statuses.get(401) ?? 0) % MAX_UNKNOWN_KEYS).toBe(0);
+    expect(statuses.get(401)).toBeGreaterThanOrEqual(MAX_UNKNOWN_KEYS);
     expect((await keyLookUps(service)) - before).toBe(statuses.get(401));
     expect(Number(last?.headers.get('retry-after'))).toBeLessThanOrEqual(UNKNOWN_KEYS_WINDOW_SECONDS);
     await expectProblem(last as Response, 429, 'integration_rate_limited', []);
