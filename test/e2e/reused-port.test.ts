@@ -18,7 +18,7 @@ const SETTINGS = {
   REUSE_PORT: 'yes',
   REDIS_URL: 'redis://127.0.0.1:6379',
   QUOTA_LIMIT: '1000000000',
-  SHUTDOWN_DRAIN_MS: '500',
+  SHUTDOWN_DRAIN_MS: '2000',
 };
 
 /** How often all are restarted. */

@@ -93,7 +93,14 @@ async function startPostgres(): Promise<WebsiteServer> {
   const own = { ...owner, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' }, cwd: folder };
   await execute(join(bin, 'initdb'), ['-D', data, '-U', USER, '--auth=trust', '--no-sync', '--encoding=UTF8'], own);
   const port = await freePort();
-  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: folder, fsync: 'off' };
+  // In a soak, the tests of all languages run beside each other.
+  const settings = {
+    port,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: folder,
+    fsync: 'off',
+    max_connections: 400,
+  };
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const child = spawn(join(bin, 'postgres'), ['-D', data, ...args], { ...own, stdio: 'ignore' });
   const address = { host: '127.0.0.1', port, user: USER, password: PASSWORD };
