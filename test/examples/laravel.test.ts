@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
-import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
+import { commandsIn, describeWithTools, runCommands, startCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
@@ -93,6 +95,39 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     expect((await drop()).status).toBe(0);
     expect(query("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'example_com%'")).toEqual([]);
     expect((await runCommands('cd "$SITE" && php artisan migrate --force', env)).status).toBe(0);
+  });
+
+  test('the report says how many there are when it does not print all', { concurrent: false }, async () => {
+    const numbers = 'WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 200)';
+    query(`INSERT INTO example_com_leads (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
+      ${numbers} SELECT i || '-', '{}', 'refused', 1, i, i FROM n`);
+    expect((await run('laravel-report')).stdout).toMatch(/^(\d+-, refused: \n.+\n){100}and more: 101 in all\n$/);
+    query('DELETE FROM example_com_leads');
+  });
+
+  test('a pass that is killed keeps no later one from sending', { concurrent: false }, async () => {
+    const { studioId, secret } = await service.aStudioWithKey();
+    const server = createServer((socket) => socket.on('error', () => {}));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const schedule = 'cd "$SITE" && php artisan schedule:run';
+    const settings = { ...env, LEAD_INTAKE_KEY: secret };
+    const add = async (name: string) => {
+      const form = await openForm(`http://${env.ADDRESS}/contact`);
+      await form.send({ name, email: `${name}@example.org` });
+    };
+
+    await add('grace');
+    const silent = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const pass = watchCommands(schedule, { ...settings, LEAD_INTAKE_URL: silent });
+    await once(server, 'connection');
+    await pass.kill();
+    await add('joan');
+    expect(await runCommands(schedule, settings)).toMatchObject({ status: 0 });
+
+    expect(await service.countLeads(studioId)).toBe(1);
+    query('DELETE FROM example_com_leads');
   });
 
   testRecipe(service, () => ({

@@ -33,9 +33,13 @@ final class LeadsCommand extends Command
     /** Prints what needs somebody with all that the visitor wrote, and nothing when there is none. */
     private function report(Outbox $outbox): int
     {
-        foreach ($outbox->needsAttention()->entries as $entry) {
+        $needy = $outbox->needsAttention();
+        foreach ($needy->entries as $entry) {
             $this->line("$entry->idempotencyKey, {$entry->state->value}: $entry->reason");
             $this->line('  ' . json_encode($entry->capture, JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES));
+        }
+        if ($needy->count > count($needy->entries)) {
+            $this->line("and more: $needy->count in all");
         }
         return self::SUCCESS;
     }

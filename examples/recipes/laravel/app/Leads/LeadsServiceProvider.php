@@ -41,7 +41,8 @@ final class LeadsServiceProvider extends ServiceProvider
         Route::middleware('web')->group(base_path('routes/contact.php'));
         $this->commands(LeadsCommand::class);
         $this->callAfterResolving(Schedule::class, function (Schedule $schedule): void {
-            $schedule->command('leads send')->everyMinute()->withoutOverlapping();
+            // Passes may overlap: each takes other leads. The lock of withoutOverlapping() would outlive a pass that is killed, for a day.
+            $schedule->command('leads send')->everyMinute();
             $schedule->command('leads report')->daily()->emailWrittenOutputTo(config('lead-intake.report_to'));
         });
     }
