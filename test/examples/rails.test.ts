@@ -81,6 +81,8 @@ const UPGRADE = `
   def service.create(*) = LeadIntake::Outcome.new(state: "delivered", lead_id: "1", replayed: true)
   LeadToSend.deliver(service)
   puts LeadToSend.order(:id).map { |lead| [lead.idempotency_key, lead.state, lead.reason, lead.capture] }.to_json
+  # As websites of 1.1 do it, with a key of its own for each.
+  puts Array.new(2) { LeadToSend.create!(capture: { displayName: "Ada" }) }.map(&:idempotency_key).to_json
 
   schema = lambda do
     columns = CONNECTION.columns(:leads_to_send).map { |each| [each.name, each.sql_type, each.null, each.default] }
@@ -92,6 +94,28 @@ const UPGRADE = `
   CreateLeadsToSend.new.migrate(:up)
   puts upgraded.to_json, schema.call.to_json`;
 
+/** Loads the model of the recipe where `enum` takes what Rails 8 has left of it, whatever Rails is here, and prints the states. */
+const RAILS_8 = `
+  require "active_record"
+  ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+  ActiveRecord::Schema.verbose = false
+  ActiveRecord::Schema.define { create_table(:leads_to_send) { |t| t.string :state } }
+  ActiveRecord::VERSION.send(:remove_const, :MAJOR)
+  ActiveRecord::VERSION::MAJOR = 8
+  class ApplicationRecord < ActiveRecord::Base
+    self.abstract_class = true
+    def self.enum(name, values, **options) = super(options.merge(name => values))
+  end
+  require "./examples/recipes/rails/app/models/lead_to_send"
+  puts LeadToSend.states.to_json`;
+
+describeWithTools([`ruby -e 'require "active_record"; require "sqlite3"'`], 'the model of the recipe for Rails', () => {
+  test('has its states by the only form that Rails 8 knows', async () => {
+    const { stdout } = await promisify(execFile)('ruby', ['-e', RAILS_8], { cwd: ROOT });
+    expect(Object.keys(JSON.parse(stdout))).toContain('already_open');
+  });
+});
+
 describeWithTools(
   [`ruby -e 'require "active_record"; require "sqlite3"'`],
   'the table of the recipe for Rails of 1.1',
@@ -99,7 +123,7 @@ describeWithTools(
     test('is upgraded to the present one: what waits is sent, and each state is known', async () => {
       const upgrade = exampleOf('examples/recipes/rails/README.md', 'rails-upgrade');
       const { stdout } = await promisify(execFile)('ruby', ['-e', UPGRADE, upgrade], { cwd: ROOT });
-      const [leads, upgraded, created] = stdout
+      const [leads, keys, upgraded, created] = stdout
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line));
@@ -109,6 +133,8 @@ describeWithTools(
         ['open_already', 'already_open', null, null],
         ['refused', 'refused', null, { displayName: 'Ada', note: 'Hello' }],
       ]);
+      expect(keys).toEqual(Array(2).fill(expect.stringMatching(/^[0-9a-f-]{36}$/)));
+      expect(new Set(keys).size).toBe(2);
       expect(upgraded).toEqual(created);
     });
   },

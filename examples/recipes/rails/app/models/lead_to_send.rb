@@ -6,8 +6,12 @@ class LeadToSend < ApplicationRecord
   LEASE = 5.minutes
   MAX_BACK_OFF_SECONDS = 60
 
-  enum state: %w[waiting delivered already_open refused discarded].index_with(&:itself)
+  states = %w[waiting delivered already_open refused discarded].index_with(&:itself)
+  # Rails 6 takes the second form alone, and Rails 8 the first one alone.
+  ActiveRecord::VERSION::MAJOR >= 7 ? enum(:state, states) : enum(state: states)
 
+  # Of a lead that comes with none, such as one of a website's own code.
+  attribute :idempotency_key, default: -> { SecureRandom.uuid }
   attribute :next_attempt_at, default: -> { Time.current }
 
   # The data of a lead is kept until somebody has it. So these are the leads that are refused, or wait until somebody corrects something, or
