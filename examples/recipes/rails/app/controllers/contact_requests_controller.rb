@@ -10,7 +10,7 @@ class ContactRequestsController < ApplicationController
   # The visitor is thanked once it is stored; sending it is not for them to wait for.
   def create
     @contact_request = ContactRequest.new(params.require(:contact_request).permit(:form_key, :name, :email, :message))
-    return render :new, status: :unprocessable_entity unless @contact_request.save_with_lead
+    return render :new, status: 422 unless @contact_request.save_with_lead
 
     redirect_to thanks_path, status: :see_other
   end
