@@ -34,7 +34,9 @@ function createLead(array $lead, string $idempotencyKey): ?array
 
         $backOff = 2 ** $attempt * (1 + random_int(0, 250) / 1000);
         if ($attempt + 1 < ATTEMPTS) {
-            usleep((int) (1e6 * max($backOff, $retryAfter)));
+            $seconds = min(max($backOff, $retryAfter), 86_400);
+            // usleep would take more than an hour for a moment.
+            time_nanosleep((int) $seconds, (int) (fmod($seconds, 1) * 1e9));
         }
     }
     $last = $status . ' ' . ($isProblem ? $code : 'not from the service');
