@@ -442,6 +442,23 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         'error',
         expect.stringContaining('No lead can be sent: '),
       ]);
+      for (const [status, code, sentence] of [
+        [429, 'integration_rate_limited', 'The quota is used up, so this could not be checked: check again in 7 s.'],
+        [503, 'unavailable', 'The service answers, but cannot serve requests at present (503): check again later.'],
+      ]) {
+        const body = JSON.stringify({ status, code, title: 'Not now' });
+        // Its clock, too, is not that of the website.
+        const head = `HTTP/1.1 ${status} Not now\r\ncontent-type: application/problem+json\r\ndate: Fri, 27 Nov 2020 00:00:00 GMT\r\n`;
+        const reply = `${head}retry-after: 7\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`;
+        proxy.replyTo(
+          () => true,
+          () => Buffer.from(reply),
+        );
+        expect(await says({ url: `http://127.0.0.1:${proxy.port}`, key: studio.secret })).toEqual([
+          'error',
+          `No lead can be sent: ${sentence}`,
+        ]);
+      }
       if (canClockBeSet) {
         wordpress.clock.set(900);
         expect(await says({ url, key: studio.secret })).toEqual([

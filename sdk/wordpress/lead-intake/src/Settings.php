@@ -53,7 +53,7 @@ final class Settings
     {
         $report = LeadIntakeClient::check(self::url(), self::key(), attemptTimeoutSeconds: self::TEST_DEADLINE_SECONDS);
         $found = array_column($report->findings, 'sentence', 'code');
-        $wrong = array_values(array_filter($report->findings, static fn ($finding): bool => $finding->verdict === 'wrong'));
+        $faults = array_filter($report->findings, static fn ($each): bool => $each->verdict !== 'right' && $each->code !== 'not_checked');
         $clock = $found['clock_ahead'] ?? $found['clock_behind'] ?? '';
         return match (true) {
             isset($found['key_refused'])
@@ -62,7 +62,7 @@ final class Settings
                 => [false, __('Address and key are right, but the key may not create leads: it needs the scope leads.create.', 'lead-intake')],
             !$report->canCreate
                 /* translators: %s: the reason, in English */
-                => [false, sprintf(__('No lead can be sent: %s', 'lead-intake'), ($wrong[0] ?? $report->findings[0])->sentence)],
+                => [false, sprintf(__('No lead can be sent: %s', 'lead-intake'), reset($faults)->sentence)],
             $clock !== ''
                 /* translators: %s: a sentence about the clock, in English */
                 => [false, sprintf(__('Address and key are right, but the clock of this website is not: %s', 'lead-intake'), $clock)],
