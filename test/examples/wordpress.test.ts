@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { canClockBeSet } from '../../sdk/conformance/driver-clock.ts';
 import { pluginFiles, pluginUpdate } from '../../sdk/wordpress/plugin-files.ts';
@@ -709,6 +709,22 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
           ])('nothing is done where that was %s since the list was read', async (_, meanwhile, expected) => {
             await run(`${READ()} ${meanwhile} ${SEND}`);
             expect(await waiting()).toEqual(expected);
+          });
+
+          test('nothing is done while its lead is on its way, which would be sent twice', async () => {
+            await store({ url: `http://127.0.0.1:${proxy.port}`, key: leads.secret });
+            const opened = proxy.opened();
+            proxy.silence();
+            const pass = cron();
+            await vi.waitUntil(() => proxy.opened() > opened, { timeout: 30_000, interval: 20 });
+            await admin.press(page, 'lead_intake_send_all', 'submit');
+            proxy.heal();
+            await pass;
+            await cron();
+            await store({ url: service.url, key: leads.secret });
+            expect(await queried(`SELECT state, attempts FROM ${TABLE}`)).toEqual([
+              { state: expect.stringMatching(/^(delivered|already_open)$/), attempts: 1 },
+            ]);
           });
 
           test('nobody delivers a lead while it is sent again', async () => {

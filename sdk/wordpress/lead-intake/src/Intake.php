@@ -37,7 +37,7 @@ final class Intake
 
     /**
      * Sends one again by its form's present mapping, in place of the lead that was not delivered, or beside the one that was. Does nothing where
-     * it is no longer as it was read, such as where its lead was delivered or replaced meanwhile.
+     * it is no longer as it was read, such as where its lead was delivered or replaced meanwhile, or is being sent.
      *
      * @throws \Exception when the database fails: all is as before
      */
@@ -50,8 +50,11 @@ final class Intake
         Outboxes::database()->atomically(static function () use ($mapping, $submission): void {
             ['id' => $id, 'form' => $form, 'key' => $key] = $submission;
             $isOpen = static fn (array $row): bool => in_array($row['state'], ['waiting', 'refused'], true);
+            // So the outbox marks a lead from before its request until there is an outcome.
+            $isInFlight = static fn (array $row): bool => $row['state'] === 'waiting' && $row['reason'] === null && $row['attempts'] > 0
+                && $row['nextAttemptAt'] > microtime(true) * 1000;
             $now = Submissions::get((int) $id, 'FOR UPDATE');
-            if (!isset($now['fields']) || $now['key'] !== $key || $isOpen($now) !== $isOpen($submission)) {
+            if (!isset($now['fields']) || $now['key'] !== $key || $isOpen($now) !== $isOpen($submission) || $isInFlight($now)) {
                 return;
             }
             $isOpen($now) && Outboxes::own()->discard($key);

@@ -79,7 +79,7 @@ final class Submissions
      * Returns those of a form that need somebody, and then the newest, each with the state of its lead.
      *
      * @return list<array{id: string, form: string, fields: ?array<string, string>, fault: string, key: ?string, createdAt: string,
-     *     state: ?string, reason: ?string, leadId: ?string}> numbers as text
+     *     state: ?string, reason: ?string, leadId: ?string, attempts: ?string, nextAttemptAt: ?string}> numbers as text
      */
     public static function newest(string $form, int $limit = 10): array
     {
@@ -119,7 +119,8 @@ final class Submissions
     private static function rows(string $where, array $values, int $limit, string $lock = ''): array
     {
         $select = 'SELECT s.id, s.form, s.fields, s.fault, s.idempotency_key AS `key`, s.created_at AS createdAt, o.state, o.reason,'
-            . ' o.lead_id AS leadId FROM ' . self::table() . ' s LEFT JOIN ' . Outboxes::table() . ' o ON o.idempotency_key = s.idempotency_key';
+            . ' o.attempts, o.next_attempt_at AS nextAttemptAt, o.lead_id AS leadId FROM ' . self::table() . ' s'
+            . ' LEFT JOIN ' . Outboxes::table() . ' o ON o.idempotency_key = s.idempotency_key';
         $order = '(' . self::NEEDS_SOMEBODY . ') DESC, s.id DESC';
         $rows = Outboxes::database()->query("$select WHERE $where ORDER BY $order LIMIT $limit $lock", $values);
         return array_map(static fn (#[\SensitiveParameter] array $row): array => ['fields' => self::fields($row['fields'])] + $row, $rows);
