@@ -665,6 +665,15 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         expect((await submissions()).filter(({ fault, fields }) => fault === 'held' && fields !== null)).toMatchObject([
           { fields: expect.stringContaining('Later') },
         ]);
+        // So it is where the form is no longer connected, whose submissions cannot be sent.
+        await map({}, {});
+        const shown = await admin.page(page);
+        expect(shown).toContain('Erase all that are held');
+        expect(shown).not.toMatch(/Send again<|Send all again/);
+        await admin.press(page, 'lead_intake_send_all', 'erase');
+        expect((await submissions()).filter(({ fault, fields }) => fault === 'held' && fields !== null)).toEqual([]);
+        const { email, name, note, consent } = plugin.fields;
+        await map({ email, name, note, consent });
       });
 
       test('when the submission cannot be stored, the visitor is not thanked', async () => {

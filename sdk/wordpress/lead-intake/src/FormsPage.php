@@ -129,6 +129,7 @@ final class FormsPage
     /** @param list<array<string, mixed>> $submissions */
     private static function showSubmissions(string $form, array $submissions): void
     {
+        $isConnected = Mapping::of($form) !== null;
         echo '<h2>' . esc_html__('The last submissions', 'lead-intake') . '</h2>';
         $outcome = __('What became of it', 'lead-intake');
         LeadsPage::openTable([__('Stored', 'lead-intake'), __('Fields', 'lead-intake'), $outcome, __('Actions', 'lead-intake')]);
@@ -139,15 +140,15 @@ final class FormsPage
             echo '<td class="texts">' . esc_html(implode("\n", $texts)) . '</td><td class="texts">' . esc_html(self::outcome($submission)) . '</td><td>';
             if ($submission['fields'] !== null) {
                 Action::open(self::SUBMISSION, $submission['id']);
-                echo '<button class="button" name="again">' . esc_html__('Send again', 'lead-intake') . '</button> ';
+                echo $isConnected ? '<button class="button" name="again">' . esc_html__('Send again', 'lead-intake') . '</button> ' : '';
                 echo '<button class="button" name="erase">' . esc_html__('Erase', 'lead-intake') . '</button></form>';
             }
             echo '</td></tr>';
         }
         echo '</tbody></table>';
-        if (Mapping::of($form) !== null && $submissions !== []) {
+        if ($submissions !== []) {
             Action::open(self::SEND_ALL, $form);
-            submit_button(__('Send all again that were not delivered', 'lead-intake'), 'secondary');
+            $isConnected && submit_button(__('Send all again that were not delivered', 'lead-intake'), 'secondary');
             echo '<button class="button" name="erase">' . esc_html__('Erase all that are held', 'lead-intake') . '</button></form>';
         }
     }
