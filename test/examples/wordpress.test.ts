@@ -1127,6 +1127,12 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       .map((prefix) => `SELECT option_name FROM ${prefix}options WHERE option_name LIKE 'lead\\_intake%'`)
       .join(' UNION ALL ');
     expect(await wordpress.database().run(options)).toHaveLength(6);
+    // A table that is missing is there again once the plugin was deactivated and activated, as the notice says.
+    await wordpress.database().run('DROP TABLE _7x_4_lead_intake_submissions');
+    await within('/', `${FIRST} deactivate_plugins('lead-intake/lead-intake.php');`);
+    await within('/', `${FIRST} activate_plugin('lead-intake/lead-intake.php', '', true);`);
+    await within('/four/', '');
+    expect(await tables()).toEqual(['_7x_3_', '_7x_4_', '_7x_'].flatMap(of).toSorted());
     const uninstall = `require ABSPATH . 'wp-admin/includes/admin.php'; deactivate_plugins('lead-intake/lead-intake.php');
       uninstall_plugin('lead-intake/lead-intake.php');`;
     // The table of one cannot be counted: it stays, and the others go all the same.

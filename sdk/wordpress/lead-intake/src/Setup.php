@@ -15,7 +15,11 @@ final class Setup
     public static function register(string $file): void
     {
         register_activation_hook($file, self::setUp(...));
-        register_deactivation_hook($file, static fn (mixed $networkWide) => self::forSites((bool) $networkWide, Delivery::unschedule(...)));
+        register_deactivation_hook($file, static fn (mixed $networkWide) => self::forSites((bool) $networkWide, static function (): void {
+            Delivery::unschedule();
+            // The next activation makes the tables that are missing.
+            delete_option(self::OPTION);
+        }));
         // Each website of a network, also one that is added later, is set up by its first request: a network may have thousands.
         add_action('init', static function (): void {
             load_plugin_textdomain('lead-intake', false, 'lead-intake/languages');
