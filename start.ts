@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
+import { stopRequest } from './common/stop-request.ts';
 
 const HERE = import.meta.dirname;
 
@@ -24,8 +25,7 @@ interface Part {
 const parts: Part[] = [];
 let stopping = false;
 
-process.on('SIGINT', () => stopAll(0));
-process.on('SIGTERM', () => stopAll(0));
+stopRequest.addEventListener('abort', () => stopAll(0));
 if (process.env.npm_lifecycle_event === 'start') stopWithParent();
 
 try {

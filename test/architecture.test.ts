@@ -152,7 +152,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'src/store/store.ts',
     'src/usecases/',
   ],
-  'start.ts': [],
+  'start.ts': ['common/stop-request.ts'],
   // Clients, measurements and tests.
   'sdk/generate-api-types.ts': ['gateway/docs/openapi.ts'],
   'sdk/generate-outcomes.ts': ['gateway/problems.ts'],

@@ -70,7 +70,21 @@ describe('npm start, with no settings', () => {
   });
 });
 
+/** How long each process drains; milliseconds. */
+const DRAIN_MS = 1000;
+
 describe('npm start', () => {
+  test.each(['SIGTERM', 'SIGHUP'] as const)('stops the gateway and then the core, on %s', async (signal) => {
+    const running = run('start.ts', { cwd: temporaryFolder(), env: { SHUTDOWN_DRAIN_MS: `${DRAIN_MS}` } });
+    await gatewayOf(running);
+    const stoppedAt = performance.now();
+
+    running.child.kill(signal);
+
+    expect(await running.ended()).toBe(0);
+    expect(performance.now() - stoppedAt).toBeGreaterThan(1.9 * DRAIN_MS);
+  });
+
   test.each(['src/main.ts', 'gateway/main.ts'])('ends both processes when %s dies', async (file) => {
     const running = run('start.ts', { cwd: temporaryFolder() });
     const url = await gatewayOf(running);
