@@ -468,6 +468,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const inPod = { DATABASE_URL: `sqlite:${join(pod, 'data/lead-intake.db')}` };
     const [fetched, journal] = commandsIn(KUBERNETES, 'kubernetes-backup').split(/^(?=.*erasures export)/m);
     await printed(`${fetched}`, inPod, kubectl);
+    expect(statSync(join(here, 'leads-backup.db')).mode & 0o077).toBe(0);
     await cli('leads', 'erase', 'STUDIO', lead.id);
     await printed(`${journal}`, inPod, kubectl);
     const restore = commandsWith(KUBERNETES, 'kubernetes-restore', {
