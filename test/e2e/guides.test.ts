@@ -418,6 +418,8 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     );
     expect(await printed('lead-intake audit s1', env, '')).toContain(' for ada on ');
     expect(await printed('lead-intake doctor gateway || true', env, '')).toContain('https://api.example.com');
+    writeFileSync(join(folder, 'etc/relay.env'), 'RELAY_ENDPOINTS_FILE=/no/endpoints.json\n');
+    expect(await printed('lead-intake doctor relay || true', env, '')).toContain('/no/endpoints.json');
     expect(readdirSync(join(folder, 'data'))).toContain('lead-intake.db');
     const settings = (name: string) => {
       const lines = readFileSync(join(folder, 'etc', name), 'utf8')
