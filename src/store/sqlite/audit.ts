@@ -12,7 +12,7 @@ const MAX_READ = 10 * MAX_AUDIT_EVENTS;
 const MAX_WALKED = 1000;
 
 /** The audit log, in SQLite. An event is inserted in the transaction of its change. */
-export function sqliteAudit({ database, commits, recordEvent, report }: Connection): AuditStore {
+export function sqliteAudit({ database, plainCommits, recordEvent, report }: Connection): AuditStore {
   const select = database.prepare(`
     SELECT ${EVENT_COLUMNS} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${MAX_READ}`);
   // Numbers only grow, so they are in the order of the commits.
@@ -21,7 +21,7 @@ export function sqliteAudit({ database, commits, recordEvent, report }: Connecti
   const selectStudio = database.prepare('SELECT 1 FROM studios WHERE id = ?');
   return {
     recordAct: (studioId, act, by) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const isThere = studioId === OF_DEPLOYMENT || selectStudio.get(studioId);
         if (isThere) recordEvent({ studioId, ...eventOfAct(by, act) });
       }),

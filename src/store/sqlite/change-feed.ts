@@ -134,7 +134,7 @@ export function sqliteLeadChanges(
   connection: Connection,
   { distribute, distributeInWrite }: Distribution,
 ): LeadChangeStore {
-  const { database, commits, plainCommits, studios } = connection;
+  const { database, plainCommits, studios } = connection;
   const acknowledge = database.prepare(`
     UPDATE leads SET changed_since = NULL, change_kinds = NULL
     WHERE studio_number = ? AND id = unhex(?, '-') AND revision = ? AND changed_since IS NOT NULL`);
@@ -177,7 +177,7 @@ export function sqliteLeadChanges(
       }),
 
     resendLeads: (some, now, lowest) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const studio = studios.inWrite(some.studioId);
         if (studio === undefined) return { leads: 0, skipped: 0, next: null };
         const { rows, next } = selectToResend(studio, some);

@@ -66,7 +66,7 @@ export function connectionTo(
   return {
     database,
     commits,
-    /** For frequent writes, which change nothing of a credential but when its key was last used: of leads, their changes and requests. */
+    /** For all writes that change nothing of a credential but when its key was last used. */
     plainCommits,
     findCredential,
     report,
@@ -76,7 +76,8 @@ export function connectionTo(
 
     /** Changes a record, with its events and the identity of the request, in one transaction. */
     applyOnce: <Found, Write, Outcome>(change: ChangeOf<Found, Write, Outcome>): Promise<Outcome> =>
-      commits.write(() => {
+      // What is about a lead changes nothing of a credential.
+      (change.subject.leadId ? plainCommits : commits).write(() => {
         const { subject, requestId } = change;
         const found = change.read();
         const isRepeated = isApplied(requestId);

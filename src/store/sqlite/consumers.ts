@@ -18,7 +18,7 @@ export const sqliteConsumers = (connection: Connection, distributing: Distributi
   ...settlingMethods(connection),
 });
 
-function consumerRecords({ database, commits, recordEvent }: Connection, { consumers }: Distribution) {
+function consumerRecords({ database, plainCommits, recordEvent }: Connection, { consumers }: Distribution) {
   const insert = database.prepare(
     'INSERT INTO consumers (name, studio_ids, includes_tests, start, created_at, backfills) VALUES (?, ?, ?, ?, ?, ?)',
   );
@@ -32,7 +32,7 @@ function consumerRecords({ database, commits, recordEvent }: Connection, { consu
 
   return {
     createConsumer: (created, by) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const decision = decideConsumer(consumers(), created);
         if (decision.kind !== 'new') return decision;
         const { name, studioIds, includesTests, start, createdAt, backfills } = decision.consumer;
@@ -45,14 +45,14 @@ function consumerRecords({ database, commits, recordEvent }: Connection, { consu
     listConsumers: async () => consumers(),
 
     removeConsumer: (number, by) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const removed = remove.get(number);
         if (!removed) return;
         recordEvent(deploymentEvent(by, { action: 'consumer-changed', from: removed.name as string }));
       }),
 
     removeOrphans: () =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const numbers = consumers().map(({ number }) => number);
         // Between two consumers that there are, the index has only those of others.
         return [...numbers, Number.MAX_SAFE_INTEGER].some(
@@ -63,12 +63,14 @@ function consumerRecords({ database, commits, recordEvent }: Connection, { consu
     findStudioAfter: async (studioId) => (selectStudioAfter.get(studioId)?.id as string | undefined) ?? null,
 
     putBackfills: ({ number, backfills: before }, backfills) =>
-      commits.write(() => putBackfills.run(JSON.stringify(backfills), number, JSON.stringify(before)).changes === 1),
+      plainCommits.write(
+        () => putBackfills.run(JSON.stringify(backfills), number, JSON.stringify(before)).changes === 1,
+      ),
   } satisfies Partial<ConsumerStore>;
 }
 
 function deliveryMethods(connection: Connection, { consumers, deliver, distribute, distributeSome }: Distribution) {
-  const { database, commits, studios } = connection;
+  const { database, plainCommits, studios } = connection;
   const readDeliveries = deliveriesIn(connection);
   const selectLeads = leadsToSend(database);
   const count = prepareLists(
@@ -82,7 +84,7 @@ function deliveryMethods(connection: Connection, { consumers, deliver, distribut
     distributeLeadChanges: distributeSome,
 
     backfillDeliveries: ({ number }, some, now) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const studio = studios.inWrite(some.studioId);
         if (studio === undefined || !find(number)) return { leads: 0, next: null };
         const { rows, next } = selectLeads(studio, some);

@@ -72,7 +72,7 @@ export function sqliteLeadWrites(connection: Connection, erased: () => unknown =
 
 /** Returns functions that delete leads of a studio, with all that is kept of them. */
 function leadDeleters(
-  { database, commits, studios, recordEvent }: Connection,
+  { database, plainCommits, studios, recordEvent }: Connection,
   claimed: ContactClaims,
 ): Pick<LeadErasureStore, 'deleteLeads' | 'deleteErasedLeads'> {
   const select = prepareLists(
@@ -104,7 +104,7 @@ function leadDeleters(
   };
   return {
     deleteLeads: (studioId, limit, by) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const studio = studios.inWrite(studioId);
         const rows = studio === undefined ? [] : select.all(studioId, studio, limit);
         if (rows.some(([, , , isHeld]) => isHeld)) return 'held';
@@ -115,7 +115,7 @@ function leadDeleters(
       }),
 
     deleteErasedLeads: (studioId, leadIds, erasedUntil) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const studio = studios.inWrite(studioId);
         const some = [JSON.stringify(leadIds), erasedUntil.getTime()] as const;
         return studio === undefined ? 0 : remove(studioId, studio, selectErased.all(studioId, studio, ...some));

@@ -8,7 +8,7 @@ import { objectIn, type Row } from './rows.ts';
 const AFTER_ALL_IDS = 'g';
 
 /** The log of requests, in SQLite: in a table beside those of release 1.1. */
-export function sqliteRequestLog({ database, commits, plainCommits, report }: Connection): RequestLogStore {
+export function sqliteRequestLog({ database, plainCommits, report }: Connection): RequestLogStore {
   const insert = database.prepare('INSERT OR IGNORE INTO logged_requests (studio_id, id, request) VALUES (?, ?, ?)');
   const select = database.prepare(`
     SELECT studio_id, id, request FROM logged_requests WHERE studio_id = ? AND id < ? ORDER BY id DESC LIMIT ?`);
@@ -28,7 +28,7 @@ export function sqliteRequestLog({ database, commits, plainCommits, report }: Co
     },
 
     removeRequests: (studioId, { since, newest } = { since: AFTER_ALL_IDS, newest: 1 }) =>
-      commits.write(() => void remove.run({ studioId, since, newest })),
+      plainCommits.write(() => void remove.run({ studioId, since, newest })),
   };
 }
 

@@ -7,7 +7,7 @@ import type { Connection } from './connection.ts';
 import { number, prepareLists, timeOrNull } from './rows.ts';
 
 /** Which database this is, and what it has lost, in SQLite. */
-export function sqliteRestores({ database, commits, studios, recordEvent }: Connection): RestoreStore {
+export function sqliteRestores({ database, plainCommits, studios, recordEvent }: Connection): RestoreStore {
   const selectMissing = prepareLists(
     database,
     `SELECT value FROM json_each(?)
@@ -27,7 +27,7 @@ export function sqliteRestores({ database, commits, studios, recordEvent }: Conn
     findEpoch: async () => find(),
 
     raiseEpoch: (to, now, by) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const raised = epochAfterRestore(find(), to, now);
         put.run(raised.epoch, raised.restoredTo.getTime());
         recordEvent(deploymentEvent({ ...by, now }, restoreAct(raised)));

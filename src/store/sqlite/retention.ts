@@ -2,7 +2,10 @@ import type { RetentionStore } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { number } from './rows.ts';
 
-export function sqliteRetention({ database, commits }: Pick<Connection, 'database' | 'commits'>): RetentionStore {
+export function sqliteRetention({
+  database,
+  plainCommits,
+}: Pick<Connection, 'database' | 'plainCommits'>): RetentionStore {
   const select = database.prepare(`SELECT version, ${number('time')} AS time FROM retention_time WHERE one = 1`);
   const insert = database.prepare(
     'INSERT INTO retention_time (one, version, time) VALUES (1, 1, ?) ON CONFLICT DO NOTHING',
@@ -19,7 +22,7 @@ export function sqliteRetention({ database, commits }: Pick<Connection, 'databas
     },
 
     putRetentionTime: (version, time) =>
-      commits.write(() => {
+      plainCommits.write(() => {
         const { changes } = version === null ? insert.run(time.getTime()) : update.run(time.getTime(), version);
         return changes === 1;
       }),
