@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { Lead } from '../../src/domain/lead.ts';
+import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
 import { connectionTo, MAX_STORED_REQUESTS } from '../../src/store/sqlite/connection.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
@@ -20,7 +20,7 @@ import { sqliteRetention } from '../../src/store/sqlite/retention.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
 import { countLeads, everyStudioWithLeads } from '../../src/usecases/count-leads.ts';
-import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { aClaim, aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, idTextOf, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
@@ -521,6 +521,59 @@ describe('SQLite', () => {
     expect(exact).toMatchObject({ bySource: [{ count: 100_000, isLowerBound: false }], completeSince: null });
     expect(exact.byStage.filter(({ isLowerBound }) => isLowerBound)).toEqual([]);
   });
+
+  /** Opens a connection like the store's, whose read rows are counted. */
+  function connectCounting() {
+    const counts = { rows: 0 };
+    const database = connect();
+    const prepare = database.prepare.bind(database);
+    database.prepare = (sql) => {
+      const statement = prepare(sql);
+      const [all, iterate] = [statement.all.bind(statement), statement.iterate.bind(statement)];
+      statement.all = (...parameters: never[]) => {
+        const rows = all(...parameters);
+        counts.rows += rows.length;
+        return rows;
+      };
+      statement.iterate = function* (...parameters: never[]) {
+        for (const row of iterate(...parameters)) {
+          counts.rows += 1;
+          yield row;
+        }
+      } as typeof iterate;
+      return statement;
+    };
+    return { counts, connection: connectionTo(database, sharedTransaction(database), new GroupCommit(database)) };
+  }
+
+  // @proves bounds-37
+  test.each([0, 200])(
+    'of a contact with many leads as many are read as the bound, and %i that cannot be read',
+    async (unreadable) => {
+      const { counts, connection } = connectCounting();
+      const [writes, reads] = [sqliteLeadWrites(connection), sqliteLeadReads(connection)];
+      const keys = ['a', 'b', 'c'].map(aClaim);
+      const open = times(3, () => aLead());
+      const closed = times(2 * MAX_LEADS_PER_CONTACT, () => aLead({ stage: 'lost' }));
+      await Promise.all(closed.map((lead) => writes.createLead(lead, claimsOf(lead, { contactKeys: keys }))));
+      await Promise.all(
+        open.map((lead, at) => writes.createLead(lead, claimsOf(lead, { contactKeys: [keys[at] ?? ''] }))),
+      );
+      const damage = connection.database.prepare("UPDATE leads SET display_name = '' WHERE number <= ?");
+      expect(damage.run(unreadable).changes).toBe(unreadable);
+
+      for (const some of [keys.slice(0, 1), keys]) {
+        counts.rows = 0;
+        const found = await reads.findLeadsOfContact(STUDIO_ID, some, 'former');
+        const read = counts.rows;
+        expect(found.leads).toHaveLength(MAX_LEADS_PER_CONTACT);
+        expect(found.leads).toEqual(expect.arrayContaining(open.slice(0, some.length)));
+        expect(found.unreadable).toHaveLength(unreadable);
+        // The first of each key is read twice.
+        expect(read - MAX_LEADS_PER_CONTACT - unreadable).toBeOneOf(times(some.length + 1, (index) => index));
+      }
+    },
+  );
 
   // @proves leads-34
   test('no query scans a whole table or sorts', () => {

@@ -205,20 +205,21 @@ function contactFinder({ database, studios, report }: Connection): LeadStore['fi
     WHERE former_contacts.studio_number = ? AND contact_key = ? LIMIT ${MAX_LEADS_PER_CONTACT}`,
   );
 
-  /** The entry of an open lead is the first of its key, and must not be cut off behind the entries of other keys. */
-  const rowsOfContact = (studio: number, contactKeys: readonly string[]) =>
-    [1, MAX_EXAMINED_OF_CONTACT].flatMap((limit) =>
-      contactKeys.flatMap((key) => selectOfContact.all(studio, ...entryRange(key), limit)),
-    );
+  /** Yields rows as they are read. */
+  function* rowsOfContact(studio: number, contactKeys: readonly string[], former: 'former' | undefined) {
+    // The entry of an open lead is the first of its key, and must not be cut off behind the entries of other keys.
+    for (const limit of [1, MAX_EXAMINED_OF_CONTACT])
+      for (const key of contactKeys) yield* selectOfContact.iterate(studio, ...entryRange(key), limit);
+    if (former) for (const key of contactKeys) yield* selectOfFormerContact.iterate(studio, hashBytes(key));
+  }
 
   return async (studioId, contactKeys, former) => {
     const studio = studios.of(studioId);
     if (studio === undefined) return { leads: [], unreadable: [] };
-    const ofFormer = former ? contactKeys.flatMap((key) => selectOfFormerContact.all(studio, hashBytes(key))) : [];
     // A lead may be found by several of its keys.
     const found = new Map<unknown, Checked<Lead> | null>();
     let readable = 0;
-    for (const row of [...rowsOfContact(studio, contactKeys), ...ofFormer]) {
+    for (const row of rowsOfContact(studio, contactKeys, former)) {
       const id = row[LEAD_COLUMNS.at.id];
       if (found.has(id)) continue;
       const lead = presentLeadOf(studioId, row);
