@@ -3,7 +3,7 @@ import { BY_RETENTION } from '../domain/audit.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
 import { type ExpiredLeads, expiredLeads, firstErasure, lastKeptErasure, latestProof } from '../domain/retention.ts';
-import { retentionDaysFault } from '../domain/studio.ts';
+import { retentionDaysFault, type Studio } from '../domain/studio.ts';
 import { type EraseLeadOutcome, StoreUnavailable } from '../store/store.ts';
 import { MAX_COUNTED } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
@@ -77,35 +77,20 @@ export async function retainLeads(
 ): Promise<void> {
   const turns = new RetentionTurns(deps, pace.idleMs);
   const rest = (ms: number) => sleep(ms, undefined, { signal, ref: false }).catch(() => {});
-  /** The studios to look through. */
-  const waiting = new Map<string, Place>();
-  let listedAt = Number.NEGATIVE_INFINITY;
-  let firstTime: Date | null = null;
+  const studios = new StudiosToRetain(deps, observer);
+  const { waiting } = studios;
   for (;;) {
     await rest(pace.lookMs);
     if (signal.aborted) return;
     try {
-      if (performance.now() - listedAt >= pace.listMs) await list();
-      const time = await turns.next(firstTime);
+      await studios.listEvery(pace.listMs, signal);
+      if (signal.aborted) return;
+      const time = await turns.next(studios.firstTime);
       observer.time(turns.time);
       if (time) await take(time);
     } catch (error) {
       observer.failed(error);
     }
-  }
-
-  async function list(): Promise<void> {
-    const now = deps.clock();
-    for await (const { id, retention, status } of everyStudio(deps)) {
-      await forgetOldRequests(deps, id).catch(observer.failed);
-      const { leads, next } = status === 'ended' ? await deps.store.walkErasedLeads(id, null, 1) : NO_LEADS;
-      if (!retention && leads.length === 0 && next === null) continue;
-      if (!waiting.has(id)) waiting.set(id, retention ? START : { removedTo: null });
-      // Not when a lead was erased: that may be years ago, or unreadable.
-      const since = retention?.since ?? (await endOf(deps, id));
-      if (since && since <= latestProof(now) && !(firstTime && since < firstTime)) firstTime = since;
-    }
-    listedAt = performance.now();
   }
 
   /** Takes some leads of each studio in turn, so that none waits for another that has many. */
@@ -152,6 +137,56 @@ export async function retainLeads(
       observer.failed(error);
     }
     await rest(pace.restMs);
+  }
+}
+
+/** The studios of which leads may go, as they are listed. */
+class StudiosToRetain {
+  /** Those to look through. */
+  readonly waiting = new Map<string, Place>();
+  readonly #deps: Changing;
+  readonly #observer: RetentionObserver;
+  #listedAt = Number.NEGATIVE_INFINITY;
+  #firstTime: Date | null = null;
+  /** In how many lists, one after the other, a studio could not be read. */
+  #failedLists = 0;
+
+  constructor(deps: Changing, observer: RetentionObserver) {
+    this.#deps = deps;
+    this.#observer = observer;
+  }
+
+  /** The time to begin with; null: none yet. One that is too early never catches up, so a studio that fails gets a second chance. */
+  get firstTime(): Date | null {
+    return this.#failedLists === 1 ? null : this.#firstTime;
+  }
+
+  /** Lists them again, if that is so long ago. */
+  async listEvery(ms: number, signal: AbortSignal): Promise<void> {
+    if (performance.now() - this.#listedAt < ms) return;
+    let hasFailed = false;
+    for await (const studio of everyStudio(this.#deps)) {
+      if (signal.aborted) return;
+      await forgetOldRequests(this.#deps, studio.id).catch(this.#observer.failed);
+      // Whatever fails there must not stop the others.
+      await this.#note(studio).catch((error) => {
+        this.#observer.failed(error);
+        hasFailed = true;
+      });
+    }
+    this.#failedLists = hasFailed ? this.#failedLists + 1 : 0;
+    this.#listedAt = performance.now();
+  }
+
+  async #note({ id, retention, status }: Studio): Promise<void> {
+    const { store, clock } = this.#deps;
+    const { leads, next } = status === 'ended' ? await store.walkErasedLeads(id, null, 1) : NO_LEADS;
+    if (!retention && leads.length === 0 && next === null) return;
+    if (!this.waiting.has(id)) this.waiting.set(id, retention ? START : { removedTo: null });
+    // Not when a lead was erased: that may be years ago, or unreadable.
+    const since = retention?.since ?? (await endOf(this.#deps, id));
+    const isLatest = since && since <= latestProof(clock()) && !(this.#firstTime && since < this.#firstTime);
+    if (isLatest) this.#firstTime = since;
   }
 }
 

@@ -1,7 +1,7 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newIdAt } from '../../src/domain/new-id.ts';
-import type { Store, StudioPut } from '../../src/store/store.ts';
+import { type Store, StoreUnavailable, type StudioPut } from '../../src/store/store.ts';
 import { countExpiredLeads, type RetentionObserver, retainLeads } from '../../src/usecases/retain-leads.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
@@ -40,10 +40,17 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     /** Retains leads by a clock that stands, until a studio was looked through some times after `isDone`. */
     async function retain(
       isDone: () => Promise<boolean>,
-      { through = store, now = NOW } = {},
+      {
+        through = store,
+        now = NOW,
+        failed = (error: unknown): void => {
+          throw error;
+        },
+      } = {},
     ): Promise<Record<string, number>> {
       const [outcomes, ending]: [Record<string, number>, AbortController] = [{}, new AbortController()];
       let turnsLeft = 5;
+      onTestFinished(() => ending.abort());
       const observer: RetentionObserver = {
         async time() {
           if (await isDone()) turnsLeft -= 1;
@@ -53,9 +60,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
           outcomes[outcome] = Math.max(outcomes[outcome] ?? 0, leads) || 0;
         },
         erased() {},
-        failed(error) {
-          throw error;
-        },
+        failed,
       };
       await retainLeads({ store: through, clock: () => now }, observer, ending.signal, FAST);
       return outcomes;
@@ -275,6 +280,90 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       await retainLeads({ store, clock: () => NOW }, observer, ending.signal, { ...FAST, leadsPerTurn: 40 });
       expect(turn).toEqual({ [STUDIO_ID]: 20, 'studio-2': 20 });
     });
+
+    /** The calls that are about one studio. */
+    const OF_STUDIO = [
+      ...['removeRequests', 'walkErasedLeads', 'listAuditEvents', 'findStudio', 'measureStage', 'walkLeads'],
+      ...['eraseLead', 'deleteErasedLeads'],
+    ] as const;
+
+    /** The store, with something done at each call. */
+    const withCalls = (at: (method: string, studioId: unknown) => unknown) =>
+      new Proxy(store, {
+        get:
+          (target, method: keyof Store) =>
+          async (first: { studioId?: unknown } | undefined, ...rest: unknown[]) => {
+            await at(method, first?.studioId ?? first);
+            return (target[method] as (...all: unknown[]) => unknown)(first, ...rest);
+          },
+      });
+
+    /** Studios with a lead that goes: one that has ended, and one with a retention. */
+    async function twoStudios(name: string): Promise<() => Promise<boolean>> {
+      const [ended, active] = [`${name}-ended`, `${name}-active`];
+      for (const id of [ended, active]) await store.putStudio(aStudio({ id }), BY);
+      await put({ id: active, retentionDays: 30 }, plus(NOW, -7 * DAY_MS));
+      const leads = times(3, (index) => closed(40, index, { studioId: active }));
+      await opened().makeLeads(...leads);
+      const { id } = await erasedAgo(ended, 60 * DAY_MS);
+      await store.endStudio(ended, { ...BY, now: plus(NOW, -40 * DAY_MS) });
+      return async () => (await store.presenceOfLead(ended, id)) === null && (await readableIds(active)).length === 0;
+    }
+
+    // @proves crashes-7
+    test.each(['listStudios', 'findRetentionTime', 'putRetentionTime', ...OF_STUDIO])(
+      'once it is told to end it makes few further calls, however many studios there are: at %s',
+      async (at) => {
+        await twoStudios('studio');
+        await store.putRetentionTime(null, NOW);
+        await opened().makeStudios(...times(20, (index) => `many-${index}`));
+        const [ending, after]: [AbortController, string[]] = [new AbortController(), []];
+        const through = withCalls((method) => {
+          if (ending.signal.aborted) after.push(method);
+          else if (method === at) ending.abort();
+        });
+        const observer = { time() {}, passed() {}, erased() {}, failed: (error: unknown) => expect.fail(`${error}`) };
+        await retainLeads({ store: through, clock: () => NOW }, observer, ending.signal, FAST);
+        expect(after.length, after.join(' ')).toBeLessThan(6);
+      },
+    );
+
+    // @proves erasure-10 erasure-17
+    test.each(OF_STUDIO)('a studio of which a call fails each time stops no other: %s', async (failing) => {
+      // In the order of ids, and of what is taken in turn, it is the first one.
+      await twoStudios('bad');
+      const isDone = await twoStudios('good');
+      await store.putRetentionTime(null, NOW);
+      const fault = new StoreUnavailable('of one studio');
+      const through = withCalls((method, studioId) => {
+        if (method === failing && `${studioId}`.startsWith('bad')) throw fault;
+      });
+      const failures = new Set<unknown>();
+      await retain(isDone, { through, failed: (error) => void failures.add(error) });
+      expect([...failures]).toEqual([fault]);
+    });
+
+    // @proves erasure-10
+    test.each([
+      ['once', 1, 2],
+      ['each time', Number.POSITIVE_INFINITY, 40],
+    ])(
+      'the time waits for a studio that cannot be read for once, and for none for ever: %s',
+      async (_, count, days) => {
+        await erasedAgo(STUDIO_ID, 400 * DAY_MS);
+        await put({ id: 'other', status: 'active' });
+        await putAgo('other', 40);
+        await endedAgo(STUDIO_ID, 2);
+        let left = count;
+        const through = withCalls((method, studioId) => {
+          if (method !== 'listAuditEvents' || studioId !== STUDIO_ID || left === 0) return;
+          left -= 1;
+          throw new StoreUnavailable('for once');
+        });
+        await retain(async () => true, { through, failed() {} });
+        expect((await store.findRetentionTime())?.time).toEqual(plus(NOW, -days * DAY_MS));
+      },
+    );
 
     // @proves erasure-10
     test('a lead that is moved or corrected since it was read is not erased, and holds up nothing behind it', async () => {
