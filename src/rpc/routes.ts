@@ -104,16 +104,11 @@ export function servedMethods(deps: Dependencies, { run, batchReceived, serving,
 export const maxTimeoutMsOf = ({ methodKind }: DescMethod): number =>
   methodKind === 'server_streaming' ? MAX_EXPORT_MS : MAX_CALL_MS;
 
-/** The unary methods whose request is a list. */
-const LIST_METHODS: ReadonlySet<DescMethod> = new Set([
-  LeadIntakeService.method.importLeads,
-  LeadIntakeService.method.acknowledgeLeadChanges,
-  RequestLogService.method.recordRequests,
-]);
-
-/** Returns the bounds of a method that differ from the defaults: messages with lists may be larger. */
-const boundsOf = (method: DescMethod) =>
-  LIST_METHODS.has(method) || method.methodKind === 'bidi_streaming' ? { readMaxBytes: MAX_BATCH_BYTES } : undefined;
+/** Returns the bounds of a method that differ from the defaults: messages with a list of messages may be larger. */
+const boundsOf = ({ input }: DescMethod) =>
+  input.fields.some(({ fieldKind, message }) => fieldKind === 'list' && message)
+    ? { readMaxBytes: MAX_BATCH_BYTES }
+    : undefined;
 
 function serve<Service extends DescService>(
   router: ConnectRouter,

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { connect } from 'node:http2';
 import { join } from 'node:path';
 import {
   createFileRegistry,
@@ -13,11 +14,14 @@ import {
   type JsonValue,
   ScalarType,
   toBinary,
+  toJsonString,
 } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { createValidator } from '@bufbuild/protovalidate';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { MAX_RECORDED_REQUESTS, RECORDED_FIELDS } from '../../common/rules/request-log.ts';
 import { safeJson } from '../../src/rpc/routes.ts';
+import { framed, grpcCall, onStream } from '../security/http2-wire.ts';
 import { CORE_TOKEN, type PackedStatus, refusalIn, refusalOf } from '../support/grpc.ts';
 import { ROOT } from '../support/processes.ts';
 import { aSharedCore } from './shared-core.ts';
@@ -46,6 +50,7 @@ const SLIVERS = ['2026-01-01T23:59:59.999999999Z', '2026-01-02T00:00:00.00000000
 const aFilter = () => ({ stages: [1, 5], sourceIds: [id()], createTime: aRange(), updateTime: aRange() });
 
 const WATCH = 'LeadIntakeService/WatchLeadChanges';
+const SET_ASIDE = 'ConsumerService/SetAsideLeadChanges';
 
 /** A valid request of each method, with every field. */
 const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
@@ -102,7 +107,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'ConsumerService/CreateConsumer': () => ({ consumer: { name: 'reporting', studioIds: ['studio'] }, start: 1 }),
   'ConsumerService/ListConsumers': () => ({}),
   'ConsumerService/RemoveConsumer': () => ({ consumer: 'reporting' }),
-  'ConsumerService/SetAsideLeadChanges': () => ({
+  [SET_ASIDE]: () => ({
     consumer: 'relay',
     leads: [{ ...STUDIO, leadId: id(), revision: '1', reason: 'ANY', retryTime: inDays(1) }],
   }),
@@ -169,6 +174,11 @@ const OF_TYPES: Readonly<Record<string, readonly JsonValue[]>> = {
 /** Values of a field at and around possible bounds. */
 function valuesOf(field: DescField): readonly JsonValue[] {
   if (field.fieldKind === 'list') return field.enum ? [[], [1], [1, 1], [0], [1, 99]] : [];
+  return elementsOf(field);
+}
+
+/** Values of a field, or of an element of a list. */
+function elementsOf(field: DescField): readonly JsonValue[] {
   if (field.message) return OF_TYPES[field.message.typeName] ?? [{}];
   if (field.enum) return [...field.enum.values.map(({ number }) => number), 99, -1];
   switch (field.scalar) {
@@ -239,7 +249,7 @@ const ONLY_IN_CORE: Readonly<Record<string, (rpc: string, variant: Variant) => b
   'the order of the times of an imported lead': (rpc, { path }) => rpc.endsWith('ImportLeads') && /_time$/.test(path),
 };
 
-const { caller } = aSharedCore();
+const { core, caller } = aSharedCore();
 beforeAll(async () => {
   await caller.call('DirectoryService/PutStudio', { studio: { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' } });
   const consumer = { name: 'relay', allStudios: true };
@@ -275,10 +285,10 @@ async function drain(rpc: string, request: JsonObject, bytes: Uint8Array): Promi
   for await (const _ of caller.stream(rpc, {}, { authorization: `Bearer ${CORE_TOKEN}`, bytes }));
 }
 
-const methods = [...contract]
+const allMethods = [...contract]
   .filter((type): type is DescService => type.kind === 'service' && type.file.proto.package === 'leadintake.v1')
-  .flatMap(({ name, methods }) => methods.map((method) => [`${name}/${method.name}`, method] as const))
-  .filter(([rpc]) => !GATEWAY_METHODS.test(rpc));
+  .flatMap(({ name, methods }) => methods.map((method) => [`${name}/${method.name}`, method] as const));
+const methods = allMethods.filter(([rpc]) => !GATEWAY_METHODS.test(rpc));
 const used = new Set<string>();
 
 // @proves clients-7 bounds-55
@@ -405,6 +415,114 @@ test.each(methods)(
         });
       }
     }
+  },
+);
+
+/** Returns the highest number that is allowed; 0: each below twice a power of two is. */
+function most(power: number, isAllowed: (number: number) => boolean): number {
+  let number = 0;
+  for (let step = power; step >= 1; step /= 2) if (isAllowed(number + step)) number += step;
+  return number === 2 * power - 1 ? 0 : number;
+}
+
+const bytesOf = (value: JsonValue) => Buffer.byteLength(JSON.stringify(value));
+
+type IsAllowed = (value: JsonObject) => boolean;
+
+/** Returns a message with as much in each of its fields as a rule allows, one after the other; fields without a rule stay short. */
+function longest(desc: DescMessage, request: JsonObject, isAllowed: IsAllowed): JsonObject {
+  let best = request;
+  for (const field of desc.fields) {
+    const name = field.jsonName;
+    const first = [best[name] ?? []].flat()[0];
+    if (first === undefined) continue;
+    const isList = field.fieldKind === 'list';
+    const put = (each: JsonValue, count = 1) => ({ ...best, [name]: isList ? Array(count).fill(each) : each });
+    const offer = (value: JsonObject) => {
+      if (bytesOf(value) > bytesOf(best) && isAllowed(value)) best = value;
+    };
+    if (field.message && !(field.message.typeName in OF_TYPES)) {
+      offer(put(longest(field.message, first as JsonObject, (inner) => isAllowed(put(inner)))));
+    } else {
+      for (const each of elementsOf(field)) offer(put(each));
+      for (const one of field.scalar === ScalarType.STRING ? ['a', 'A', '1', '🦉'] : []) {
+        for (const end of ['', '@b']) {
+          const count = most(2048, (count) => isAllowed(put(one.repeat(count) + end)));
+          offer(put(one.repeat(count) + end));
+        }
+      }
+    }
+    if (isList) {
+      const [each = null] = best[name] as JsonValue[];
+      const count = most(512, (count) => isAllowed(put(each, count)));
+      offer(put(each, count));
+    }
+  }
+  return best;
+}
+
+const longestOf = (rpc: string, input: DescMessage) =>
+  longest(input, REQUESTS[rpc]?.() as JsonObject, (request) => {
+    return validator.validate(input, fromJson(input, request)).kind === 'valid';
+  });
+
+test('the longest message has as many elements as its rules allow, each with its longest values', () => {
+  const [, { input }] = methods.find(([rpc]) => rpc === SET_ASIDE) ?? expect.fail();
+  const { leads } = longestOf(SET_ASIDE, input) as { leads: JsonObject[] };
+  expect(leads).toHaveLength(500);
+  expect(leads[0]).toMatchObject({ studioId: 'a'.repeat(64), reason: 'A'.repeat(63), revision: '9007199254740991' });
+});
+
+const text = (count: number, character = 'x') => character.repeat(count);
+
+/** The largest messages of gateways, whose items are refused or skipped separately, so that the contract has no rules of them. */
+const OF_GATEWAYS: Readonly<Record<string, JsonObject>> = {
+  'ExchangeService/Exchange': {
+    items: Array(100).fill({
+      requestId: text(128),
+      traceparent: `00-${text(32, 'a')}-${text(16, 'a')}-01`,
+      secretSha256: randomBytes(32).toString('base64'),
+      createLead: {
+        ...{ idempotencyKey: UUID, displayName: text(160, '🦉'), sourceId: UUID, note: text(2000, '🦉') },
+        contact: { email: `${text(252, '🦉')}@b` },
+      },
+    }),
+  },
+  'RequestLogService/RecordRequests': {
+    batchId: UUID,
+    requests: Array(MAX_RECORDED_REQUESTS).fill({
+      ...{ studioId: text(64), time: SLIVERS[0], operation: 'createLead', apiKeyId: UUID, secretHint: text(4) },
+      ...{ status: 599, code: text(64), faultyFields: RECORDED_FIELDS, requestId: text(128), leadId: UUID },
+      ...{ replayed: true, durationMs: 4_294_967_295, omittedCount: 4_294_967_295 },
+    }),
+  },
+};
+
+/** Calls a method in a protocol; returns what it answers, in which it says so if it could not read the message. */
+async function answerTo(rpc: string, contentType: string, message: Uint8Array): Promise<string> {
+  const session = connect(core.url);
+  onTestFinished(() => session.destroy());
+  const call = grpcCall(`/leadintake.v1.${rpc}`, {
+    authorization: `Bearer ${CORE_TOKEN}`,
+    'content-type': contentType,
+  });
+  const { grpcStatus, text } = await onStream(session, call, framed(message));
+  expect(grpcStatus, text).toBeTypeOf('number');
+  return decodeURIComponent(text.slice(0, text.indexOf('}')));
+}
+
+// @proves bounds-54 bounds-55 bounds-67 bounds-156
+// A watch would last.
+test.each(allMethods.filter(([rpc]) => rpc !== WATCH))(
+  '%s reads the largest message that its rules allow',
+  async (rpc, { input }) => {
+    const message = fromJson(input, OF_GATEWAYS[rpc] ?? longestOf(rpc, input));
+    const [binary, json] = [
+      toBinary(input, message),
+      Buffer.from(toJsonString(input, message, { registry: contract })),
+    ];
+    expect(await answerTo(rpc, 'application/grpc+proto', binary)).not.toContain('cannot be read');
+    expect(await answerTo(rpc, 'application/grpc+json', json)).not.toContain('cannot be read');
   },
 );
 
