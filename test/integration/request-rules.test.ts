@@ -511,8 +511,8 @@ async function answerTo(rpc: string, contentType: string, message: Uint8Array): 
   return decodeURIComponent(text.slice(0, text.indexOf('}')));
 }
 
-// @proves bounds-54 bounds-55 bounds-67 bounds-156
 // A watch would last.
+// @proves bounds-54 bounds-55 bounds-67 bounds-156
 test.each(allMethods.filter(([rpc]) => rpc !== WATCH))(
   '%s reads the largest message that its rules allow',
   async (rpc, { input }) => {
