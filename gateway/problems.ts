@@ -115,9 +115,27 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   STUDIO_ENDED: 'subscription_suspended',
 };
 
+/**
+ * What is not of the data of a creation: headers, framing, and the body as a whole. Something in between may spoil these in one attempt and
+ * not in another, so their faults do not tell a client what became of the others. Its released versions know no name that is added.
+ */
+export const NOT_OF_DATA = [
+  'body',
+  'Content-Encoding',
+  'Content-Type',
+  'Expect',
+  'Host',
+  'HTTP version',
+  'Idempotency-Key',
+  'Transfer-Encoding',
+] as const;
+
+/** A path into the data. Its type makes each other name one of a list. */
+export type DataPath = string & { readonly ofData: true };
+
 /** A fault of one part of a request: a header, a parameter, or a path into the body (`contact.value`). */
 export interface FaultyField {
-  readonly field: string;
+  readonly field: (typeof NOT_OF_DATA)[number] | 'id' | 'limit' | 'cursor' | DataPath;
   /** Completes the sentence "The value …". */
   readonly message: string;
 }

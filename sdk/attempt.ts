@@ -3,6 +3,7 @@ import { isNotSent } from './not-sent.ts';
 import {
   CODES_WRITING_NOTHING,
   FAILING_FROM_STATUS,
+  FIELDS_NOT_OF_DATA,
   SETTLING_CODES,
   SETTLING_CODES_WITH_FIELDS,
   TEMPORARY_STATUSES,
@@ -162,9 +163,12 @@ export function leavesOutcomeOpen(attempt: Attempt): boolean {
 export function settlesOutcome(attempt: Attempt): boolean {
   if (attempt.kind !== 'problem') return false;
   const { code, fields = {} } = attempt.problem;
-  const hasFields = Object.keys(fields).length > 0;
-  return SETTLING_CODES.includes(code) || (hasFields && SETTLING_CODES_WITH_FIELDS.includes(code));
+  return SETTLING_CODES.includes(code) || (SETTLING_CODES_WITH_FIELDS.includes(code) && areOfData(Object.keys(fields)));
 }
+
+/** Whether a refusal names faulty fields, and all of them are of the data. */
+export const areOfData = (fields: readonly string[]): boolean =>
+  fields.length > 0 && !fields.some((field) => FIELDS_NOT_OF_DATA.includes(field));
 
 /** Whether the same request may succeed later. Every request is safe to repeat: a creation has its idempotency key. */
 export function isWorthRepeating(attempt: Attempt): boolean {

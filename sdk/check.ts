@@ -1,4 +1,4 @@
-import { type ApiRequest, type Attempt, attempt, retryAfterOf } from './attempt.ts';
+import { type ApiRequest, type Attempt, areOfData, attempt, retryAfterOf } from './attempt.ts';
 import type { LeadIntakeClientOptions } from './client.ts';
 import {
   authorizationOf,
@@ -104,9 +104,9 @@ function foundByCreating(created: Attempt): { key?: Found; 'leads.create'?: Foun
   }
   if (created.kind === 'answer') return { 'leads.create': ['unexpected', 201] };
   const { code, status, fields = {} } = created.problem;
-  // Only data that has been looked at has faulty fields, and the service looks at it last.
-  if (code === 'integration_invalid_request' && Object.keys(fields).length > 0)
-    return { 'leads.create': ['create_granted'] };
+  // Only data that has been looked at has faulty fields, and that is done last. The key was left out.
+  const faulty = Object.keys(fields).filter((field) => field !== 'Idempotency-Key');
+  if (code === 'integration_invalid_request' && areOfData(faulty)) return { 'leads.create': ['create_granted'] };
   if (code === 'integration_scope_forbidden') return { 'leads.create': ['create_missing'] };
   if (status >= FAILING_FROM_STATUS) return { 'leads.create': ['unavailable', status] };
   const found = foundInProblem(created);

@@ -1,4 +1,4 @@
-import type { ProblemCode } from '../gateway/problems.ts';
+import { NOT_OF_DATA, type ProblemCode } from '../gateway/problems.ts';
 import CHECK_FINDINGS from './conformance/check-findings.json' with { type: 'json' };
 import packageJson from './package.json' with { type: 'json' };
 
@@ -21,8 +21,15 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   },
   {
     name: 'SETTLING_CODES_WITH_FIELDS',
-    about: 'Codes that prove it if they name the faulty fields: the same data would have been refused before as well.',
+    about:
+      'Codes that prove it if they name faulty fields, all of them of the data: it would have been refused before as well.',
     values: ['integration_invalid_request'] satisfies readonly ProblemCode[],
+  },
+  {
+    name: 'FIELDS_NOT_OF_DATA',
+    about:
+      'Faulty fields that are not of the data: it may be this attempt alone that something in between has spoiled.',
+    values: NOT_OF_DATA,
   },
   {
     name: 'FAILING_FROM_STATUS',

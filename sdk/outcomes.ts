@@ -7,8 +7,20 @@ export const SETTLING_CODES: readonly string[] = [
   'integration_lead_already_open',
 ];
 
-/** Codes that prove it if they name the faulty fields: the same data would have been refused before as well. */
+/** Codes that prove it if they name faulty fields, all of them of the data: it would have been refused before as well. */
 export const SETTLING_CODES_WITH_FIELDS: readonly string[] = ['integration_invalid_request'];
+
+/** Faulty fields that are not of the data: it may be this attempt alone that something in between has spoiled. */
+export const FIELDS_NOT_OF_DATA: readonly string[] = [
+  'body',
+  'Content-Encoding',
+  'Content-Type',
+  'Expect',
+  'Host',
+  'HTTP version',
+  'Idempotency-Key',
+  'Transfer-Encoding',
+];
 
 /** From this status on, a response is a failure: the request may have written, and the same request may succeed later. */
 export const FAILING_FROM_STATUS = 500;

@@ -3,7 +3,7 @@ import { BrokenInvariant } from '../../common/invariants.ts';
 import { CONTACT_TYPES } from '../../common/rules/field-rules.ts';
 import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
-import { CODE_OF_REASON, type FaultyField, Problem } from '../problems.ts';
+import { CODE_OF_REASON, type DataPath, type FaultyField, Problem } from '../problems.ts';
 
 /**
  * The codes by which the core reports, without a reason, a fault on either side. After any other code the outcome is
@@ -62,14 +62,14 @@ const ERASED = 'The lead that was created with this Idempotency-Key was erased s
 const OWN_FIELDS = new Set(['studioId', 'secretSha256', 'request', 'items']);
 
 /** The public names of fields that the core names differently. */
-const PUBLIC_NAMES: Readonly<Record<string, string>> = {
+const PUBLIC_NAMES: Readonly<Record<string, FaultyField['field']>> = {
   idempotencyKey: 'Idempotency-Key',
-  ...Object.fromEntries(CONTACT_TYPES.map((type) => [`contact.${type}`, 'contact.value'])),
+  ...Object.fromEntries(CONTACT_TYPES.map((type) => [`contact.${type}`, 'contact.value' as DataPath])),
   leadId: 'id',
   pageSize: 'limit',
   pageToken: 'cursor',
 };
 
 function publicFault({ field, description }: { field: string; description: string }): FaultyField {
-  return { field: PUBLIC_NAMES[field] ?? field, message: description };
+  return { field: PUBLIC_NAMES[field] ?? (field as DataPath), message: description };
 }

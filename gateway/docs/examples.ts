@@ -69,6 +69,9 @@ export const exampleOf = (code: ProblemCode): Problem => EXAMPLES[code] ?? new P
 
 function invalid(faults: Readonly<Record<string, string | undefined>>): Problem {
   return invalidRequest(
-    Object.entries(faults).map(([field, message]): FaultyField => ({ field, message: message ?? '' })),
+    Object.entries(faults).map(([field, message]) => ({
+      field: field as FaultyField['field'],
+      message: message ?? '',
+    })),
   );
 }

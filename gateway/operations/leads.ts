@@ -18,7 +18,7 @@ import {
 } from '../../common/rules/field-rules.ts';
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import type { CoreClient, LeadCreation, PageToRead } from '../core/core-client.ts';
-import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
+import { type DataPath, type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { hasScopeFor, type PresentedKey, type RequestState, type Sender, senderToCheck } from '../request.ts';
 import { LEAD_PATH, LEADS_PATH, leadCaptureSchema } from './schemas.ts';
 
@@ -180,8 +180,10 @@ function headerFaults({ headers, raw }: FastifyRequest): FaultyField[] {
 }
 
 /** Returns the faults of those fields that have one. */
-const faultsOf = (messages: Readonly<Record<string, Fault>>): FaultyField[] =>
-  Object.entries(messages).flatMap(([field, message]) => (message === undefined ? [] : { field, message }));
+const faultsOf = (messages: Readonly<Partial<Record<FaultyField['field'], Fault>>>): FaultyField[] =>
+  Object.entries(messages).flatMap(([field, message]) =>
+    message === undefined ? [] : { field: field as FaultyField['field'], message },
+  );
 
 /** The IETF draft on this header puts the key in quotes; the contract does not. */
 function keyFault(idempotencyKey: string): Fault {
@@ -239,8 +241,8 @@ function shapeFaults(request: FastifyRequest, body: unknown): FaultyField[] {
 
 /** Describes an error of the shape; undefined for one of a value, which the core's rule describes. */
 function shapeFault({ keyword, instancePath, params }: FastifySchemaValidationError): FaultyField | undefined {
-  const parent = instancePath.slice(1).replaceAll('/', '.');
-  const child = (name: unknown) => (parent ? `${parent}.${name}` : String(name));
+  const parent = instancePath.slice(1).replaceAll('/', '.') as DataPath;
+  const child = (name: unknown) => (parent ? `${parent}.${name}` : String(name)) as DataPath;
   switch (keyword) {
     case 'required':
       return { field: child(params.missingProperty), message: 'is required' };

@@ -11,6 +11,18 @@ export const PHP_BUGS: readonly ClientBug[] = [
     patches: [{ file: SENDER, find: '($isOpen && !$outcome->settlesOutcome()) ||', put: '' }],
   },
   {
+    name: 'a fault of a header counts as one of the data',
+    caughtBy: 'written/unknown-stays-unknown-after-faults-that-are-not-of-the-data',
+    says: 'the report has written "no", not "unknown"',
+    patches: [
+      {
+        file: 'sdk/php/src/Internal/Problem.php',
+        find: '&& array_intersect_key($fields, array_flip(Outcomes::FIELDS_NOT_OF_DATA)) === []',
+        put: '',
+      },
+    ],
+  },
+  {
     name: 'a certificate that is not trusted is reported as possibly written',
     caughtBy: 'written/no-when-the-certificate-is-not-trusted',
     says: 'the report has written "unknown", not "no"',

@@ -41,6 +41,12 @@ export const PYTHON_BUGS: readonly ClientBug[] = [
     patches: [{ file: SENDING, find: '(self._is_open and not failed.settles_outcome) or', put: '' }],
   },
   {
+    name: 'a fault of a header counts as one of the data',
+    caughtBy: 'written/unknown-stays-unknown-after-faults-that-are-not-of-the-data',
+    says: 'the report has written "no", not "unknown"',
+    patches: [{ file: ATTEMPT, find: 'and not any(field in FIELDS_NOT_OF_DATA for field in fields)', put: '' }],
+  },
+  {
     name: 'a certificate that is not trusted is reported as possibly written',
     caughtBy: 'written/no-when-the-certificate-is-not-trusted',
     says: 'the report has written "unknown", not "no"',

@@ -109,7 +109,7 @@ export const PAST_FAULTS: readonly PastFault[] = [
   fault(
     'the client for TypeScript takes any refusal as the outcome of earlier attempts',
     'sdk/attempt.ts',
-    'SETTLING_CODES.includes(code) || (hasFields && SETTLING_CODES_WITH_FIELDS.includes(code))',
+    'SETTLING_CODES.includes(code) || (SETTLING_CODES_WITH_FIELDS.includes(code) && areOfData(Object.keys(fields)))',
     'true',
   ),
   fault(

@@ -102,8 +102,9 @@ final class Check
             $this->found['key'] = self::problem($outcome);
         } else {
             $this->found['leads.create'] = match (true) {
-                // Only data that has been looked at has faulty fields, and the service looks at it last.
-                $outcome->code === 'integration_invalid_request' && $outcome->fields !== [] => ['create_granted'],
+                // Only data that has been looked at has faulty fields, and that is done last. The key was left out.
+                $outcome->code === 'integration_invalid_request'
+                    && Problem::areOfData(array_diff_key($outcome->fields, ['Idempotency-Key' => []])) => ['create_granted'],
                 $outcome->code === 'integration_scope_forbidden' => ['create_missing'],
                 $outcome->response->status >= Outcomes::FAILING_FROM_STATUS => ['unavailable', $outcome->response->status],
                 default => self::problem($outcome),

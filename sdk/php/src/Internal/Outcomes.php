@@ -19,8 +19,20 @@ final class Outcomes
         'integration_lead_already_open',
     ];
 
-    /** Codes that prove it if they name the faulty fields: the same data would have been refused before as well. */
+    /** Codes that prove it if they name faulty fields, all of them of the data: it would have been refused before as well. */
     public const SETTLING_CODES_WITH_FIELDS = ['integration_invalid_request'];
+
+    /** Faulty fields that are not of the data: it may be this attempt alone that something in between has spoiled. */
+    public const FIELDS_NOT_OF_DATA = [
+        'body',
+        'Content-Encoding',
+        'Content-Type',
+        'Expect',
+        'Host',
+        'HTTP version',
+        'Idempotency-Key',
+        'Transfer-Encoding',
+    ];
 
     /** From this status on, a response is a failure: the request may have written, and the same request may succeed later. */
     public const FAILING_FROM_STATUS = 500;

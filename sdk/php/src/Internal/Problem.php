@@ -68,7 +68,17 @@ final class Problem implements Failure
     public function settlesOutcome(): bool
     {
         return in_array($this->code, Outcomes::SETTLING_CODES, true)
-            || ($this->fields !== [] && in_array($this->code, Outcomes::SETTLING_CODES_WITH_FIELDS, true));
+            || (in_array($this->code, Outcomes::SETTLING_CODES_WITH_FIELDS, true) && self::areOfData($this->fields));
+    }
+
+    /**
+     * Whether a refusal names faulty fields, and all of them are of the data.
+     *
+     * @param array<string, list<string>> $fields
+     */
+    public static function areOfData(array $fields): bool
+    {
+        return $fields !== [] && array_intersect_key($fields, array_flip(Outcomes::FIELDS_NOT_OF_DATA)) === [];
     }
 
     public function isWorthRepeating(): bool

@@ -7,7 +7,7 @@ import json
 import re
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
@@ -17,6 +17,7 @@ import httpx2
 from ._outcomes import (
     CODES_WRITING_NOTHING,
     FAILING_FROM_STATUS,
+    FIELDS_NOT_OF_DATA,
     SETTLING_CODES,
     SETTLING_CODES_WITH_FIELDS,
     TEMPORARY_STATUSES,
@@ -47,6 +48,11 @@ _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 class NotAnAnswerError(ValueError):
     """The response is not from the service. The message contains nothing of the response."""
+
+
+def are_of_data(fields: Collection[str]) -> bool:
+    """Whether a refusal names faulty fields, and all of them are of the data."""
+    return bool(fields) and not any(field in FIELDS_NOT_OF_DATA for field in fields)
 
 
 class Content:
@@ -103,7 +109,7 @@ class Problem:
         about them.
         """
         code = self.body["code"]
-        return code in SETTLING_CODES or (bool(self.fields) and code in SETTLING_CODES_WITH_FIELDS)
+        return code in SETTLING_CODES or (code in SETTLING_CODES_WITH_FIELDS and are_of_data(self.fields))
 
     @property
     def is_worth_repeating(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import httpx2
 
-from ._attempt import Answer, Problem, Silence, fault_of_connection
+from ._attempt import Answer, Problem, Silence, are_of_data, fault_of_connection
 from ._calls import Call
 from ._configuration import authorization, fault_of_key, is_open_to_others, leads_url
 from ._outcomes import CHECK_FINDINGS, FAILING_FROM_STATUS
@@ -82,8 +82,10 @@ class Checking:
             self._found["leads.create"] = ("unexpected", 201)
         elif outcome.body["code"] in _KEY_PROBLEMS:
             self._found["key"] = _problem(outcome)
-        elif outcome.body["code"] == "integration_invalid_request" and outcome.fields:
-            # Only data that has been looked at has faulty fields, and the service looks at it last.
+        elif outcome.body["code"] == "integration_invalid_request" and are_of_data(
+            outcome.fields.keys() - {"Idempotency-Key"}
+        ):
+            # Only data that has been looked at has faulty fields, and that is done last. The key was left out.
             self._found["leads.create"] = ("create_granted", None)
         elif outcome.body["code"] == "integration_scope_forbidden":
             self._found["leads.create"] = ("create_missing", None)

@@ -5,8 +5,20 @@ Generated from sdk/generate-outcomes.ts and the version in sdk/package.json. Do 
 #: Codes that prove that no attempt has written: the service looks up the idempotency key before it sends them.
 SETTLING_CODES = ("integration_source_invalid", "integration_idempotency_conflict", "integration_lead_already_open")
 
-#: Codes that prove it if they name the faulty fields: the same data would have been refused before as well.
+#: Codes that prove it if they name faulty fields, all of them of the data: it would have been refused before as well.
 SETTLING_CODES_WITH_FIELDS = ("integration_invalid_request",)
+
+#: Faulty fields that are not of the data: it may be this attempt alone that something in between has spoiled.
+FIELDS_NOT_OF_DATA = (
+    "body",
+    "Content-Encoding",
+    "Content-Type",
+    "Expect",
+    "Host",
+    "HTTP version",
+    "Idempotency-Key",
+    "Transfer-Encoding",
+)
 
 #: From this status on, a response is a failure: the request may have written, and the same request may succeed later.
 FAILING_FROM_STATUS = 500
