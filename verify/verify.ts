@@ -1,5 +1,7 @@
 import { errorSummary } from '../common/error-summary.ts';
-import { type Api, aCapture } from './api.ts';
+import { uuidFault } from '../common/rules/field-rules.ts';
+import type { ProblemCode } from '../gateway/problems.ts';
+import { type Answer, type Api, aCapture } from './api.ts';
 import type { Check } from './check.ts';
 import { ACCESS_CHECKS } from './checks/access.ts';
 import { CREATION_CHECKS } from './checks/creation.ts';
@@ -50,24 +52,42 @@ export interface VerifyOptions {
   readonly onCheck?: (title: string, index: number, count: number) => void;
 }
 
-/** The deployment cannot be tested: it does not answer, or refuses the key. */
+/** The deployment cannot be tested: a setting is wrong, it does not answer, or it refuses the key. */
 export class CannotVerify extends Error {}
 
+const OF_KEY = [401, 402, 403];
+const OF_PATH: readonly string[] = ['route_not_found', 'method_not_allowed'] satisfies readonly ProblemCode[];
+
 /**
- * Expects the deployment to answer, and the key to have both scopes.
+ * Expects the settings to be of their form, the deployment to answer, and the key to have both scopes.
  *
  * @throws CannotVerify
  */
 export async function preflight(api: Api): Promise<void> {
+  if (api.sourceId !== undefined && uuidFault(api.sourceId) !== undefined)
+    throw new CannotVerify('LEAD_INTAKE_SOURCE_ID is not a UUID: it must be the id of an enabled source of the studio');
   for (const send of [() => api.list('limit=1'), () => api.create(aCapture())]) {
-    const { status, text } = await send().catch((error) => {
+    const answer = await send().catch((error) => {
       throw new CannotVerify(`the deployment does not answer: ${errorSummary(error)}; check --base-url`);
     });
-    if (status !== 200 && status !== 201) {
-      throw new CannotVerify(
-        `the key is refused with status ${status}: ${text.slice(0, 500)}; use a key with both scopes`,
-      );
-    }
+    const { status, text } = answer;
+    const what = `status ${status}: ${text.slice(0, 500)}`;
+    if (!isOfService(answer))
+      throw new CannotVerify(`the address does not answer as the service, but with ${what}; check --base-url`);
+    if (OF_KEY.includes(status)) throw new CannotVerify(`the key is refused with ${what}; use a key with both scopes`);
+    if (status >= 300) throw new CannotVerify(`the deployment cannot be tested now: ${what}`);
+  }
+}
+
+/** Whether a lead, leads, or a problem other than that of a wrong path has come. */
+function isOfService({ status, headers, text }: Answer): boolean {
+  try {
+    const { lead, leads, code } = Object(JSON.parse(text));
+    if (status < 300) return lead !== undefined || leads !== undefined;
+    const isProblem = headers.get('content-type')?.startsWith('application/problem+json') && typeof code === 'string';
+    return isProblem === true && !OF_PATH.includes(code);
+  } catch {
+    return false;
   }
 }
 

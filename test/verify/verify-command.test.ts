@@ -1,27 +1,35 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { Api } from '../../verify/api.ts';
+import { verify as verifyFromHere } from '../../verify/verify.ts';
+import { times } from '../support/builders.ts';
 import { ROOT } from '../support/processes.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 
 const service = aService();
 let studio: StudioWithKey;
+let reader: string;
 
 beforeAll(async () => {
   studio = await service.aStudioWithKey();
+  ({ secret: reader } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] }));
 });
 
 /** Runs the command with a key on standard input, or in the environment. */
 async function verify(
   baseUrl: string,
-  key: { readonly typed: string } | { readonly set: string },
+  key: { readonly typed: string } | { readonly set: string; readonly source?: string },
   ...options: string[]
 ) {
-  const env = { PATH: process.env.PATH, LEAD_INTAKE_KEY: 'set' in key ? key.set : '' };
+  const [set, source] = 'set' in key ? [key.set, key.source ?? ''] : ['', ''];
+  const env = { PATH: process.env.PATH, LEAD_INTAKE_KEY: set, LEAD_INTAKE_SOURCE_ID: source };
   const child = spawn(join(ROOT, 'operator/cli.ts'), [...options, 'verify', '--base-url', baseUrl], { env });
   child.stdin.end('typed' in key ? `${key.typed}\n` : '');
   const [printed, progress, [status]] = await Promise.all([
@@ -83,13 +91,52 @@ test('a deployment that breaks a rule: a table with the rule and the reason, sta
   expect(status).toBe(1);
 });
 
-test.each([
-  ['an unknown key', () => service.url, /^the key is refused with status 401/],
-  ['no server at the address', () => 'http://127.0.0.1:65535', /^the deployment does not answer: .*ECONNREFUSED/],
-])('%s: reported in one line, status 2', async (_what, baseUrl, message) => {
-  const { status, printed, progress } = await verify(baseUrl(), { set: 'lik_nobody' });
+// @proves leads-2
+test('a studio with thousands of leads: no rule is reported as broken because of them', async () => {
+  const { studioId, secret, sourceId } = await service.aStudioWithKey();
+  const aLead = () => ({
+    idempotencyKey: randomUUID(),
+    displayName: 'Ada',
+    contact: { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const,
+  });
+  for (const _ of times(SOME_LEADS / 100, () => 0)) {
+    await service.leads.importLeads({ studioId, leads: times(100, aLead) });
+  }
+  expect(await service.countLeads(studioId)).toBe(SOME_LEADS);
+
+  const { checks } = await verifyFromHere(new Api(service.url, secret, sourceId), { quota: false });
+
+  const broken = checks.filter(({ verdict }) => verdict === 'failed');
+  expect(broken.map(({ title, why }) => `${title}: ${why}`)).toEqual([]);
+}, 300_000);
+
+/** More than twenty pages of the largest size have. */
+const SOME_LEADS = 2100;
+
+/** Another website: it has a page for every address. */
+const anotherWebsite = createServer((_, response) => {
+  response.setHeader('content-type', 'text/html').end('<h1>Welcome</h1>');
+}).listen(0, '127.0.0.1');
+afterAll(() => void anotherWebsite.close());
+const addressOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+const NOT_OF_SERVICE = /^the address does not answer as the service, but with status /;
+interface Mistake {
+  readonly of?: () => string;
+  readonly source?: string;
+}
+test.each<[string, () => string, Mistake, RegExp]>([
+  ['an unknown key', () => service.url, {}, /^the key is refused with status 401/],
+  ['a key without a scope', () => service.url, { of: () => reader }, /^the key is refused with status 403/],
+  ['no server at the address', () => 'http://127.0.0.1:65535', {}, /^the deployment does not answer: .*ECONNREFUSED/],
+  ['an address with /v1', () => `${service.url}/v1`, {}, NOT_OF_SERVICE],
+  ['another website at the address', () => addressOf(anotherWebsite), {}, NOT_OF_SERVICE],
+  ['a source that is no UUID', () => service.url, { source: 'website' }, /^LEAD_INTAKE_SOURCE_ID is not a UUID/],
+])('%s: reported in one line, status 2', async (_what, baseUrl, { of = () => 'lik_nobody', ...key }, message) => {
+  const { status, printed, progress } = await verify(baseUrl(), { set: of(), ...key });
 
   expect(progress).toMatch(message);
+  expect(progress.trim().split('\n')).toHaveLength(1);
   expect(printed).toBe('');
   expect(status).toBe(2);
 });

@@ -105,7 +105,10 @@ export const CREATION_CHECKS: readonly Check[] = [
     rules: ['2.1.sourceId', '2.2.sourceId'],
     impossible: ({ sourceId }) => (sourceId === undefined ? 'no source given: set LEAD_INTAKE_SOURCE_ID' : undefined),
     async run(api) {
-      const { sourceId } = leadOf(await api.create(aCapture({ sourceId: api.sourceId ?? null })), 201);
+      const answer = await api.create(aCapture({ sourceId: api.sourceId ?? null }));
+      const refusal = 'LEAD_INTAKE_SOURCE_ID is refused: is it an enabled source of the studio of the key?';
+      assert.notEqual(answer.status, 400, refusal);
+      const { sourceId } = leadOf(answer, 201);
       assert.equal(sourceId, api.sourceId?.toLowerCase());
     },
   },
