@@ -3,7 +3,8 @@ import { BrokenInvariant } from '../../common/invariants.ts';
 import { CONTACT_TYPES } from '../../common/rules/field-rules.ts';
 import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
-import { CODE_OF_REASON, type DataPath, type FaultyField, Problem } from '../problems.ts';
+import { CODE_OF_REASON, type DataPath, type FaultyField, OVERLOADED, Problem } from '../problems.ts';
+import { TooManyPending } from './exchange-batcher.ts';
 
 /**
  * The codes by which the core reports, without a reason, a fault on either side. After any other code the outcome is
@@ -16,6 +17,7 @@ const FAULTS = new Set([Code.Internal, Code.InvalidArgument, Code.Unauthenticate
 /** Returns the problem for a failed call to the core, whatever the cause. */
 export function problemOfError(thrown: unknown): Problem {
   if (thrown instanceof BrokenInvariant) return new Problem('internal_error', { cause: thrown });
+  if (thrown instanceof TooManyPending) return OVERLOADED;
   const error = ConnectError.from(thrown);
   // An error with a cause does not come from the core: a call that is cut off is reported as internal too.
   return problemOf(error, error.cause === undefined && FAULTS.has(error.code));

@@ -1,6 +1,5 @@
 import { MAX_ATTEMPTS } from '../../common/core-connection.ts';
 import { BrokenInvariant } from '../../common/invariants.ts';
-import { OVERLOADED } from '../problems.ts';
 
 /** The maximum number of requests in a message: enough to share its cost. */
 const MAX_PER_MESSAGE = 32;
@@ -21,6 +20,9 @@ type OpenCall<Request, Answer> = (messages: AsyncIterable<Request[]>) => AsyncIt
 
 /** A request got no response: it timed out, or the peer accepts no requests. */
 export class NoResponse extends Error {}
+
+/** A request was not begun. */
+export class TooManyPending extends Error {}
 
 /** The caller on whose behalf a request is sent, which takes turns with others, and what the request costs. */
 export interface Share {
@@ -89,10 +91,10 @@ export class ExchangeBatcher<Request, Answer> {
     return this.#weights.get(group) ?? 0;
   }
 
-  /** @throws OVERLOADED, NoResponse, or the error of the request or the call */
+  /** @throws TooManyPending, NoResponse, or the error of the request or the call */
   send(request: Request, share: Share = NO_SHARE): Promise<Answer> {
     // Many may come at once, such as those that have shared the look-up of their key.
-    if (this.#pending >= MAX_PENDING_REQUESTS) return Promise.reject(OVERLOADED);
+    if (this.#pending >= MAX_PENDING_REQUESTS) return Promise.reject(new TooManyPending());
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const settle = (outcome: Outcome<Answer>) => {
       if (pending.isSettled) return;

@@ -1,6 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { ExchangeBatcher, NoResponse, type Result, type Share } from '../../gateway/core/exchange-batcher.ts';
-import { OVERLOADED } from '../../gateway/problems.ts';
+import { ExchangeBatcher, NoResponse, type Result, type Share, TooManyPending } from '../../gateway/core/exchange-batcher.ts';
 import { times } from '../support/builders.ts';
 import { expectNoTimerLeft } from '../support/own-timers.ts';
 
@@ -221,14 +220,14 @@ describe('too many pending', () => {
   test('are refused immediately until there is room again', async () => {
     const { call, submit } = await begun();
     const answers = times(MAX_PENDING_REQUESTS, (index) => submit(`No. ${index}`));
-    await expect(submit('one too many')).rejects.toBe(OVERLOADED);
+    await expect(submit('one too many')).rejects.toThrow(TooManyPending);
     await turn();
-    await expect(submit('still')).rejects.toBe(OVERLOADED);
+    await expect(submit('still')).rejects.toThrow(TooManyPending);
 
     call(0).answer(1);
     await answers[0];
     const next = submit('next');
-    await expect(submit('again')).rejects.toBe(OVERLOADED);
+    await expect(submit('again')).rejects.toThrow(TooManyPending);
     await turn();
     call(0).answer(...times(MAX_PENDING_REQUESTS, (index) => 2 + index));
 
