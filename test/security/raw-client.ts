@@ -39,7 +39,9 @@ export class RawClient {
     const socket = this.#shared;
     const exchange = { ...(await exchangeOn(socket, request)), before: this.#before };
     this.#before = request;
-    if (socket.readyState !== 'open' || exchange.answers[0]?.headers.connection !== 'keep-alive') this.close();
+    const isKept = exchange.answers[0]?.headers.connection === 'keep-alive' && !request.isLong;
+    // After a body that is too long the connection ends, which the response to its head may come too early to say.
+    if (socket.readyState !== 'open' || !isKept) this.close();
     return exchange;
   }
 

@@ -1,5 +1,11 @@
 import { describe, expect, test, vi } from 'vitest';
-import { ExchangeBatcher, NoResponse, type Result, type Share, TooManyPending } from '../../gateway/core/exchange-batcher.ts';
+import {
+  ExchangeBatcher,
+  NoResponse,
+  type Result,
+  type Share,
+  TooManyPending,
+} from '../../gateway/core/exchange-batcher.ts';
 import { times } from '../support/builders.ts';
 import { expectNoTimerLeft } from '../support/own-timers.ts';
 

@@ -42,35 +42,40 @@ const ENDLESS = 64 * 1024 * 1024;
 
 // @proves bounds-7
 test.concurrent.each([
-  ['with a key that is not valid', 'POST /v1/integrations/leads', 401],
-  ['at an unknown path', 'POST /nope', 404],
-  ['of a read', 'GET /docs', 200],
-])('of a body that nobody needs no more is read, and its client gets the response: %s', async (_, head, status) => {
-  const { hostname: host, port } = new URL(service.url);
-  const socket = connect({ host, port: Number(port) });
-  onTestFinished(() => void socket.destroy());
-  socket.on('error', () => {});
-  socket.write(`${head} HTTP/1.1\r\nHost: a\r\nContent-Length: ${ENDLESS}\r\n\r\n`);
-  let received = '';
-  socket.on('data', (bytes) => {
-    received += bytes;
-  });
-  const chunk = Buffer.alloc(64 * 1024);
-  let written = 0;
-  const write = () => {
-    while (written < ENDLESS && !socket.destroyed) {
-      written += chunk.length;
-      if (!socket.write(chunk)) {
-        socket.once('drain', write);
-        return;
+  ['with a key that is not valid', 'POST /v1/integrations/leads', 401, 'Transfer-Encoding: chunked'],
+  ['at an unknown path', 'POST /nope', 404, 'Transfer-Encoding: chunked'],
+  ['of a read', 'GET /docs', 200, 'Transfer-Encoding: chunked'],
+  ['of a length that is given', 'POST /nope', 404, `Content-Length: ${ENDLESS}`],
+])(
+  'of a body that nobody needs no more is read, and its client gets the response: %s',
+  async (_, head, status, framing) => {
+    const { hostname: host, port } = new URL(service.url);
+    const socket = connect({ host, port: Number(port) });
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => {});
+    socket.write(`${head} HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n`);
+    let received = '';
+    socket.on('data', (bytes) => {
+      received += bytes;
+    });
+    // As a chunk, and as a part of a body without chunks.
+    const chunk = Buffer.from(`10000\r\n${'x'.repeat(0x10000)}\r\n`);
+    let written = 0;
+    const write = () => {
+      while (written < ENDLESS && !socket.destroyed) {
+        written += chunk.length;
+        if (!socket.write(chunk)) {
+          socket.once('drain', write);
+          return;
+        }
       }
-    }
-  };
-  write();
-  await new Promise((resolve) => socket.on('close', resolve));
-  expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-  expect(written).toBeLessThan(ENDLESS);
-});
+    };
+    write();
+    await new Promise((resolve) => socket.on('close', resolve));
+    expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(written).toBeLessThan(ENDLESS);
+  },
+);
 
 /** Without a Content-Length, the size is known only as the body arrives. */
 function postInChunks(secret: string, body: string): Promise<Response> {

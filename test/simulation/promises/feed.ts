@@ -10,7 +10,7 @@ import { testLeads } from '../scenarios/test-studios.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 
 /** How long after the last change all changes may take to arrive; milliseconds. */
-const ARRIVES_WITHIN_MS = 30_000;
+const ARRIVES_WITHIN_MS = 120_000;
 
 /** In a long life, how long they wait for changes, and then sleep; milliseconds. */
 const AWAKE_MS = 20_000;
