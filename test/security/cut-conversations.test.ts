@@ -112,7 +112,7 @@ const PORTS: Readonly<Record<string, [start: () => Promise<Port>, requests: read
   'a server of metrics': [aMetricsServer, requests('/metrics', '/metrics')],
 };
 
-// @proves hostile-1 hostile-8
+// @proves hostile-1 hostile-8 node-32
 describe.each(Object.entries(PORTS))('%s', (_, [startOne, heads]) => {
   test('outlives whoever sends two requests at once and leaves at any moment', async () => {
     const { running, open } = await startOne();
@@ -136,7 +136,7 @@ describe.each(Object.entries(PORTS))('%s', (_, [startOne, heads]) => {
   });
 });
 
-// @proves crashes-7
+// @proves crashes-7 node-33
 test('a core stops in order although clients have left in the middle of a request, and used their ports again', async () => {
   const { running, url } = await aCoreWithTls();
   const unfinished = requests(CHECKED, CHECK)[3] ?? '';
