@@ -401,14 +401,21 @@ function stopRealChecks(server: HttpServer): void {
   }
 }
 
-/** HTTP/2 wraps a socket that is none of Node's, and asks the wrapper for the address of the other side. */
+/** HTTP/2 wraps a socket that is none of Node's, and asks the wrapper for the addresses of both ends. */
 function replacePeerNames(): void {
-  const socket = net.Socket.prototype as unknown as { _getpeername(): object; stream?: unknown };
-  const real = socket._getpeername;
-  socket._getpeername = function peerName() {
-    const { stream } = this;
-    return stream instanceof SimulatedSocket
-      ? { port: stream.remotePort, address: stream.remoteAddress, family: stream.remoteFamily }
-      : real.call(this);
-  };
+  const socket = net.Socket.prototype as unknown as Record<'_getpeername' | '_getsockname', () => object>;
+  const ends = {
+    _getpeername: (stream: SimulatedSocket) => ({
+      port: stream.remotePort,
+      address: stream.remoteAddress,
+      family: stream.remoteFamily,
+    }),
+    _getsockname: (stream: SimulatedSocket) => stream.address(),
+  } as const;
+  for (const name of ['_getpeername', '_getsockname'] as const) {
+    const real = socket[name];
+    socket[name] = function endOf(this: { stream?: unknown }) {
+      return this.stream instanceof SimulatedSocket ? ends[name](this.stream) : real.call(this);
+    };
+  }
 }
