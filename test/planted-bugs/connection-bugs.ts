@@ -6,12 +6,6 @@ const OLD_CONNECTIONS = 'test/integration/max-connection-age.test.ts';
 /** Faults of draining connections and of reloading certificates. */
 export const CONNECTION_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a connection that was reset unnoticed stays when its port is used again',
-    suite: 'test/security/cut-conversations.test.ts',
-    caughtBy: 'a core stops in order although clients have left in the middle of a request, and used their ports again',
-    patches: [{ file: 'src/port/connections.ts', find: 'this.#byPeer.get(peer)?.cutOff(0);', put: '' }],
-  },
-  {
     name: 'a gateway does not retry a call refused unprocessed',
     suite: OLD_CONNECTIONS,
     caughtBy: 'a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error',

@@ -141,10 +141,11 @@ test('a core stops in order although clients have left in the middle of a reques
   const { running, url } = await aCoreWithTls();
   const unfinished = requests(CHECKED, CHECK)[3] ?? '';
   const localPort = await freePort();
-  for (let time = 0; time < 4; time += 1) {
+  // Which of them nobody notices depends on how far the core is.
+  for (const moment of Array(5).fill(MOMENTS).flat()) {
     const { socket, below } = await overTls(url, localPort);
     socket.resume().write(unfinished);
-    await sleep(time);
+    if (moment !== undefined) await sleep(moment);
     below.resetAndDestroy();
   }
   running.child.kill('SIGTERM');
