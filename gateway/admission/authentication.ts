@@ -133,10 +133,13 @@ function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Pr
     forgetOld(counted);
     if (counted.has(name)) return lookUp(secretSha256, request.id);
     const sender = { apiKeyId: network, studioId: '' };
-    const count = () => consumePatiently(quota, sender, LIMITS);
-    const first = await count();
-    // What it says then has to be so.
-    const decision = first.admitted ? first : await holdRefusal().then(count);
+    let decision = await consumePatiently(quota, sender, LIMITS);
+    if (!decision.admitted) {
+      await holdRefusal();
+      if (counted.has(name)) return lookUp(secretSha256, request.id);
+      // Its response says what is so then.
+      decision = await consumePatiently(quota, sender, LIMITS);
+    }
     if (!decision.admitted) {
       setQuotaHeaders(reply, decision, UNKNOWN_KEYS_WINDOW_SECONDS);
       throw rateLimited(decision, 'Too many unknown keys came from this address');

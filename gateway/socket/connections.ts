@@ -154,6 +154,18 @@ export class ClientConnections {
     if (this.#charactersSinceCheck >= CHECK_AFTER_CHARACTERS) this.#check();
   }
 
+  /** Ends the connection of a request if so many more bytes of its body arrive, and runs nothing that follows them. */
+  endBeyond(bytes: number, request: IncomingMessage): void {
+    let left = bytes;
+    request.on('data', (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left >= 0) return;
+      const connection = this.#all.get(request.socket);
+      if (connection) connection.isEnding = true;
+      request.socket.destroy();
+    });
+  }
+
   /** Resets all connections. Node's server knows no more of one after CONNECT. */
   closeAll(): void {
     for (const socket of this.#all.keys()) socket.resetAndDestroy();

@@ -89,24 +89,10 @@ export function beginRequests(
     // A string or bytes; the length of a file, which is streamed, is in its header.
     const { length = Number(reply.getHeader('content-length') ?? 0) } = (payload ?? {}) as { readonly length?: number };
     connections.recordResponse(raw.socket, length, state.key?.caller.apiKeyId);
+    // Node would read all of a body that nobody needs. The length of one in chunks is not known yet.
     if (Number(raw.headers['content-length']) > MAX_BODY_BYTES) reply.header('connection', 'close');
-    else if (!raw.complete) readNoMoreThan(MAX_BODY_BYTES, raw);
+    else if (!raw.complete) connections.endBeyond(MAX_BODY_BYTES, raw);
     done();
-  });
-}
-
-/**
- * Reads the rest of a body that nobody needs, as far as a valid one can go: Node would read all of it. What is longer ends
- * the connection. Not at once, or its client might lose the response: until its time to arrive is over, it is not read.
- */
-function readNoMoreThan(bytes: number, request: IncomingMessage): void {
-  let left = bytes;
-  request.on('data', (chunk: Buffer) => {
-    left -= chunk.length;
-    if (left < 0) {
-      request.pause();
-      request.socket.end();
-    }
   });
 }
 

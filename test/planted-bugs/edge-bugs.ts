@@ -66,7 +66,13 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'an address may make the core look up any number of keys',
     suite: 'test/e2e/http/unknown-keys.test.ts',
     caughtBy: 'are looked up a bounded number of times for one address; known keys, and other addresses, are served',
-    patches: [{ file: 'gateway/admission/authentication.ts', find: '!decision.admitted', put: 'decision.waitMs > 0' }],
+    patches: [
+      {
+        file: 'gateway/admission/authentication.ts',
+        find: 'let decision = await consumePatiently(quota, sender, LIMITS);',
+        put: 'let decision = { ...(await consumePatiently(quota, sender, LIMITS)), admitted: true };',
+      },
+    ],
   },
   {
     name: 'an address that sends malformed keys is refused as fast as it sends',
@@ -86,7 +92,9 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     suite: 'test/e2e/http/body-size.test.ts',
     caughtBy:
       'of a body that nobody needs no more is read, and its client gets the response: with a key that is not valid',
-    patches: [{ file: 'gateway/socket/http-server.ts', find: 'left < 0', put: 'left === undefined' }],
+    patches: [
+      { file: 'gateway/socket/connections.ts', find: 'if (left >= 0) return;', put: 'if (left < bytes) return;' },
+    ],
   },
   {
     name: 'a key that is repeated is looked up for each request',
