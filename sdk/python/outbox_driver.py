@@ -67,6 +67,15 @@ def connect_by_sqlalchemy(database: dict[str, Any]) -> Connection:
     return Session(create_engine(f"{kinds[database['kind']]}://", creator=creator, poolclass=pool.NullPool))
 
 
+def execute(connection: Any, statement: str) -> None:
+    if "--sqlalchemy" in sys.argv:
+        from sqlalchemy import text
+
+        connection.execute(text(statement))
+    else:
+        connection.cursor().execute(statement)
+
+
 def visit(connection: Any, note: str) -> None:
     if "--sqlalchemy" in sys.argv:
         from sqlalchemy import text
@@ -178,7 +187,7 @@ def result_of(command: str, arguments: dict[str, Any], settings: dict[str, Any])
 
     def connect_with_statement() -> Connection:
         connection: Any = connecting()
-        connection.cursor().execute(arguments["before"])
+        execute(connection, arguments["before"])
         return connection  # type: ignore[no-any-return]
 
     outbox = Outbox(connect_with_statement if "before" in arguments else connecting, table=table, **keep)
