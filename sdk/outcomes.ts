@@ -70,7 +70,7 @@ export const REASON_NOT_READ = 'not read: the service has failed to read it, whi
 export const PAGES_MISSED = 100;
 
 /** How requests name the client; many firewalls refuse requests without a name. */
-export const USER_AGENT = 'lead-intake-node/1.1.0';
+export const USER_AGENT = 'lead-intake-node/1.2.0';
 
 /** What a check can find: whether that is right, and the sentence for people. */
 export const CHECK_FINDINGS = {

@@ -12,14 +12,19 @@ const execute = promisify(execFile);
 /** The timeout for installing a release; milliseconds. */
 const INSTALL_TIMEOUT_MS = 300_000;
 
-/** The version of the last release and the commit that it was built from, as listed in CHANGELOG.md. */
+const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8');
+
+/** What CHANGELOG.md begins with: `Unreleased`, or this release. */
+const [, current] = /^## (\S+)/m.exec(changelog) ?? [];
+
+/** The version of the release before this one and the commit that it was built from, as listed in CHANGELOG.md. */
 const [, version = '', commit = ''] =
-  /^## (\d+\.\d+\.\d+) - [\d-]+\n\nCommit `([0-9a-f]{40})`\.$/m.exec(
-    readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8'),
+  [...changelog.matchAll(/^## (\d+\.\d+\.\d+) - [\d-]+\n\nCommit `([0-9a-f]{40})`\.$/gm)].find(
+    ([, each]) => each !== current,
   ) ?? [];
 
 /**
- * A suite that runs the last release from its commit, with its own packages.
+ * A suite that runs the release before this one from its commit, with its own packages.
  *
  * @param body gets the folder of the release, which exists when tests run
  */

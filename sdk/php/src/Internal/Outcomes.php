@@ -80,7 +80,7 @@ final class Outcomes
     public const PAGES_MISSED = 100;
 
     /** How requests name the client; many firewalls refuse requests without a name. */
-    public const USER_AGENT = 'lead-intake-php/1.1.0';
+    public const USER_AGENT = 'lead-intake-php/1.2.0';
 
     /** What a check can find: whether that is right, and the sentence for people. */
     public const CHECK_FINDINGS = [

@@ -66,7 +66,7 @@ REASON_NOT_READ = "not read: the service has failed to read it, which its operat
 PAGES_MISSED = 100
 
 #: How requests name the client; many firewalls refuse requests without a name.
-USER_AGENT = "lead-intake-python/1.1.0"
+USER_AGENT = "lead-intake-python/1.2.0"
 
 #: What a check can find: whether that is right, and the sentence for people.
 CHECK_FINDINGS = {
