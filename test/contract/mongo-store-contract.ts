@@ -240,6 +240,14 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       await fillDocument(studios as unknown as Collection<Document>, { _id: studioId });
     }
 
+    /** As its caller does: again while the outcome is unknown. A busy server takes longer for such a document than a call may. */
+    async function suspend(): Promise<unknown> {
+      for (;;) {
+        const outcome = await store.putStudio(aStudio({ status: 'suspended' }), BY).catch((error: unknown) => error);
+        if (!(outcome instanceof StoreUnavailable)) return outcome;
+      }
+    }
+
     beforeEach(async () => {
       const database = aDatabase();
       client = database.client;
@@ -253,9 +261,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       for (const status of ['suspended', 'active'] as const) await store.putStudio(aStudio({ status }), BY);
       await fillUp();
 
-      await expect(store.putStudio(aStudio({ status: 'suspended' }), BY)).resolves.toMatchObject({
-        status: 'suspended',
-      });
+      expect(await suspend()).toMatchObject({ status: 'suspended' });
 
       expect(await store.findStudio(studioId)).toEqual(aStudio({ status: 'suspended' }));
       expect(await store.listAuditEvents(studioId, null)).toMatchObject([{ from: 'active', to: 'suspended' }]);
@@ -265,9 +271,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     test('can be suspended even where no event fits', async () => {
       await fillUp();
 
-      await expect(store.putStudio(aStudio({ status: 'suspended' }), BY)).resolves.toMatchObject({
-        status: 'suspended',
-      });
+      expect(await suspend()).toMatchObject({ status: 'suspended' });
 
       expect(await store.findStudio(studioId)).toEqual(aStudio({ status: 'suspended' }));
       const { records, next } = await store.listLeadSources(studioId, null, 1000);
