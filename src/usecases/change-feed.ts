@@ -227,8 +227,9 @@ export function checkedHeartbeat(heartbeatMs: number): number {
 }
 
 /**
- * Yields changes as they happen, each state of a lead once. It yields no further leads while MAX_LEADS_PER_POLL of them
- * are unacknowledged, so a consumer that acknowledges nothing does not increase memory use.
+ * Yields changes as they happen, each state of a lead once, unless leads that wait longer have taken its place in a full
+ * poll. It yields no further leads while MAX_LEADS_PER_POLL of them are unacknowledged, so a consumer that acknowledges
+ * nothing does not increase memory use.
  *
  * @param ending aborted to end the generator
  * @param heartbeatMs yields no changes after a poll when nothing was yielded for so long; milliseconds

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
-import { LeadChangePoller, watchLeadChanges } from '../../src/usecases/change-feed.ts';
-import { aLead, NOW, plus } from '../support/builders.ts';
+import {
+  LeadChangePoller,
+  MAX_LEADS_PER_POLL,
+  type SentChanges,
+  watchLeadChanges,
+} from '../../src/usecases/change-feed.ts';
+import { aLead, NOW, plus, times } from '../support/builders.ts';
 
 test('callers during a poll share one that begins after it, whether it succeeds or fails', async () => {
   const polls: PromiseWithResolvers<LeadChange[]>[] = [];
@@ -38,6 +43,24 @@ test('a lead that waits again is sent again over the same watch, though its revi
   }
 
   expect(sent).toEqual([change, again]);
+});
+
+test('a lead whose place in a full poll others take is sent again once it comes back, and the polls say that they hold back more', async () => {
+  const change = (): LeadChange => ({ lead: aLead(), revision: 5, since: NOW, kinds: [], attempts: 0 });
+  const [waiting, displaced, earlier] = [times(MAX_LEADS_PER_POLL - 1, change), change(), change()];
+  const full = [...waiting, displaced];
+  const polls = [full, full, [earlier, ...waiting], full];
+  const poller = new LeadChangePoller(async () => polls.shift() ?? full);
+  const ending = new AbortController();
+  const sent: SentChanges[] = [];
+
+  for await (const message of watchLeadChanges(poller, ending.signal)) {
+    sent.push(message);
+    if (polls.length === 0) ending.abort();
+  }
+
+  expect(sent.flatMap(({ changes }) => changes)).toEqual([...full, earlier, displaced]);
+  expect(sent.filter(({ heldBack }) => !heldBack)).toEqual([]);
 });
 
 test('acknowledgements between all polls keep no watch from its heartbeats', async () => {
