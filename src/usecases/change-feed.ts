@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { assert } from '../../common/invariants.ts';
+import { oneAtATime } from '../../common/one-at-a-time.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { OF_DEPLOYMENT, type Requester } from '../domain/audit.ts';
 import type { Consumer } from '../domain/consumer.ts';
@@ -35,9 +36,7 @@ export const keyOfChanged = ({ lead }: LeadChange): string => `${lead.studioId} 
 export class LeadChangePoller {
   readonly #list: (limit: number) => Promise<readonly LeadChange[]>;
   readonly #pollers: () => number;
-  /** The poll in flight, and the one that begins after it, which all callers meanwhile share. */
-  #inFlight: Promise<unknown> = Promise.resolve();
-  #following: Promise<PollResult> | undefined;
+  readonly #pollOnce = oneAtATime(() => this.#poll());
   #intervalMs = MIN_INTERVAL_MS;
   /** When it was last asked to poll; milliseconds of the process. */
   usedAt: number = performance.now();
@@ -54,15 +53,7 @@ export class LeadChangePoller {
   /** Returns the leads with the oldest unacknowledged changes, from a poll that begins after the call. */
   now(): Promise<PollResult> {
     this.usedAt = performance.now();
-    this.#following ??= this.#inFlight
-      .catch(() => {})
-      .then(() => {
-        this.#following = undefined;
-        const poll = this.#poll();
-        this.#inFlight = poll;
-        return poll;
-      });
-    return this.#following;
+    return this.#pollOnce();
   }
 
   async #poll(): Promise<PollResult> {
@@ -215,6 +206,17 @@ const changeParts = (changes: readonly LeadChange[], most: number) =>
 /** The maximum number of changes in a message. */
 const MAX_CHANGES_PER_MESSAGE = 100;
 
+/** Returns the result of work; undefined: it takes longer. */
+async function inTime<Result>(work: Promise<Result>, ms: number): Promise<Result | undefined> {
+  if (ms === Number.POSITIVE_INFINITY) return work;
+  const waiting = new AbortController();
+  try {
+    return await Promise.race([work, sleep(ms, undefined, { signal: waiting.signal, ref: false })]);
+  } finally {
+    waiting.abort();
+  }
+}
+
 /** The shortest time after which a watch says that it goes on; milliseconds. Longer than the interval between polls. */
 const MIN_HEARTBEAT_MS = 1000;
 
@@ -232,7 +234,7 @@ export function checkedHeartbeat(heartbeatMs: number): number {
  * nothing does not increase memory use.
  *
  * @param ending aborted to end the generator
- * @param heartbeatMs yields no changes after a poll when nothing was yielded for so long; milliseconds
+ * @param heartbeatMs yields no changes when nothing was yielded for so long; milliseconds
  */
 export async function* watchLeadChanges(
   poller: LeadChangePoller,
@@ -241,10 +243,13 @@ export async function* watchLeadChanges(
 ): AsyncGenerator<SentChanges> {
   let sent: PollResult | undefined;
   let yieldedAt = performance.now();
-  for (let poll = await poller.now(); !ending.aborted; poll = await poller.next()) {
-    const heldBack = isFull(poll);
+  for (let polling = poller.now(); ; ) {
+    // It takes long while changes of many others are distributed.
+    const poll = await inTime(polling, Math.max(yieldedAt + heartbeatMs - performance.now(), MIN_HEARTBEAT_MS));
+    if (ending.aborted) return;
+    const heldBack = isFull(poll ?? sent ?? { changes: [] });
     // Most polls find no change. Comparing by identity keeps them free of cost with many watchers.
-    if (poll !== sent) {
+    if (poll && poll !== sent) {
       const versions = sent?.versions;
       const fresh = poll.changes.filter((change) => versions?.get(keyOfChanged(change)) !== versionOf(change));
       // Leads that this poll does not contain were acknowledged.
@@ -258,6 +263,7 @@ export async function* watchLeadChanges(
       yield { changes: [], heldBack };
       yieldedAt = performance.now();
     }
+    if (poll) polling = poller.next();
   }
 }
 

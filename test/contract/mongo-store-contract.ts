@@ -21,7 +21,13 @@ import {
   type StudioDocument,
 } from '../../src/store/mongo/documents.ts';
 import { openMongoStore, storeOn } from '../../src/store/mongo/mongo-store.ts';
-import { type AuditPart, type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
+import {
+  type AuditPart,
+  type Store,
+  type StoreObserver,
+  StoreUnavailable,
+  type UnreadableRecord,
+} from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { acknowledgementOf, correctLead, moveLead } from './store-actions.ts';
@@ -204,8 +210,8 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     const stores: Store[] = [];
     return {
       client,
-      async open(onUnreadable?: (record: UnreadableRecord) => void): Promise<Store> {
-        const store = await openMongoStore(url, undefined, onUnreadable);
+      async open(onUnreadable?: (record: UnreadableRecord) => void, observer?: StoreObserver): Promise<Store> {
+        const store = await openMongoStore(url, observer, onUnreadable);
         stores.push(store);
         return store;
       },
@@ -468,6 +474,24 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       expect(found?.changes, inspect(changes)).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
       await store.acknowledgeDeliveries(1, (found?.changes ?? []).map(acknowledgementOf));
     }
+  });
+
+  test('consumers that ask at once share the distribution of changes: it inserts each delivery once', async () => {
+    const { open, dispose } = aDatabase();
+    onTestFinished(dispose);
+    let inserted = 0;
+    const store = await open(undefined, ({ name, size }) => {
+      if (name === 'insert') inserted += size;
+      return () => {};
+    });
+    await store.putStudio(aStudio(), BY);
+    const named = times(4, (index) => index + 1);
+    for (const number of named) await store.createConsumer(aConsumer({ name: `copy-${number}` }), BY);
+    for (const lead of times(60, () => aLead())) await store.createLead(lead, claimsOf(lead));
+    inserted = 0;
+    const lists = await Promise.all(named.map((number) => store.listDeliveries(number, 10)));
+    expect(lists.map((list) => list?.changes.length)).toEqual(named.map(() => 10));
+    expect(inserted).toBe(4 * 60);
   });
 
   // @proves erasure-5

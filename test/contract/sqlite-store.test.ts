@@ -20,7 +20,19 @@ import { sqliteRetention } from '../../src/store/sqlite/retention.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
 import { countLeads, everyStudioWithLeads } from '../../src/usecases/count-leads.ts';
-import { aClaim, aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import {
+  aClaim,
+  aConsumer,
+  aLead,
+  aMember,
+  anApiKey,
+  aStudio,
+  BY,
+  claimsOf,
+  NOW,
+  STUDIO_ID,
+  times,
+} from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, idTextOf, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
@@ -463,6 +475,24 @@ describe('SQLite', () => {
   });
 
   // @proves bounds-44
+  test('consumers that ask at once share the distribution of changes: it never has more than one part of a commit', async () => {
+    const commits: number[] = [];
+    const observed: Store = openSqliteStore(join(temporaryFolder(), 'leads.db'), ({ size }) => {
+      commits.push(size);
+      return () => {};
+    });
+    onTestFinished(() => observed.close());
+    await observed.putStudio(aStudio(), BY);
+    const named = times(8, (index) => index + 1);
+    for (const number of named) await observed.createConsumer(aConsumer({ name: `copy-${number}` }), BY);
+    await Promise.all(times(1200, () => created(observed, aLead())));
+    commits.length = 0;
+    const lists = await Promise.all(named.map((number) => observed.listDeliveries(number, 10)));
+    expect(lists.map((list) => list?.changes.length)).toEqual(named.map(() => 10));
+    expect([...new Set(commits)]).toEqual([1]);
+    expect(commits.length).toBeLessThanOrEqual(3);
+  });
+
   test('the identities of the newest hundred thousand requests are stored', async () => {
     const store = openSqliteStore(path);
     onTestFinished(() => store.close());

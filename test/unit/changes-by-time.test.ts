@@ -92,6 +92,15 @@ test.each([
   expect(engine.counts).toBeLessThan(50);
 });
 
+test('those who ask at the same time take no query in flight for one that failed', async () => {
+  const engine = new SortingEngine();
+  engine.pending.add(NOW);
+  const changes = changesByTime(engine);
+  const found = await Promise.all(times(16, () => find(changes, 100)));
+  expect(found).toEqual(times(16, () => [NOW]));
+  expect(engine.counts).toBe(0);
+});
+
 test('finds changes that sort before or after all that was found', async () => {
   const engine = new SortingEngine();
   for (const index of times(1000, (index) => index)) engine.pending.add(NOW - 1_000_000 + index);

@@ -81,3 +81,19 @@ test('acknowledgements between all polls keep no watch from its heartbeats', asy
   const beats = [2, 1, 0].map((left) => [0, left]);
   expect(sent).toEqual([[3, 2], ...beats]);
 });
+
+test('a watch has its heartbeats while a poll takes long, and then what that finds', async () => {
+  const change: LeadChange = { lead: aLead(), revision: 5, since: NOW, kinds: [], attempts: 0 };
+  const slow = Promise.withResolvers<LeadChange[]>();
+  const poller = new LeadChangePoller(() => slow.promise);
+  const ending = new AbortController();
+  const sent: (readonly LeadChange[])[] = [];
+
+  for await (const { changes } of watchLeadChanges(poller, ending.signal, 1000)) {
+    sent.push(changes);
+    if (sent.length === 2) slow.resolve([change]);
+    if (changes.length > 0) ending.abort();
+  }
+
+  expect(sent).toEqual([[], [], [change]]);
+});

@@ -88,14 +88,23 @@ function byTime<Schema extends Document>(queued: Queued<Schema>) {
     for (let step = FIRST_STEP_MS; ; step *= 2) {
       const below = ceiling;
       const filter = (from ? { $and: [isBelow(below), from] } : isBelow(below)) as Filter<Schema>;
-      hasFailed = true;
       const sorted = collection.find(filter, options).sort({ [field]: 1, ...order });
-      const found = (await sorted.limit(count).toArray()) as Schema[];
-      hasFailed = false;
+      const found = await sorted.limit(count).toArray().then(succeeded, failed);
       if (found.length === count) lowerTo(found);
       if (found.length === count || below === end) return found;
       raise(below, step);
     }
+  }
+
+  function succeeded(found: unknown[]): Schema[] {
+    hasFailed = false;
+    return found as Schema[];
+  }
+
+  /** Only now: others, of which none has failed, ask at the same time. */
+  function failed(error: unknown): never {
+    hasFailed = true;
+    throw error;
   }
 
   /** Lowers the ceiling until it has few documents below it, but enough. */

@@ -1,5 +1,6 @@
 import type { Filter, UpdateFilter } from 'mongodb';
-import { MAX_DISTRIBUTION_MS } from '../../../common/deadlines.ts';
+import { MAX_DISTRIBUTION_MS, STORE_CALL_MS } from '../../../common/deadlines.ts';
+import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, isOfConsumer } from '../../domain/consumer.ts';
 import {
   type Acknowledgement,
@@ -153,28 +154,33 @@ export function distribution(connection: Connection) {
     if (moves.length > 0) await leads.bulkWrite(moves, { ordered: false }).catch(refusalsIn);
   }
 
+  async function distribute(): Promise<Recipients & { readonly isComplete: boolean }> {
+    const until = performance.now() + MAX_DISTRIBUTION_MS;
+    let to = await recipients();
+    let position: ChangePosition | null = null;
+    let isComplete = !to.isNeeded;
+    for (let isLate = false; !isLate && !isComplete; isLate = performance.now() >= until) {
+      const found: LeadDocument[] = await (position
+        ? undistributed.behind(position, MAX_MARKS)
+        : undistributed.first(MAX_MARKS));
+      to = await recipients();
+      if (to.isNeeded) await distributeMarks(found, to);
+      const last = found.at(-1);
+      isComplete = found.length < MAX_MARKS || !last;
+      position = (last && undistributed.positionOf(last)) ?? null;
+    }
+    return { ...to, isComplete };
+  }
+
   return {
     recipients,
     deliver,
 
-    /** Distributes what is marked, if that is needed; returns to whom, and whether none is left. */
-    async distribute(): Promise<Recipients & { readonly isComplete: boolean }> {
-      const until = performance.now() + MAX_DISTRIBUTION_MS;
-      let to = await recipients();
-      let position: ChangePosition | null = null;
-      let isComplete = !to.isNeeded;
-      for (let isLate = false; !isLate && !isComplete; isLate = performance.now() >= until) {
-        const found: LeadDocument[] = await (position
-          ? undistributed.behind(position, MAX_MARKS)
-          : undistributed.first(MAX_MARKS));
-        to = await recipients();
-        if (to.isNeeded) await distributeMarks(found, to);
-        const last = found.at(-1);
-        isComplete = found.length < MAX_MARKS || !last;
-        position = (last && undistributed.positionOf(last)) ?? null;
-      }
-      return { ...to, isComplete };
-    },
+    /**
+     * Distributes what is marked, if that is needed; returns to whom, and whether none is left. All who ask meanwhile share it:
+     * else each would read and write the same.
+     */
+    distribute: oneAtATime(distribute, STORE_CALL_MS),
 
     async distributeSome(): Promise<boolean> {
       const found = await undistributed.first(MAX_MARKS);

@@ -1,5 +1,6 @@
 import { MAX_DISTRIBUTION_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
+import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, isOfConsumer } from '../../domain/consumer.ts';
 import {
   type Acknowledgement,
@@ -31,34 +32,36 @@ const MARK = columns({
   isTest: 'EXISTS (SELECT 1 FROM test_studios WHERE test_studios.studio_id = studio_numbers.studio_id)',
 });
 
+const marks = (condition: string) => `
+  SELECT ${MARK.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
+  WHERE changed_since < ${DISTRIBUTED} AND ${condition}`;
+
+const CONSUMERS = `
+  SELECT number, name, studio_ids, ${clamped('includes_tests')} AS includes_tests, start, ${clamped('created_at')} AS created_at, backfills
+  FROM consumers ORDER BY number`;
+
+const DELIVER = `
+  INSERT INTO deliveries (consumer, lead, revision, since, due, kinds)
+    VALUES (:consumer, CAST(:lead AS INTEGER), :revision, :since, :since, :kinds)
+    ON CONFLICT (consumer, lead) DO UPDATE SET
+      revision = excluded.revision, since = min(since, excluded.since), due = min(due, excluded.due),
+      kinds = iif(json_valid(kinds), json_patch(kinds, excluded.kinds), excluded.kinds), attempts = 0, reason = NULL
+      WHERE revision < excluded.revision`;
+
 export type Distribution = ReturnType<typeof distribution>;
 
 /** Makes deliveries for named consumers of leads that are marked, in SQLite. */
 export function distribution({ database, plainCommits, report }: Connection) {
-  const selectConsumers = database.prepare(`
-    SELECT number, name, studio_ids, ${clamped('includes_tests')} AS includes_tests, start, ${clamped('created_at')} AS created_at, backfills
-    FROM consumers ORDER BY number`);
+  const selectConsumers = database.prepare(CONSUMERS);
   const hasMarks = database.prepare(`SELECT 1 FROM leads WHERE changed_since < ${DISTRIBUTED} LIMIT 1`);
-  const selectMarks = (condition: string) =>
-    prepareLists(
-      database,
-      `SELECT ${MARK.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
-      WHERE changed_since < ${DISTRIBUTED} AND ${condition}`,
-    );
-  const selectFirst = selectMarks(`true ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`);
-  const selectOne = selectMarks("studio_id = ? AND id = unhex(?, '-') AND revision = ?");
+  const selectFirst = prepareLists(database, marks(`true ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`));
+  const selectOne = prepareLists(database, marks("studio_id = ? AND id = unhex(?, '-') AND revision = ?"));
   const hasTestStudios = database.prepare('SELECT 1 FROM test_studios LIMIT 1');
   const acknowledge = database.prepare(
     'UPDATE leads SET changed_since = NULL, change_kinds = NULL WHERE number = CAST(? AS INTEGER)',
   );
   const move = database.prepare('UPDATE leads SET changed_since = ? WHERE number = CAST(? AS INTEGER)');
-  const insert = database.prepare(`
-    INSERT INTO deliveries (consumer, lead, revision, since, due, kinds)
-      VALUES (:consumer, CAST(:lead AS INTEGER), :revision, :since, :since, :kinds)
-      ON CONFLICT (consumer, lead) DO UPDATE SET
-        revision = excluded.revision, since = min(since, excluded.since), due = min(due, excluded.due),
-        kinds = iif(json_valid(kinds), json_patch(kinds, excluded.kinds), excluded.kinds), attempts = 0, reason = NULL
-        WHERE revision < excluded.revision`);
+  const insert = database.prepare(DELIVER);
 
   const consumers = (): Consumer[] => selectConsumers.all().map((row) => checkedConsumer(consumerIn(row), report));
 
@@ -84,6 +87,15 @@ export function distribution({ database, plainCommits, report }: Connection) {
     }
   }
 
+  /** For all who ask meanwhile: of many, each would add its part to one commit, during which the process does nothing else. */
+  const distributePart = oneAtATime(() =>
+    plainCommits.write(() => {
+      const present = consumers();
+      if (isNeeded(present)) distributeRows(selectFirst.all(), present);
+      return present;
+    }),
+  );
+
   return {
     consumers,
     deliver,
@@ -93,13 +105,8 @@ export function distribution({ database, plainCommits, report }: Connection) {
       const until = performance.now() + MAX_DISTRIBUTION_MS;
       let to = consumers();
       const isComplete = () => !isNeeded(to) || hasMarks.get() === undefined;
-      for (let isLate = false; !isLate && !isComplete(); isLate = performance.now() >= until) {
-        to = await plainCommits.write(() => {
-          const present = consumers();
-          if (isNeeded(present)) distributeRows(selectFirst.all(), present);
-          return present;
-        });
-      }
+      for (let isLate = false; !isLate && !isComplete(); isLate = performance.now() >= until)
+        to = await distributePart();
       return { isNeeded: isNeeded(to), consumers: to, isComplete: isComplete() };
     },
 
