@@ -9,6 +9,7 @@ const ROOT = join(import.meta.dirname, '..');
 const ADAPTER_IMPORTS = [
   'common/deadlines.ts',
   'common/invariants.ts',
+  'common/one-at-a-time.ts',
   'common/throttle.ts',
   'src/domain/',
   'src/store/checked.ts',
@@ -67,6 +68,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/usecases/': [
     'common/deadlines.ts',
     'common/invariants.ts',
+    'common/one-at-a-time.ts',
     'common/rules/',
     'common/units.ts',
     'src/domain/',

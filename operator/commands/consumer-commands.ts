@@ -9,6 +9,7 @@ import {
   removeConsumer,
 } from '../../src/usecases/consumers.ts';
 import { listSetAside, setAsideLeadChanges, takeBackLeadChanges } from '../../src/usecases/set-aside.ts';
+import { getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
 import { program, runOnStore } from './program.ts';
 
@@ -34,6 +35,8 @@ export function addConsumerCommands(): void {
     .action((name: string, studioIds: string[], options: CreateOptions) =>
       runOnStore(async (deps) => {
         const { allStudios = false, includeTestStudios = false, start } = options;
+        // Its studios never change: one with a misspelt name would be sent nothing, in silence.
+        for (const studioId of studioIds) await getStudio(deps, studioId);
         return shown(
           await createConsumer(deps, { name, studioIds, allStudios, includeTestStudios, start, ...BY_HAND }),
         );

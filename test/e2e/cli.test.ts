@@ -500,6 +500,7 @@ test('an operator creates, lists and removes consumers of the change feed, and r
     /CONSUMER_EXISTS/,
   );
   await expect(json('consumers', 'create', 'none', '--start', 'now')).rejects.toThrow(/consumer.studioIds/);
+  await expect(json('consumers', 'create', 'none', 'studio-2', '--start', 'now')).rejects.toThrow(/STUDIO_NOT_FOUND/);
   expect(await json('changes', 'resend', '--consumer', 'relay')).toEqual({ consumer: 'relay', studios: '(all)' });
   expect(await json('changes', 'resend', 'studio-1', '--consumer', 'relay')).toMatchObject({ studios: 'studio-1' });
   const some = await json('changes', 'resend', 'studio-1', lead.id, '--consumer', 'relay');

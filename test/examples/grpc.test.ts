@@ -186,6 +186,15 @@ async function expectForgotten(commands: string): Promise<void> {
   await deployment.serves();
   const later = await create();
   await expect.poll(copied, { timeout: 40_000 }).toEqual(new Map([...before, [later, 'LEAD_STAGE_NEW']]));
+
+  // Another program with this copy knows of one more restore: what was on its way before is left to be sent again.
+  using copy = new DatabaseSync(copyPath, { timeout: 10_000 });
+  copy.exec('INSERT INTO epochs (epoch) SELECT max(epoch) + 1 FROM epochs');
+  const onItsWay = await create();
+  await sleep(3000);
+  expect(copied().has(onItsWay)).toBe(false);
+  const { changes } = await clients.leads.pullLeadChanges({});
+  expect(changes.map(({ lead }) => lead?.id)).toEqual([onItsWay]);
 }
 
 /** Runs a named consumer that cannot store one lead, until somebody mends that and takes the lead back. */

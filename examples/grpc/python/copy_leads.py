@@ -90,6 +90,9 @@ with grpc.insecure_channel(os.environ["CORE_ADDRESS"]) as channel:
                     if not CONSUMER:
                         raise
                     failed.append(set_aside(change))
+            # Another program on this copy may know of a restore already: then nothing was written.
+            if response.database_epoch < copy.execute("SELECT max(epoch) FROM epochs").fetchone()[0]:
+                continue
             # Acknowledged last, because an acknowledged lead is not sent again.
             request = pb.AcknowledgeLeadChangesRequest(acknowledgements=seen, consumer=CONSUMER)
             leads.AcknowledgeLeadChanges(request, metadata=METADATA, timeout=5)

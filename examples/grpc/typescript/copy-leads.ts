@@ -41,6 +41,7 @@ const begin = copy.prepare('INSERT OR IGNORE INTO epochs (epoch) VALUES (?)');
 const isCompared = copy.prepare('SELECT compared FROM epochs WHERE epoch = ?');
 const perhapsLost = copy.prepare('SELECT id FROM leads WHERE studio_id = ? AND came_at >= ?');
 const remove = copy.prepare('DELETE FROM leads WHERE studio_id = ? AND id = ?');
+const isLatest = copy.prepare('SELECT ? = max(epoch) AS latest FROM epochs');
 const end = copy.prepare('UPDATE epochs SET compared = 1 WHERE epoch = ?');
 
 /** Deletes the leads that the database has lost, if it was restored and nobody has done so since. */
@@ -84,6 +85,8 @@ async function take(changes: readonly LeadChange[], epoch: bigint): Promise<void
       failed.push({ ...state, reason: 'CANNOT_STORE', retryTime: retryTimeAfter(attempts) });
     }
   }
+  // Another program on this copy may know of a restore already: then nothing was written.
+  if (!isLatest.get(epoch)?.latest) return;
   // Acknowledged last, because an acknowledged lead is not sent again.
   await leads.acknowledgeLeadChanges({ consumer, acknowledgements }, { timeoutMs: 5000 });
   if (failed.length > 0) await consumers.setAsideLeadChanges({ consumer, leads: failed }, { timeoutMs: 5000 });
