@@ -77,7 +77,7 @@ export function readSettings<const Table extends SettingsTable>(
 }
 
 /** Reads one setting. @throws Error whose message ends the sentence "NAME …" */
-export function readSetting<T>(name: string, setting: Setting<T>, env: Environment): T | undefined {
+function readSetting<T>(name: string, setting: Setting<T>, env: Environment): T | undefined {
   const text = textOf(name, setting, env) ?? setting.fallback;
   return text === undefined ? undefined : setting.parse(text);
 }
@@ -238,6 +238,15 @@ export function isLoopback(host: string): boolean {
 /** Returns the host of a URL by which this machine reaches a server that listens on an address or a name. */
 export const localHost = (listensOn: string): string =>
   hostOfUrl({ '0.0.0.0': '127.0.0.1', '::': '::1' }[listensOn] ?? listensOn);
+
+/**
+ * Returns `HOST:PORT`, as in a URL, by which this machine reaches a process with these settings. No other setting matters: a running process
+ * keeps the previous contents of a file that is invalid now.
+ */
+export function ownAddress(part: 'CORE' | 'GATEWAY', env: Environment): string {
+  const setting = (name: SettingName) => `${readSetting(name, { ...SETTINGS[name], parse: text }, env)}`;
+  return `${localHost(setting(`${part}_HOST`))}:${setting(`${part}_PORT`)}`;
+}
 
 /** Returns an address or a name as the host of a URL. */
 export const hostOfUrl = (host: string): string => (isIPv6(host) ? `[${host}]` : host);

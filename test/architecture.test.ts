@@ -191,7 +191,6 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'relay/core.ts',
     'src/rpc/',
     'src/port/server.ts',
-    'src/check-health.ts',
     'operator/doctor/',
     'gateway/core/core-client.ts',
     'gateway/core/core-problems.ts',
@@ -276,6 +275,13 @@ test.each(Object.entries(ONLY_IN))('%s is imported in its own place only', (name
   expect(users.filter(({ file }) => !places.some((place) => file.startsWith(place)))).toEqual([]);
 });
 
+test.each(['src/check-health.ts', 'gateway/check-health.ts'])('%s, which runs often, loads common alone', (file) => {
+  const reached = reachedFrom(file);
+  expect([...reached].filter((each) => each !== file && !each.startsWith('common/'))).toEqual([]);
+  const packages = imports.filter((each) => reached.has(each.file) && !files.has(each.imported));
+  expect(packages.filter(({ imported }) => !imported.startsWith('node:'))).toEqual([]);
+});
+
 test('the trace exporter is loaded only with traces enabled', () => {
   const users = imports.filter(({ file, imported }) => PRODUCTION.test(file) && imported.endsWith('/otlp-tracer.ts'));
   expect(users.map(({ file }) => file)).toEqual(['common/open-tracer.ts']);
@@ -298,6 +304,14 @@ function roomOf(file: string): string | undefined {
   return Object.keys(ALLOWED_IMPORTS)
     .filter((room) => file.startsWith(room))
     .toSorted((a, b) => b.length - a.length)[0];
+}
+
+/** Returns a file with all that it imports, directly or not. */
+function reachedFrom(file: string, reached = new Set<string>()): ReadonlySet<string> {
+  if (reached.has(file)) return reached;
+  reached.add(file);
+  for (const each of internalImports.filter((found) => found.file === file)) reachedFrom(each.imported, reached);
+  return reached;
 }
 
 /** Returns the import cycles, one for each file that closes one. */

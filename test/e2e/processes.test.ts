@@ -18,6 +18,9 @@ test('the health checks end with status 0 while a process serves, and otherwise 
   const ofCore = run('src/check-health.ts', { env: { CORE_PORT: port } });
   expect(await ofCore.ended()).toBe(1);
   expect(ofCore.output()).toMatch(/^the core at http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/);
+  const mistaken = run('src/check-health.ts', { env: { CORE_PORT: '70000' } });
+  expect(await mistaken.ended()).toBe(1);
+  expect(mistaken.output()).toBe('the core at http://127.0.0.1:70000: Invalid URL\n');
 
   const gateway = run('gateway/main.ts', { env: { CORE_URL: `http://127.0.0.1:${port}` } });
   const GATEWAY_PORT = new URL(await addressOf(gateway)).port;

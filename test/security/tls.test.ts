@@ -96,6 +96,16 @@ test('a gateway and a core that trust each other communicate by mutual TLS', asy
   await expectConnected(await gatewayOf(core.port, settingsFor(client)));
 });
 
+test('the health check of a core with mutual TLS needs a certificate of its authority', async () => {
+  const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
+  const env = { CORE_PORT: `${core.port}`, CORE_TLS_CERT_FILE: fileWith(server.cert) };
+  const foreign = await otherAuthority.issue('gateway', 'client');
+
+  expect(await run('src/check-health.ts', { env: { ...env, ...settingsFor(client) } }).ended()).toBe(0);
+  expect(await run('src/check-health.ts', { env: { ...env, ...settingsFor(foreign) } }).ended()).toBe(1);
+  expect(await run('src/check-health.ts', { env }).ended()).toBe(1);
+});
+
 // @proves secrets-11
 describe('a gateway sends nothing, in particular no token, to a core', () => {
   test.each<[what: string, certificateOf: () => Promise<Certificate>]>([
