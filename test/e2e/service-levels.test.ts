@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { copyFileSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ROOT } from '../support/processes.ts';
+import { parse, parseAllDocuments, stringify } from 'yaml';
+import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
 
 const RULES = 'prometheus-rules.yaml';
@@ -22,4 +23,64 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
       expect(tested).toMatch(new RegExp(`alertname: ${alert}\\n {8}exp_alerts:\\n`));
     }
   });
+
+  test('are loaded by the configuration that scrapes each process of the manifests once, by the name of its pod', () => {
+    const { scrape_configs, ...config } = parse(readFileSync(join(ROOT, 'ops/prometheus.yaml'), 'utf8'));
+    const [hosts, { kubernetes_sd_configs, ...pods }] = scrape_configs;
+    const { namespace } = parse(readFileSync(join(ROOT, 'ops/kubernetes/base/kustomization.yaml'), 'utf8'));
+    // Debian's Prometheus knows no Kubernetes: in place of what a cluster has are targets as that would find them.
+    expect(kubernetes_sd_configs).toEqual([{ role: 'pod', namespaces: { names: [namespace] } }]);
+    const others = { app: 'lead-intake-core', phase: 'Failed', port: 'metrics', number: 1 };
+    const found = [...podPorts(), others, { ...others, app: 'other', phase: 'Running' }];
+    const static_configs = found.map((each) => ({ targets: [`10.0.0.1:${each.number}`], labels: asFound(each) }));
+
+    const folder = temporaryFolder();
+    copyFileSync(join(ROOT, 'ops', RULES), join(folder, RULES));
+    const file = join(folder, 'prometheus.yaml');
+    writeFileSync(file, stringify({ ...config, scrape_configs: [hosts, { ...pods, static_configs }] }));
+    expect(promtool('check', 'config', file)).toMatch(/1 rule files found[\s\S]*SUCCESS/);
+    const targets: { labels: Record<string, string> }[] = JSON.parse(
+      promtool('check', 'service-discovery', '--timeout=5s', file, pods.job_name),
+    );
+    const scraped = targets.flatMap(({ labels: { instance, deployment, __address__ } }) =>
+      instance === undefined ? [] : [{ instance, deployment, __address__ }],
+    );
+    const expected = ['core', 'gateway', 'relay'].map((name) => ({
+      instance: `lead-intake-${name}-x`,
+      deployment: 'staging',
+      __address__: '10.0.0.1:9464',
+    }));
+    expect(scraped.toSorted((a, b) => a.instance.localeCompare(b.instance))).toEqual(expected);
+  });
+});
+
+interface PodPort {
+  readonly app: string;
+  readonly phase: string;
+  /** Its name. */
+  readonly port: string;
+  readonly number: number;
+}
+
+/** The ports of the pods of the manifests, as they run. */
+const podPorts = (): PodPort[] =>
+  globSync('ops/kubernetes/**/{core,gateway,relay}.yaml', { cwd: ROOT })
+    .flatMap((file) => parseAllDocuments(readFileSync(join(ROOT, file), 'utf8')).map((document) => document.toJS()))
+    .filter(({ kind }) => kind === 'Deployment')
+    .flatMap(({ spec: { template } }) =>
+      template.spec.containers[0].ports.map((port: { name: string; containerPort: number }) => ({
+        app: template.metadata.labels.app,
+        phase: 'Running',
+        port: port.name,
+        number: port.containerPort,
+      })),
+    );
+
+/** The labels by which Prometheus finds a port of a pod in a cluster. */
+const asFound = ({ app, phase, port }: PodPort) => ({
+  __meta_kubernetes_namespace: 'staging',
+  __meta_kubernetes_pod_name: `${app}-x`,
+  __meta_kubernetes_pod_label_app: app,
+  __meta_kubernetes_pod_phase: phase,
+  __meta_kubernetes_pod_container_port_name: port,
 });
