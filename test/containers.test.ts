@@ -12,7 +12,7 @@ import { validateBom } from './support/bills-of-materials.ts';
 import {
   buildImage,
   type Container,
-  commandOf,
+  configOf,
   createContainer,
   describeWithImage,
   removeImage,
@@ -99,8 +99,19 @@ describeWithImage('the image', () => {
     const files = await container.exec('find', '/app', '-xdev', '-writable', '-not', '-type', 'l');
     expect(files.output).toBe('/app/data\n');
 
-    const help = await container.exec(...(await commandOf(image)));
+    const help = await container.exec(...(await configOf(image)).Cmd);
     expect(help).toEqual({ status: 0, output: expect.stringContaining('doctor') });
+  });
+
+  test('has labels with its name, purpose and version, and claims nothing else', async () => {
+    const { Labels } = await configOf(image);
+    const { description, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    const claims = Object.entries(Labels).filter(([name]) => name.startsWith('org.opencontainers.image.'));
+    expect(Object.fromEntries(claims.map(([name, value]) => [name.split('.').at(-1), value]))).toEqual({
+      title: 'Lead Intake',
+      description,
+      version,
+    });
   });
 
   // @proves supply-2

@@ -219,12 +219,13 @@ test('the addresses in pages have the version of the release', () => {
   expect(addresses.filter(({ version }) => version !== VERSION)).toEqual([]);
 });
 
-test('the versions in the sources of the clients are that of the release, which their packages have', () => {
+test('the versions in the sources of the clients and the label of the image are that of the release, which their packages have', () => {
   const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
-  const versions = ['sdk/package.json', 'sdk/php/composer.json', 'sdk/python/pyproject.toml'].map(
-    (path) => /^(?: {2}"version": |version = )"([^"]+)"/m.exec(read(path))?.[1],
+  const versions = ['sdk/package.json', 'sdk/php/composer.json', 'sdk/python/pyproject.toml', 'Dockerfile'].map(
+    (path) =>
+      /^(?: {2}"version": |version = | {2}org\.opencontainers\.image\.version=)"([^"]+)"/m.exec(read(path))?.[1],
   );
-  expect(versions).toEqual([VERSION, VERSION, VERSION]);
+  expect(versions).toEqual([VERSION, VERSION, VERSION, VERSION]);
 });
 
 /** Packages of others that pages install by their names. */

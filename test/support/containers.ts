@@ -40,10 +40,12 @@ export async function removeImage(image: string): Promise<void> {
   await execute('buildah', ['rmi', image]).catch(() => {});
 }
 
-/** Returns the default command of an image. */
-export async function commandOf(image: string): Promise<readonly string[]> {
+/** Returns the default command of an image, and its labels. */
+export async function configOf(
+  image: string,
+): Promise<{ readonly Cmd: readonly string[]; readonly Labels: Readonly<Record<string, string>> }> {
   const { stdout } = await execute('buildah', ['inspect', '--type', 'image', image]);
-  return JSON.parse(stdout).Docker.config.Cmd;
+  return JSON.parse(stdout).Docker.config;
 }
 
 /** A container, removed at the end of the test. */
