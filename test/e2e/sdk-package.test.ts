@@ -9,7 +9,7 @@ import { VERSION } from '../../sdk/packages/build-packages.ts';
 import { PACKAGERS } from '../../sdk/packages/sources.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
-import { RUNTIME } from '../support/javascript-runtimes.ts';
+import { OLDEST_TSC, RUNTIME } from '../support/javascript-runtimes.ts';
 import { ROOT, watch } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
 
@@ -188,24 +188,23 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   expect((await run('node', ['sql.js'], { cwd: website, env })).stdout).toContain('CREATE TABLE IF NOT EXISTS leads (');
 });
 
-// TypeScript 7 has no moduleResolution `node`; websites with older compilers do.
-const olderTsc = join(ROOT, 'node_modules/@bufbuild/protoplugin/node_modules/typescript/bin/tsc');
+/** The compiler's options by the title of what they are: each moduleResolution that TypeScript has. */
+const RESOLUTIONS = {
+  bundler: ['--module', 'esnext', '--moduleResolution', 'bundler'],
+  'nodenext, as CommonJS': ['--module', 'nodenext'],
+  'node16, as CommonJS': ['--module', 'node16'],
+  node16: ['--module', 'node16'],
+} as const;
 
-test.each([
-  ['node, as CommonJS', olderTsc, ['--module', 'commonjs', '--moduleResolution', 'node']],
-  ['bundler', tsc, ['--module', 'esnext', '--moduleResolution', 'bundler']],
-  ['nodenext, as CommonJS', tsc, ['--module', 'nodenext']],
-  ['node16, as CommonJS', tsc, ['--module', 'node16']],
-  ['node16', tsc, ['--module', 'node16']],
-])('the package has types for moduleResolution %s', async (title, compiler, options) => {
+/** Compiles a website, and expects that only its fault is found. */
+async function expectTypes(compiler: string, title: string, options: readonly string[]): Promise<void> {
   const source = (capture: string) =>
     `import { createLeadIntakeClient, LeadAlreadyOpenError, type Lead } from 'lead-intake-sdk';
     import { createOutbox } from 'lead-intake-sdk/outbox';
     const client = createLeadIntakeClient({ baseUrl: '', apiKey: '' });
     export const created: Promise<Lead> = client.createLead(${capture}).then(({ lead }) => lead);
     export const known = [LeadAlreadyOpenError, createOutbox({ table: 'leads' }).setUpSql()] as const;`;
-  const site = join(website, title.replaceAll(/\W/g, ''));
-  mkdirSync(site);
+  const site = mkdtempSync(join(website, 'site-'));
   writeFileSync(
     join(site, 'package.json'),
     JSON.stringify({ type: title.endsWith('CommonJS') ? 'commonjs' : 'module' }),
@@ -231,6 +230,21 @@ test.each([
     cwd: site,
   });
   await expect(check).rejects.toMatchObject(onlyWrong(4));
+}
+
+test.each(Object.entries(RESOLUTIONS))('the package has types for moduleResolution %s', (title, options) =>
+  expectTypes(tsc, title, options),
+);
+
+// @proves clients-12
+describeWithTools([`test -e ${OLDEST_TSC}`], 'for the oldest TypeScript', () => {
+  const { bundler, node16 } = RESOLUTIONS;
+  // TypeScript 7 has no moduleResolution `node`.
+  const node = ['--module', 'commonjs', '--moduleResolution', 'node'];
+  test.each(Object.entries({ bundler, node16, 'node, as CommonJS': node }))(
+    'the package has types for moduleResolution %s',
+    (title, options) => expectTypes(OLDEST_TSC, title, options),
+  );
 });
 
 // @proves clients-12

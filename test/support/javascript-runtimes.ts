@@ -17,6 +17,9 @@ export const RUNTIME = {
   workerd: `${RUNTIMES}/.bin/workerd`,
 };
 
+/** The compiler of the oldest TypeScript that reads the types of the client. */
+export const OLDEST_TSC = `${RUNTIMES}/typescript50/bin/tsc`;
+
 /** Compiles the client for TypeScript with its drivers; returns the folder. Runtimes other than the pinned one take no types. */
 export async function compiledClient(scratch: string): Promise<string> {
   const folder = mkdtempSync(join(scratch, 'compiled-'));
