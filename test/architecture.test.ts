@@ -155,6 +155,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'src/usecases/',
   ],
   'start.ts': ['common/stop-request.ts'],
+  'ops/': [],
   // Clients, measurements and tests.
   'sdk/generate-api-types.ts': ['gateway/docs/openapi.ts'],
   'sdk/generate-outcomes.ts': ['gateway/problems.ts'],

@@ -41,6 +41,7 @@ const WEBHOOKS = guide('how-to/webhooks.md');
 const COPY = guide('how-to/keep-a-copy.md');
 const CERTIFICATES = guide('how-to/certificates.md');
 const KUBERNETES = guide('how-to/kubernetes.md');
+const RUNBOOK = guide('how-to/runbook.md');
 const COMMANDS = guide('reference/command-line.md');
 const OBSERVABILITY = guide('reference/observability.md');
 
@@ -534,6 +535,24 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const replaced = { 'trial.json': join(folder, 'trial.json'), 'http://127.0.0.1:8080': service.url };
     expect(await printed(commandsWith(COMMANDS, 'verify', replaced), env)).toMatch(/ 0 are broken.*deleted +\d\d/s);
     expect(await leads()).toEqual(before);
+  });
+
+  test('runbook.md: profiles are taken of a core that serves on, and the port of the inspector is closed', async () => {
+    const { folder, coreUrl, ports } = await aPlace();
+    const port = await freePort();
+    const settings = { ...ports, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
+    const core = run('src/main.ts', { env: { ...settings, NODE_OPTIONS: `--inspect-port=127.0.0.1:${port}` } });
+    expect(await addressOf(core)).toBe(coreUrl);
+    const files = { 'core.cpuprofile': join(folder, 'cpu'), 'core.heapsnapshot': join(folder, 'heap') };
+    const commands = commandsWith(RUNBOOK, 'profile', { ...files, ' 30 ': ' 1 ' });
+    await printed(commands, { PID: `${core.child.pid}`, INSPECTOR: `127.0.0.1:${port}` });
+
+    const [cpu, heap] = Object.values(files).map((file) => JSON.parse(readFileSync(file, 'utf8')));
+    expect(cpu.nodes.length).toBeGreaterThan(1);
+    expect(heap.snapshot.node_count).toBeGreaterThan(10_000);
+    expect(statSync(files['core.heapsnapshot']).mode & 0o777).toBe(0o600);
+    await expect(fetch(`http://127.0.0.1:${port}/json`)).rejects.toThrow('fetch failed');
+    expect(await run('src/check-health.ts', { env: ports }).ended()).toBe(0);
   });
 
   test('webhooks.md: a relay with the endpoints file of the page follows the feed', async () => {

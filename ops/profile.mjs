@@ -1,0 +1,59 @@
+/**
+ * Prints a CPU profile (`cpu SECONDS`) or a heap snapshot (`heap`) of a process to which SIGUSR1 was sent, and closes the port which that
+ * opened: docs/how-to/runbook.md. It imports nothing, so that a container's Node can read it from its standard input.
+ */
+const [what = 'cpu', seconds = '30'] = process.argv.slice(2);
+const { INSPECTOR = '127.0.0.1:9229' } = process.env;
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+const sessions = async () => (await fetch(`http://${INSPECTOR}/json`)).json();
+
+/** Tries for ten seconds: the process opens and closes its port some time after it is told to. */
+async function patiently(attempt) {
+  for (let left = 100; ; left -= 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (left === 0) throw error;
+      await sleep(100);
+    }
+  }
+}
+
+const [{ webSocketDebuggerUrl }] = await patiently(sessions);
+const socket = new WebSocket(webSocketDebuggerUrl);
+const waiting = new Map();
+socket.addEventListener('message', ({ data }) => {
+  const { id, method, params, error, result } = JSON.parse(data);
+  if (method === 'HeapProfiler.addHeapSnapshotChunk') process.stdout.write(params.chunk);
+  waiting.get(id)?.(error ? Promise.reject(new Error(error.message)) : result);
+});
+const call = (method, params = {}) =>
+  new Promise((resolve) => {
+    const id = waiting.size + 1;
+    waiting.set(id, resolve);
+    socket.send(JSON.stringify({ id, method, params }));
+  });
+await new Promise((resolve, reject) => {
+  socket.addEventListener('open', resolve);
+  socket.addEventListener('error', () => reject(new Error(`no connection to ${INSPECTOR}`)));
+});
+try {
+  if (what === 'heap') {
+    await call('HeapProfiler.takeHeapSnapshot');
+  } else {
+    await call('Profiler.enable');
+    await call('Profiler.start');
+    await sleep(Number(seconds) * 1000);
+    const { profile } = await call('Profiler.stop');
+    process.stdout.write(JSON.stringify(profile));
+  }
+} finally {
+  // Once this has left.
+  const expression = "setTimeout(() => process.getBuiltinModule('node:inspector').close(), 500)";
+  await call('Runtime.evaluate', { expression });
+  socket.close();
+  await patiently(async () => {
+    if (await sessions().catch(() => undefined)) throw new Error(`${INSPECTOR} is still open: try again with cpu 0`);
+  });
+}
