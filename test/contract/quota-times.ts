@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
+import { QUOTA_TIMEOUT_MS } from '../../common/deadlines.ts';
 import { MAX_HOLD_MS, type QuotaDecision } from '../../gateway/admission/quota/quota-port.ts';
 import type { KeyPolicy } from './quota-of-keys.ts';
 
@@ -58,4 +60,18 @@ export function expectConsistentTimes({ limit, windowSeconds }: KeyPolicy, log: 
     expect(resetSeconds, where).toBeGreaterThanOrEqual(Math.max(1, leastSeconds));
     expect(resetSeconds, where).toBeLessThanOrEqual(Math.min(windowSeconds, Math.max(1, mostSeconds)));
   }
+}
+
+/**
+ * Runs an action that must end within the time that the port promises, measured as the quota measures it: by several timers in a row,
+ * each of which a busy machine delays.
+ *
+ * @throws AssertionError when it ends later
+ */
+export async function inTime<T>(action: () => Promise<T>): Promise<T> {
+  const later = async () => {
+    for (let slice = 0; slice < 6; slice += 1) await sleep(QUOTA_TIMEOUT_MS / 6);
+    expect.fail(`later than ${QUOTA_TIMEOUT_MS} ms`);
+  };
+  return Promise.race([action(), later()]);
 }
