@@ -114,7 +114,7 @@ describe('whatever the address says', () => {
         () => false,
       );
       // A busy machine may answer after a call's deadline.
-      if (isConnected) await vi.waitFor(() => useSome(store));
+      if (isConnected) await vi.waitFor(() => useSome(store), { timeout: 100_000 });
       await store.close();
       const concerns = concernsOf(fake.commands);
       expect({ options, concerns: { ...plain, ...concerns } }).toEqual({ options, concerns: plain });

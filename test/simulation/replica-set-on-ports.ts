@@ -17,6 +17,6 @@ export async function replicaSetOnPorts(): Promise<ReplicaSet> {
   });
   for (const number of ports.keys()) set.start(number);
   set.elect(0);
-  await vi.waitUntil(() => set.primary());
+  await vi.waitUntil(() => set.primary(), { timeout: 100_000 });
   return set;
 }

@@ -9,9 +9,7 @@ import { watchFiles } from '../../common/watched-files.ts';
 import { temporaryFolder } from '../support/processes.ts';
 
 /** Longer than two checks of the files; milliseconds. */
-const NOTICED_MS = 3500;
-
-const NOTICED = { timeout: 15_000 };
+const TWO_CHECKS_MS = 2500;
 
 /** Two watched files, the contents loaded from them, and what was logged. */
 function twoFiles() {
@@ -39,17 +37,22 @@ test('files written in two steps are loaded once, when they are complete', async
     await sleep(200);
   }
 
-  await expect.poll(() => loaded, NOTICED).toEqual([['20', '21']]);
+  await expect.poll(() => loaded).toEqual([['20', '21']]);
   expect(lines).toEqual([{ level: 30, files: paths, count: 1, msg: 'letters reloaded' }]);
-}, 30_000);
+});
 
 test('invalid files are reported once, and again for another fault, and unchanged contents are not loaded again', async () => {
   const { paths, loaded, lines } = twoFiles();
   const [a, b] = paths;
+  /** Waits for so many lines, and then for as long as one more would take. */
+  const logged = async (count: number) => {
+    await expect.poll(() => lines).toHaveLength(count);
+    await sleep(TWO_CHECKS_MS);
+  };
   writeFileSync(a, 'bad');
-  await sleep(NOTICED_MS);
+  await logged(1);
   rmSync(b);
-  await sleep(NOTICED_MS);
+  await logged(2);
   const warning = (fault: string) => ({ level: 40, files: paths, fault, msg: WARNING });
   expect(lines).toEqual([warning('it is bad'), warning(`${b} cannot be read (ENOENT)`)]);
   const unusable = async () => /lead_intake_files_unusable\{what="letters"\} (\d)/.exec(await registry.metrics())?.[1];
@@ -57,13 +60,13 @@ test('invalid files are reported once, and again for another fault, and unchange
   expect(await unusable()).toBe('1');
 
   for (const path of paths) writeFileSync(path, '1');
-  await sleep(NOTICED_MS);
+  await logged(3);
   expect(loaded).toEqual([]);
   expect(await unusable()).toBe('0');
   const again = { level: 30, files: paths, msg: 'letters as before: their files can be used again' };
   expect(lines.slice(2)).toEqual([again]);
   writeFileSync(a, 'bad');
-  await expect.poll(() => lines, NOTICED).toHaveLength(4);
-}, 30_000);
+  await expect.poll(() => lines).toHaveLength(4);
+});
 
 const WARNING = 'letters not reloaded: their files cannot be used';
