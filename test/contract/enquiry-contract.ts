@@ -148,7 +148,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       expect((await notesOf(lead)).at(-1)).toBe(`${MAX_ENQUIRY_KEYS}`);
       await refused(lead, { note: 'forgotten' }, keys[0]);
       expect((await notesOf(lead)).at(-1)).toBe('forgotten');
-    }, 60_000);
+    });
 
     test('they stay when the lead is corrected, moved and closed, and its creation is replayed as it was', async () => {
       const lead = aLead({ note: 'as created' });

@@ -119,6 +119,6 @@ export function findLeadsContract(opened: () => OpenedStore): void {
         expect(all).toHaveLength(MAX_LEADS_PER_CONTACT);
         expect(all).toEqual(expect.arrayContaining(names.length === 1 ? [first] : [first, second, third]));
       }
-    }, 120_000);
+    });
   });
 }

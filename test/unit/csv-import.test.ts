@@ -221,5 +221,5 @@ describeIf(hasPython, 'CSV as Python reads it', 'install python3', () => {
       if (!isOnlyOurs) compared += 1;
     }
     expect(compared).toBeGreaterThan(5000);
-  }, 60_000);
+  });
 });
