@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { LeadClaims } from '../../src/domain/lead.ts';
-import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
+import { openedStore, untilChecked } from '../support/patience.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { moveLead, replacementOf } from './store-actions.ts';
-
-// Without a deadline the calls take half a minute; the tests must last long enough to see that.
-vi.setConfig({ testTimeout: 120_000 });
 
 /** Well between the deadline of a call, 4 s, and the 20 s or more that these calls take without one. */
 const MAX_CALL_MS = 10_000;
@@ -30,8 +27,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     mongo = await startWireServer();
     const { hostname, port } = new URL(mongo.url);
     proxy = await startProxy(hostname, Number(port));
-    store = await openMongoStore(`mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`);
-    await untilChecked();
+    store = await openedStore(`mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`);
     await store.putStudio(aStudio(), BY);
     await store.putMember(aMember(), BY);
     await store.createLead(lead, claims);
@@ -45,10 +41,9 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
   afterEach(async () => {
     proxy.heal();
     mongo.resume();
-    await untilChecked();
+    await untilChecked(store);
   });
 
-  const untilChecked = () => vi.waitFor(() => store.check(), 15_000);
   const create = (another = aLead(), itsClaims: LeadClaims = claimsOf(another)) => store.createLead(another, itsClaims);
 
   /** Calls that repeat their steps until the outcome is certain. */
@@ -83,7 +78,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     ]);
 
     mongo.resume();
-    await untilChecked();
+    await untilChecked(store);
     expect(['created', 'replayed']).toContain((await create(contested, itsClaims)).kind);
     const found = await store.findLeadByIdempotencyKey(STUDIO_ID, itsClaims.idempotencyKey);
     expect(found).toMatchObject({ fingerprint: itsClaims.fingerprint });

@@ -1,24 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { type Collection, type Db, type Document, type IndexSpecification, MongoClient, UUID } from 'mongodb';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { examine } from '../../operator/doctor/examine.ts';
 import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
 import type { LeadClaims } from '../../src/domain/lead.ts';
 import { type LeadDocument, leadDocument } from '../../src/store/mongo/documents.ts';
 import { INDEXES, type Index, indexFaults, indexKeeper } from '../../src/store/mongo/indexes.ts';
-import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { aStoreOnAFake, nameOf, refusal } from '../support/fake-mongodb.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
+import { openedStore } from '../support/patience.ts';
 import { duplicatesContract } from './duplicates-contract.ts';
 import { correctLead, moveLead } from './store-actions.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
-
-/** How long a core takes to notice a change of the indexes. Its pauses grow to a minute, but not within a test. */
-const NOTICE_MS = 20_000;
 
 describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
   /** Creates a database: its address, a direct connection, and a way to open stores on it. */
@@ -33,7 +28,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       await client.close();
     });
     const open = async () => {
-      const store = await openMongoStore(url);
+      const store = await openedStore(url);
       stores.push(store);
       return store;
     };
@@ -70,8 +65,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
         return errorSummary(error);
       },
     );
-  const untilChecked = (store: Store, pattern: RegExp) =>
-    expect.poll(() => checked(store), { timeout: NOTICE_MS }).toMatch(pattern);
+  const untilChecked = (store: Store, pattern: RegExp) => expect.poll(() => checked(store)).toMatch(pattern);
 
   // @proves crashes-29
   test.each([
@@ -123,7 +117,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
 
     const wanted = INDEXES.filter(({ collection }) => collection === 'leads').map(({ name }) => name);
     await expect
-      .poll(async () => (await leads.indexes()).map(({ name }) => name), { timeout: NOTICE_MS })
+      .poll(async () => (await leads.indexes()).map(({ name }) => name))
       .toEqual(expect.arrayContaining(wanted));
     await untilChecked(store, /^ok$/);
     expect(await create(store, aLead({ contact: lead.contact }))).toMatchObject({ kind: 'already-open' });
@@ -208,9 +202,7 @@ describe('the checks of the indexes', () => {
     const { fake, store } = await aStoreOnAFake();
     fake.answer = (command) => (command.listIndexes ? refusal(13, 'Unauthorized') : undefined);
 
-    await expect
-      .poll(() => create(store).then(() => 'created', String), { timeout: NOTICE_MS })
-      .toMatch(/Unauthorized/);
+    await expect.poll(() => create(store).then(() => 'created', String)).toMatch(/Unauthorized/);
   });
 
   test('go on while an index is made, however long that takes', async () => {
@@ -226,9 +218,7 @@ describe('the checks of the indexes', () => {
 
     missing.push(...INDEXES);
 
-    await expect
-      .poll(() => keeper.expectValid('leads').catch(errorSummary), { timeout: NOTICE_MS })
-      .toMatch(/openContact is missing/);
+    await expect.poll(() => keeper.expectValid('leads').catch(errorSummary)).toMatch(/openContact is missing/);
     closing.abort();
     resolve(undefined);
     await keeper.ended();

@@ -1,17 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { MongoClient, UUID } from 'mongodb';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { MAX_APPLIED_REQUESTS } from '../../src/domain/audit.ts';
 import type { Lead } from '../../src/domain/lead.ts';
-import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aConsumer, aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo, isCommand } from '../support/mongodb.ts';
+import { openedStore } from '../support/patience.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { EVERY_RIVALRY, HARMLESS_WHEN_REPEATED, RIVAL_CHANGES } from './rival-changes.ts';
 import { moveLead } from './store-actions.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const WRITING = EVERY_RIVALRY.filter(({ changesNothing }) => !changesNothing);
 
@@ -34,8 +32,8 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     const { host } = new URL(mongoUrl());
     url = (port) => `mongodb://${port === undefined ? host : `127.0.0.1:${port}`}/${name}`;
     // One after the other: two that build an index at once may end in a deadlock of the database.
-    other = await openMongoStore(url());
-    store = await openMongoStore(url(proxy.port));
+    other = await openedStore(url());
+    store = await openedStore(url(proxy.port));
     onTestFinished(async () => {
       proxy.heal();
       const client = new MongoClient(url());

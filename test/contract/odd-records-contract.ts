@@ -3,7 +3,7 @@ import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
 import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
-import { type AuditPart, type Store, StoreUnavailable } from '../../src/store/store.ts';
+import type { AuditPart, Store } from '../../src/store/store.ts';
 import {
   aConsumer,
   aLead,
@@ -18,6 +18,7 @@ import {
   STUDIO_ID,
   times,
 } from '../support/builders.ts';
+import { patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { acknowledgementOf } from './store-actions.ts';
 
@@ -369,17 +370,6 @@ function manyEvents(ofEach = 10) {
     times(ofEach, (index) => anEvent({ action: 'api-key-replaced', apiKeyId, time: plus(NOW, index * 1000 - key) })),
   );
   return { keys, events: events.toSorted((a, b) => a.time.getTime() - b.time.getTime()) };
-}
-
-/** Makes a call until the store has waited for all of it: on a busy machine so many records take longer. */
-async function patiently<Result>(call: () => Promise<Result>): Promise<Result> {
-  for (;;) {
-    try {
-      return await call();
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-    }
-  }
 }
 
 /** The promises about many records: odd ones hide no others, and every list has a bound. */

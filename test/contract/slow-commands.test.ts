@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { openStore } from '../../src/store/open-store.ts';
 import { reportSlowStatements } from '../../src/store/sqlite/slow-statements.ts';
 import { Canaries } from '../support/canaries.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
+import { openedStore } from '../support/patience.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { arrange, key, lead, READS, source, WRITES } from './every-call.ts';
 
@@ -12,7 +12,7 @@ import { arrange, key, lead, READS, source, WRITES } from './every-call.ts';
 async function shapesAt(databaseUrl: string): Promise<Set<string>> {
   const shapes = new Set<string>();
   const report = (shape: string) => void shapes.add(shape);
-  const store = await openStore(databaseUrl, undefined, undefined, { fromMs: 0, report });
+  const store = await openedStore(databaseUrl, undefined, undefined, { fromMs: 0, report });
   onTestFinished(() => store.close());
   await arrange(store);
   for (const { call } of [...READS, ...WRITES]) await call(store).catch(() => {});

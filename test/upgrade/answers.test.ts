@@ -6,10 +6,10 @@ import { isOpen, type Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Refusal } from '../../src/domain/refusal.ts';
 import type { Studio } from '../../src/domain/studio.ts';
-import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
+import { openedStore } from '../support/patience.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { answersOf, type Made, type MadeLead } from './answers.ts';
 import { type Collections, dropDatabase, restoreDocuments } from './mongo-documents.ts';
@@ -34,7 +34,7 @@ describe.each(RELEASES)('a SQLite file of release %s', (release) => {
   answersAsBefore(written(`sqlite-${release}.json`), async () => {
     const path = join(temporaryFolder(), 'leads.db');
     copyFileSync(pathOf(`sqlite-${release}.db`), path);
-    return openStore(`sqlite:${path}`);
+    return openedStore(`sqlite:${path}`);
   });
 });
 
@@ -45,7 +45,7 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
       const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
       await restoreDocuments(url, all.collections ?? {});
       onTestFinished(() => dropDatabase(url));
-      return openStore(url);
+      return openedStore(url);
     });
   });
 });

@@ -14,6 +14,7 @@ import { listDeliveries } from '../../src/usecases/consumers.ts';
 import { findLeads } from '../../src/usecases/read-leads.ts';
 import { aConsumer, aLead, BY, claimsOf, NOW } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
+import { openedStore } from '../support/patience.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
@@ -133,7 +134,7 @@ describeWithMongo('a MongoDB database of release 1.1', (mongoUrl) => {
     await studios.updateOne({ _id: 'berlin' } as never, { $unset: { claimVersion: 1, renewal: 1 } });
     const before = await due('moves');
 
-    await expect(openStore(databaseUrl)).rejects.toThrow(FIRST_RELEASE);
+    await expect(openedStore(databaseUrl)).rejects.toThrow(FIRST_RELEASE);
 
     expect(await due('moves')).toEqual(before);
   });
@@ -141,7 +142,7 @@ describeWithMongo('a MongoDB database of release 1.1', (mongoUrl) => {
 
 function endsRenewals(copy: () => Promise<Copy>, nothingDue: unknown): void {
   async function opened(databaseUrl: string): Promise<Store> {
-    const store = await openStore(databaseUrl);
+    const store = await openedStore(databaseUrl);
     onTestFinished(() => store.close());
     return store;
   }
@@ -227,7 +228,7 @@ function endsRenewals(copy: () => Promise<Copy>, nothingDue: unknown): void {
     await begin('suspended', renewal({ version: 2, region: 'DE' }, { version: 1, region: null }));
     const before = [await due('moves'), await due('suspended')];
 
-    await expect(openStore(databaseUrl)).rejects.toThrow(FIRST_RELEASE);
+    await expect(openedStore(databaseUrl)).rejects.toThrow(FIRST_RELEASE);
 
     expect([await due('moves'), await due('suspended')]).toEqual(before);
   });
