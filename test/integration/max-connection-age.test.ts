@@ -15,7 +15,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { callBlock, FLAG, FRAME, frame, framesIn, opening, talk, wholeCall } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
-import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import {
   aCreateLeadRequest,
   CORE_TOKEN,
@@ -136,7 +136,7 @@ describe('on a connection that becomes old,', () => {
       });
 
       const all = Promise.all(watching);
-      expect(await Promise.race([all, sleep(5000, 'still open')])).toEqual(['ended', 'ended']);
+      expect(await Promise.race([all, sleep(60_000, 'still open')])).toEqual(['ended', 'ended']);
       // The next goes over another connection, and is served.
       const { status } = await createClient(Health, transport).check({}, { headers });
       expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING);
@@ -175,7 +175,7 @@ describe('on a connection that becomes old,', () => {
 
     await directory.listStudios({});
 
-    expect(await Promise.race([watching, sleep(5000, 'still open')])).toBe('ended');
+    expect(await Promise.race([watching, sleep(60_000, 'still open')])).toBe('ended');
     await directory.listStudios({});
     for await (const message of { [Symbol.asyncIterator]: () => exporting }) exported += message.leads.length;
     expect(exported).toBe(400);
@@ -184,8 +184,11 @@ describe('on a connection that becomes old,', () => {
 
 // @proves crashes-26 connect-5
 test('a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error', async () => {
+  // Of the default age: the one connection behind the front is not replaced.
+  const young = await startTestCore();
+  onTestFinished(() => young.stop());
   const refused = new Set<string>();
-  const behind = connectHttp2(core.url);
+  const behind = connectHttp2(young.url);
   onTestFinished(() => behind.destroy());
   const front = createServer()
     .on('stream', (stream: ServerHttp2Stream, headers) => {
@@ -205,10 +208,13 @@ test('a gateway retries what a core refuses unprocessed on an old connection, an
   await once(front, 'listening');
   onTestFinished(() => void front.close());
 
-  const { url, studio } = await aGatewayWithStudio(`http://127.0.0.1:${(front.address() as AddressInfo).port}`);
+  const { url } = await aGateway(`http://127.0.0.1:${(front.address() as AddressInfo).port}`);
+  const clients = connectToCore(young.url, CORE_TOKEN);
+  onTestFinished(() => clients.close());
+  const { secret } = await arrangeStudio(clients);
 
-  expect((await fetch(`${url}/readyz`)).status).toBe(200);
-  expect((await createAt(url, studio.secret)).status).toBe(201);
+  await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(200);
+  expect((await createAt(url, secret)).status).toBe(201);
   expect([...refused].toSorted()).toEqual(['/grpc.health.v1.Health/Check', '/leadintake.v1.ExchangeService/Exchange']);
 });
 
@@ -348,12 +354,3 @@ const endedStreams = (frames: Frames): number[] =>
 /** The last stream id of each GOAWAY frame. */
 const goAways = (frames: Frames): number[] =>
   frames.filter(({ type }) => type === FRAME.goAway).map(({ payload }) => payload.readUInt32BE(0));
-
-/** A gateway for a core's address, and a studio. */
-async function aGatewayWithStudio(coreUrl: string): Promise<{ url: string; studio: StudioWithKey }> {
-  const { url } = await aGateway(coreUrl);
-  const clients = connectToCore(core.url, CORE_TOKEN);
-  const studio = await arrangeStudio(clients);
-  clients.close();
-  return { url, studio };
-}
