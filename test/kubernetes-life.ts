@@ -6,6 +6,7 @@ import { times } from './support/builders.ts';
 import { allLeads, arrangeStudio, connectToCore } from './support/core-clients.ts';
 import { commandsIn } from './support/examples.ts';
 import { build, describeWithKustomize, kubectlThatKeeps, parseManifests } from './support/kubernetes.ts';
+import { sendAgainIfLate } from './support/late-counts.ts';
 import { describeWithMongo } from './support/mongodb.ts';
 import { aCluster, type Cluster, type Pod } from './support/pods.ts';
 import { bash, ROOT, temporaryFolder } from './support/processes.ts';
@@ -168,6 +169,7 @@ async function expectConfined(cluster: Cluster): Promise<void> {
 /** Callers that create leads at any gateway that the cluster leads them to, and repeat what fails with its key. */
 function startCallers(cluster: Cluster, secret: string) {
   const failures: string[] = [];
+  const sendCounted = sendAgainIfLate();
   let created = 0;
   let isOver = false;
   const create = async () => {
@@ -180,7 +182,8 @@ function startCallers(cluster: Cluster, secret: string) {
     for (;;) {
       const gateways = cluster.endpointsOf(GATEWAY);
       const { address } = gateways[Math.floor(Math.random() * gateways.length)] as Pod;
-      const outcome = await fetch(`http://${address}:8080${LEADS}`, { method: 'POST', headers, body }).then(
+      const url = `http://${address}:8080${LEADS}`;
+      const outcome = await sendCounted(() => fetch(url, { method: 'POST', headers, body })).then(
         async (response) => `${response.status}${response.ok ? '' : await response.text()}`,
         () => 'no answer',
       );

@@ -8,6 +8,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { isCoreServing, isGatewayReady, startBalancer } from '../support/balancer.ts';
 import { times } from '../support/builders.ts';
 import { allLeads, arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { sendAgainIfLate } from '../support/late-counts.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { describeWithLastRelease } from '../support/releases.ts';
@@ -21,7 +22,7 @@ const CORE_TOKEN = 'the token of two releases side by side';
 
 /** The probe interval of the balancers; milliseconds. Much shorter than the drain of a stopping process. */
 const PROBE_MS = 25;
-const DRAIN_MS = 1000;
+const DRAIN_MS = 3000;
 const CALLERS = 4;
 
 /** The number of rounds of requests between two replacements. */
@@ -299,6 +300,8 @@ function startLoad(url: string, secret: string): Load {
   };
 }
 
+const sendCounted = sendAgainIfLate();
+
 /** Sends a request, and once more when its idle connection was closed: HTTP leaves that retry to clients. */
 async function request(
   url: string,
@@ -318,10 +321,12 @@ async function request(
         ...(capture && { 'content-type': 'application/json', 'idempotency-key': key }),
       },
     });
-  const response = await send().catch((error) => {
-    if (error.cause?.code !== 'UND_ERR_SOCKET') throw error;
-    return send();
-  });
+  const response = await sendCounted(() =>
+    send().catch((error) => {
+      if (error.cause?.code !== 'UND_ERR_SOCKET') throw error;
+      return send();
+    }),
+  );
   const text = await response.text();
   expect({ status: response.status, text }).toEqual({ status, text: expect.any(String) });
   return { text, headers: response.headers };
