@@ -94,6 +94,34 @@ async function aGatewayBehindProxy({ coreUrl }: Service) {
   return { url: gateway.url, proxy, underWay };
 }
 
+type SilencedGateway = Awaited<ReturnType<typeof aGatewayBehindProxy>>;
+
+/**
+ * Has groups of requests come to a gateway, one after the other, while its core is silent, and returns their statuses. On a busy machine
+ * the first may be given up before the last has come: then all come to another gateway, twice at most.
+ */
+async function askWhileSilent(
+  service: Service,
+  prepare: (gateway: SilencedGateway) => Promise<readonly (() => Promise<number | undefined>[])[]>,
+  triesLeft = 2,
+): Promise<{ readonly gateway: SilencedGateway; readonly statuses: readonly (number | undefined)[][] }> {
+  const gateway = await aGatewayBehindProxy(service);
+  const groups = await prepare(gateway);
+  gateway.proxy.silence();
+  const answers: Promise<number | undefined>[][] = [];
+  let isAnswered = false;
+  for (const ask of groups) {
+    answers.push(ask());
+    const all = answers.flat();
+    for (const answer of all) answer.then(() => (isAnswered = true));
+    await expect.poll(async () => isAnswered || (await gateway.underWay()) === all.length).toBe(true);
+  }
+  gateway.proxy.heal();
+  const statuses = await Promise.all(answers.map((group) => Promise.all(group)));
+  const isLate = statuses.flat().includes(503);
+  return isLate && triesLeft > 0 ? askWhileSilent(service, prepare, triesLeft - 1) : { gateway, statuses };
+}
+
 describe('keys that the core does not know', () => {
   // @proves bounds-25
   test('are looked up a bounded number of times for one address; known keys, and other addresses, are served', async () => {
@@ -131,15 +159,13 @@ describe('keys that the core does not know', () => {
 
   test('count once for each, also if it comes on many connections at once', async () => {
     const service = await aSeparateService();
-    const gateway = await aGatewayBehindProxy(service);
     const [{ secret }, old] = [await service.aStudioWithKey(), newKeySecret()];
-    const read = await connectionsFrom('127.0.0.1', gateway, MAX_UNKNOWN_KEYS + 100);
-    gateway.proxy.silence();
-    const answers = read(() => old);
-    await expect.poll(gateway.underWay, { timeout: 30_000 }).toBe(answers.length);
-    gateway.proxy.heal();
+    const { gateway, statuses } = await askWhileSilent(service, async (gateway) => {
+      const read = await connectionsFrom('127.0.0.1', gateway, MAX_UNKNOWN_KEYS + 100);
+      return [() => read(() => old)];
+    });
 
-    expect(new Set(await Promise.all(answers))).toEqual(new Set([401]));
+    expect(new Set(statuses.flat())).toEqual(new Set([401]));
     expect(await statusFrom('127.0.0.1', gateway, secret)).toBe(200);
   });
 
@@ -160,22 +186,19 @@ test.each(UNCOUNTED)(
   'a key that %s, repeated on many connections, costs a few look-ups, and no other request is refused for it',
   async (_, status, aKey) => {
     const service = await aSeparateService(METRICS);
-    const gateway = await aGatewayBehindProxy(service);
     const [{ secret: known }, repeated] = [await service.aStudioWithKey(), await aKey(service)];
-    expect(await statusFrom('127.0.0.1', gateway, known)).toBe(200);
-    expect(await statusFrom('127.0.0.2', gateway, repeated)).toBe(status);
-    const before = await keyLookUps(service);
+    let before = 0;
+    const { statuses } = await askWhileSilent(service, async (gateway) => {
+      expect(await statusFrom('127.0.0.1', gateway, known)).toBe(200);
+      expect(await statusFrom('127.0.0.2', gateway, repeated)).toBe(status);
+      before = await keyLookUps(service);
+      const read = await connectionsFrom('127.0.0.2', gateway, FLOOD);
+      return [() => read(() => repeated), () => [statusFrom('127.0.0.1', gateway, known)]];
+    });
 
-    const read = await connectionsFrom('127.0.0.2', gateway, FLOOD);
-    gateway.proxy.silence();
-    const flood = read(() => repeated);
-    await expect.poll(gateway.underWay, { timeout: 30_000 }).toBe(FLOOD);
-    const other = fetch(gateway.url + LEADS, { headers: { authorization: `Bearer ${known}` } });
-    await expect.poll(gateway.underWay, { timeout: 30_000 }).toBe(FLOOD + 1);
-    gateway.proxy.heal();
-
-    expect((await other).status).toBe(200);
-    expect(new Set(await Promise.all(flood))).toEqual(new Set([status]));
+    const [flood, other] = statuses;
+    expect(other).toEqual([200]);
+    expect(new Set(flood)).toEqual(new Set([status]));
     expect((await keyLookUps(service)) - before).toBeLessThan(10);
   },
 );
@@ -183,23 +206,20 @@ test.each(UNCOUNTED)(
 // @proves bounds-17
 test('look-ups that wait for the core take nothing from requests with known keys', async () => {
   const service = await aSeparateService();
-  const gateway = await aGatewayBehindProxy(service);
   const { secret } = await service.aStudioWithKey();
-  expect(await statusFrom('127.0.0.1', gateway, secret)).toBe(200);
+  const { statuses } = await askWhileSilent(service, async (gateway) => {
+    expect(await statusFrom('127.0.0.1', gateway, secret)).toBe(200);
+    const guess = [
+      await connectionsFrom('127.0.0.2', gateway, MAX_UNKNOWN_KEYS),
+      await connectionsFrom('127.0.0.3', gateway, MAX_UNKNOWN_KEYS),
+    ];
+    const read = await connectionsFrom('127.0.0.1', gateway, 100);
+    return [() => guess.flatMap((readFrom) => readFrom(newKeySecret)), () => read(() => secret)];
+  });
 
-  const guess = [
-    await connectionsFrom('127.0.0.2', gateway, MAX_UNKNOWN_KEYS),
-    await connectionsFrom('127.0.0.3', gateway, MAX_UNKNOWN_KEYS),
-  ];
-  const read = await connectionsFrom('127.0.0.1', gateway, 100);
-  gateway.proxy.silence();
-  const guesses = guess.flatMap((readFrom) => readFrom(newKeySecret));
-  const known = read(() => secret);
-  await expect.poll(gateway.underWay, { timeout: 30_000 }).toBe(guesses.length + known.length);
-  gateway.proxy.heal();
-
-  expect(new Set(await Promise.all(known))).toEqual(new Set([200]));
-  expect(new Set(await Promise.all(guesses))).toEqual(new Set([401]));
+  const [guesses, known] = statuses;
+  expect(new Set(known)).toEqual(new Set([200]));
+  expect(new Set(guesses)).toEqual(new Set([401]));
 });
 
 // @proves bounds-141
