@@ -246,11 +246,11 @@ test('what is delivered while the core stands still is acknowledged by one call 
     return 204;
   };
   deployment.relay();
-  await expect.poll(() => receiver.received.length).toBe(leads);
+  // On a busy machine some are sent again before the core goes on.
+  await expect.poll(() => new Set(receiver.received.map(({ leadId }) => leadId)).size).toBe(leads);
   core.child.kill('SIGCONT');
   await expect.poll(() => deployment.waiting()).toBe(0);
   expect(core.output().split('"operation":"AcknowledgeLeadChanges"').length - 1).toBeLessThan(leads / 4);
-  expect(receiver.received).toHaveLength(leads);
 });
 
 // @proves relay-1
@@ -335,15 +335,20 @@ describe('a lead that the receiver does not take', () => {
     receiver.answer = () => ({ status: 429, headers: { 'retry-after': '1' } });
     const leadIds: string[] = [];
     for (let each = 0; each < 20; each += 1) leadIds.push(await deployment.createLead());
+    const begun = performance.now();
     const relay = deployment.relay({ RELAY_METRICS_ADDRESS: '127.0.0.1:0' });
     await relay.printed(/the endpoint is slow/);
-    // The first eight were in flight.
-    await expect.poll(() => receiver.received.length).toBe(9);
+    // The first eight were in flight, and each further one comes a second after the last.
+    await expect.poll(() => receiver.received.length).toBeGreaterThanOrEqual(9);
+    expect(receiver.received.length).toBeLessThanOrEqual(9 + (performance.now() - begun) / 1000);
     expect((await metricsOf(relay)).get('lead_intake_relay_endpoint_state{endpoint="hooks",state="slow"}')).toBe(1);
+    const refused = receiver.received.length;
     receiver.answer = () => 204;
     await relay.printed(/the endpoint is open/);
     expect(relay.output()).not.toContain('lead set aside');
-    await expect.poll(() => new Set(receiver.received.slice(9).map(({ leadId }) => leadId))).toEqual(new Set(leadIds));
+    await expect
+      .poll(() => new Set(receiver.received.slice(refused).map(({ leadId }) => leadId)))
+      .toEqual(new Set(leadIds));
     await expect.poll(() => deployment.waiting()).toBe(0);
   });
 });

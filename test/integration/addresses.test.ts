@@ -26,7 +26,7 @@ describe.each(ADDRESSES)('a process that listens on %s', (host, inUrl) => {
     expect(core.url).toBe(`http://${inUrl}:${core.port}`);
 
     const gateway = await aGateway(core.url);
-    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+    await expect.poll(async () => (await fetch(`${gateway.url}/readyz`)).status).toBe(200);
     expect(await wrongWith('core', 'gateway', { CORE_URL: core.url, CORE_TOKEN })).toEqual([]);
     const options = { baseUrl: core.url, httpVersion: '2' } as const;
     const transports = [
@@ -48,7 +48,7 @@ describe.each(ADDRESSES)('a process that listens on %s', (host, inUrl) => {
     ] as const;
     for (const [file, part, port] of checks) {
       const env = { [`${part}_HOST`]: host, [`${part}_PORT`]: `${port}` };
-      expect([file, await run(file, { env }).ended()]).toEqual([file, 0]);
+      await expect.poll(() => run(file, { env }).ended(), { message: file }).toBe(0);
       expect([file, await run(file, { env: { ...env, [`${part}_PORT`]: '1' } }).ended()]).toEqual([file, 1]);
     }
   });

@@ -11,6 +11,7 @@ import {
 import { times } from '../support/builders.ts';
 import { aCreateLeadRequest, type GrpcCaller, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
 import { putStudio } from '../support/grpc-studios.ts';
+import { scrape } from '../support/metrics.ts';
 import { withToken } from './transports.ts';
 
 /** The maximum number of changes in a message of a watch. */
@@ -24,7 +25,7 @@ let caller: GrpcCaller;
 let studioId: string;
 
 beforeEach(async () => {
-  core = await startTestCore();
+  core = await startTestCore({ CORE_METRICS_ADDRESS: '127.0.0.1:0' });
   caller = grpcCaller(`127.0.0.1:${core.port}`);
   studioId = await putStudio(caller);
   return async () => {
@@ -116,7 +117,8 @@ describe('pulling changes', () => {
   // @proves bounds-53
   test('returns no changes, and no error, when the core stops', async () => {
     const pull = expect(clientOf().pullLeadChanges({ wait: LONG })).resolves.toMatchObject({ changes: [] });
-    await sleep(200);
+    const underWay = async () => (await scrape(core.metricsUrl)).get('lead_intake_core_calls_under_way');
+    await expect.poll(underWay).toBe(1);
     await core.stop();
 
     await pull;

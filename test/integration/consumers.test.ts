@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -531,12 +530,9 @@ describe('a caller that may feed', () => {
   test('loses a watch with its consumer', async () => {
     await create('relay');
     const relay = await connectAs(['feed'], { consumers: ['relay'] });
-    const ended = (async () => {
-      for await (const _ of relay.leads.watchLeadChanges({ consumer: 'relay' }));
-    })();
-    await sleep(100);
-    callers.put({});
-    await ended;
+    await created();
+    // Withdrawn once it has begun: the lead is in a message.
+    for await (const _ of relay.leads.watchLeadChanges({ consumer: 'relay' })) callers.put({});
     expect(await codeOf(pulled('relay', relay))).toBe(Code.Unauthenticated);
   });
 });

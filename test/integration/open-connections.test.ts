@@ -20,11 +20,12 @@ import { describeIf, hasCommand } from '../support/servers.ts';
 /** More than the socket buffers on both ends hold for a peer that does not read; bytes. */
 const ANSWER_BYTES = 6 * 1024 * 1024;
 
-/** A tenth of the product's timeouts. */
+/** A tenth of the product's timeouts. Where another bound is tested, none ends a connection. */
 const TIMEOUTS = { readTimeoutMs: 3000, checkIntervalMs: 100 };
+const NO_READ_TIMEOUT = { ...TIMEOUTS, readTimeoutMs: 600_000 };
 
-/** The time within which a slow reader is closed, also on a busy machine; milliseconds. */
-const CLOSED_WITHIN_MS = 30_000;
+/** How long something may take on a machine that is busy with other work. */
+const PATIENCE = { timeout: 100_000 };
 
 /** The speed of a slow caller; bytes per millisecond. Socket buffers drain only in steps of some hundred KB. */
 const SLOW_BYTES_PER_MS = 1000;
@@ -37,10 +38,10 @@ afterAll(() => {
 });
 
 /** A server of long responses, each for the key in its path; `/` has no key. */
-async function aServer(answerBytes = ANSWER_BYTES, { isText = false } = {}) {
+async function aServer(answerBytes = ANSWER_BYTES, { isText = false, timeouts = NO_READ_TIMEOUT } = {}) {
   // Longer than any test takes.
   const server = createServer({ keepAliveTimeout: 600_000 });
-  const connections = new ClientConnections(pino({ level: 'silent' }), TIMEOUTS);
+  const connections = new ClientConnections(pino({ level: 'silent' }), timeouts);
   connections.watch(server);
   // Each character of this text takes three bytes.
   const answer = isText ? '\u20ac'.repeat(answerBytes / 3) : Buffer.alloc(answerBytes);
@@ -69,7 +70,7 @@ async function aServer(answerBytes = ANSWER_BYTES, { isText = false } = {}) {
       caller.on('error', () => {});
       callers.push(caller);
       caller.pause().write(lines(`GET ${path} HTTP/1.1`, 'Host: a', `X-Name: ${name}`, ''));
-      const socket = await vi.waitUntil(() => sockets.get(name), { timeout: 10_000 });
+      const socket = await vi.waitUntil(() => sockets.get(name), PATIENCE);
       return { caller, socket };
     },
   };
@@ -94,7 +95,7 @@ const unreadBytes = (sockets: readonly Socket[]) =>
 
 /** Expects that no more connections are closed than the bound requires. */
 async function expectBounded(sockets: readonly Socket[], maxBytes: number): Promise<void> {
-  await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(maxBytes), { timeout: 10_000 });
+  await expect.poll(() => unreadBytes(sockets)).toBeLessThanOrEqual(maxBytes);
   await sleep(5 * TIMEOUTS.checkIntervalMs);
   expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
 }
@@ -102,15 +103,15 @@ async function expectBounded(sockets: readonly Socket[], maxBytes: number): Prom
 /** Expects connections to be closed, but not before the timeout. */
 async function expectClosedInTime(sockets: readonly Socket[], begun: number): Promise<void> {
   const closed = () => sockets.map(({ destroyed }) => destroyed);
-  await vi.waitFor(() => expect(closed()).toEqual(sockets.map(() => true)), { timeout: CLOSED_WITHIN_MS });
+  await expect.poll(closed).toEqual(sockets.map(() => true));
   expect(performance.now() - begun).toBeGreaterThanOrEqual(TIMEOUTS.readTimeoutMs);
 }
 
 // @proves hostile-4 fastify-4
-describe.concurrent('of a slow reader', () => {
+describe('of a slow reader', () => {
   // @proves bounds-1 bounds-11
-  test('the connection is closed after the timeout, with a key and without', { timeout: 60_000 }, async () => {
-    const { ask } = await aServer();
+  test('the connection is closed after the timeout, with a key and without', async () => {
+    const { ask } = await aServer(ANSWER_BYTES, { timeouts: TIMEOUTS });
     const begun = performance.now();
     const requests = [await ask('/'), await ask('/key')];
     await expectClosedInTime(
@@ -120,7 +121,7 @@ describe.concurrent('of a slow reader', () => {
   });
 
   test('a connection that reads slowly but steadily is served to the end', async () => {
-    const { ask } = await aServer(2 * ANSWER_BYTES);
+    const { ask } = await aServer(2 * ANSWER_BYTES, { timeouts: TIMEOUTS });
     const { caller, socket } = await ask('/');
     let received = 0;
     caller.on('data', (chunk) => {
@@ -137,7 +138,7 @@ describe.concurrent('of a slow reader', () => {
     // The server still has data to send.
     expect(socket.writableLength).toBeGreaterThan(0);
     caller.on('data', () => caller.resume()).resume();
-    await vi.waitUntil(() => received > 2 * ANSWER_BYTES, { timeout: 10_000 });
+    await expect.poll(() => received).toBeGreaterThan(2 * ANSWER_BYTES);
   });
 });
 
@@ -154,8 +155,8 @@ while s.recv(${bytes}): time.sleep(0.1)
 `;
 
   // @proves bounds-11
-  test('the connection is closed below the minimum rate, and stays open above it', { timeout: 60_000 }, async () => {
-    const { port, sockets } = await aServer(500_000);
+  test('the connection is closed below the minimum rate, and stays open above it', async () => {
+    const { port, sockets } = await aServer(500_000, { timeouts: TIMEOUTS });
     const begun = performance.now();
     const [tooSlow, fastEnough] = [MIN_READ_BYTES / 2, 4 * MIN_READ_BYTES].map((inTime) => {
       const bytes = Math.round((inTime * 100) / TIMEOUTS.readTimeoutMs);
@@ -165,8 +166,8 @@ while s.recv(${bytes}): time.sleep(0.1)
       });
       return () => sockets.get(`${bytes}`);
     });
-    await vi.waitUntil(() => tooSlow?.() && fastEnough?.(), { timeout: 10_000 });
-    await vi.waitFor(() => expect(tooSlow?.()?.destroyed).toBe(true), { timeout: CLOSED_WITHIN_MS });
+    await vi.waitUntil(() => tooSlow?.() && fastEnough?.(), PATIENCE);
+    await expect.poll(() => tooSlow?.()?.destroyed).toBe(true);
     expect(performance.now() - begun).toBeGreaterThanOrEqual(TIMEOUTS.readTimeoutMs);
     await sleep(2.2 * TIMEOUTS.readTimeoutMs - (performance.now() - begun));
     expect(fastEnough?.()?.destroyed).toBe(false);
@@ -179,7 +180,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
   test('those to one key', async () => {
     const { ask } = await aServer();
     const [first, other, ...more] = [await ask('/key'), await ask('/other'), await ask('/key'), await ask('/key')];
-    await vi.waitFor(() => expect(first?.socket.destroyed).toBe(true), { timeout: 10_000 });
+    await expect.poll(() => first?.socket.destroyed).toBe(true);
     await sleep(5 * TIMEOUTS.checkIntervalMs);
     expect(unreadBytes(more.map(({ socket }) => socket))).toBeLessThanOrEqual(MAX_UNREAD_BYTES_PER_KEY);
     expect(more.some(({ socket }) => !socket.destroyed)).toBe(true);
@@ -191,7 +192,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
     // Two responses exceed the bound by their bytes, whatever the socket buffers hold, but not by their characters.
     const { ask } = await aServer(9 * 1024 * 1024, { isText: true });
     const [first, second] = [await ask('/key'), await ask('/key')];
-    await vi.waitFor(() => expect(first.socket.destroyed).toBe(true), { timeout: TIMEOUTS.readTimeoutMs - 500 });
+    await expect.poll(() => first.socket.destroyed).toBe(true);
     expect(second.socket.destroyed).toBe(false);
   });
 
@@ -236,7 +237,7 @@ test('connections are bounded, and when all are taken, idle ones are closed for 
   const refused = connect((server.address() as AddressInfo).port, '127.0.0.1');
   await once(refused.on('error', () => {}).resume(), 'close');
 
-  await vi.waitUntil(() => idle.every(({ socket }) => socket.destroyed), { timeout: 10_000 });
+  await expect.poll(() => idle.every(({ socket }) => socket.destroyed)).toBe(true);
   const { socket } = await ask('/');
   expect(socket.destroyed).toBe(false);
 });
@@ -246,18 +247,21 @@ test('one address cannot have all connections: another has its share, and closed
   const { server, ask } = await aServer(1);
   server.maxConnections = 20;
   const { port } = server.address() as AddressInfo;
-  /** Returns whether a new connection is closed within a second. */
-  const isRefused = async (localAddress?: string) => {
+  /** Returns whether a new connection is closed, and its request gets no response. */
+  const isRefused = (localAddress?: string) => {
     const caller = connect({ port, host: '127.0.0.1', ...(localAddress && { localAddress }) }).on('error', () => {});
     callers.push(caller);
-    return Promise.race([once(caller.resume(), 'close').then(() => true), sleep(1000, false)]);
+    caller.write(lines('GET / HTTP/1.1', 'Host: a', ''));
+    return new Promise<boolean>((resolve) =>
+      caller.once('data', () => resolve(false)).once('close', () => resolve(true)),
+    );
   };
   const ofOne = await Promise.all(times(20 / ADDRESS_SHARE_DIVISOR, () => ask('/')));
   expect(await Promise.all(times(20, () => isRefused()))).not.toContain(false);
   expect(await isRefused(localAddressOf(0))).toBe(false);
 
   ofOne[0]?.caller.destroy();
-  await vi.waitUntil(() => ofOne[0]?.socket.destroyed);
+  await expect.poll(() => ofOne[0]?.socket.destroyed).toBe(true);
   expect(await isRefused()).toBe(false);
   expect(await isRefused()).toBe(true);
   expect(ofOne.slice(1).some(({ socket }) => socket.destroyed)).toBe(false);

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { ClientConnections, MAX_WAITING_REQUESTS } from '../../gateway/socket/connections.ts';
 import { createHttpServer } from '../../gateway/socket/http-server.ts';
 import { ProblemAnswers } from '../../gateway/socket/problem-json.ts';
@@ -76,19 +76,18 @@ test('while requests wait, their connection is not read, and reading resumes whe
   const socket = server.connect().resume();
   socket.write(paths.map(aGet).join(''));
 
-  await vi.waitUntil(() => (server.sockets[0]?.bytesRead ?? 0) > 0);
+  await expect.poll(() => server.sockets[0]?.bytesRead).toBeGreaterThan(0);
   await sleep(500);
   expect(server.handled).toEqual(['/0']);
   expect(server.sockets[0]?.bytesRead).toBeLessThanOrEqual(2 * ONE_READ_BYTES);
 
   server.respond();
-  await vi.waitUntil(() => server.handled.length === paths.length, { timeout: 25_000 });
+  await expect.poll(() => server.handled.length).toBe(paths.length);
   expect(server.handled).toEqual(paths);
 });
 
 // @proves bounds-4
 test('a request on a connection that is held back does not time out meanwhile', async () => {
-  // Longer than all responses to the waiting requests take.
   const arrivalMs = 3000;
   const server = await aServer(arrivalMs);
   // More than one read of requests.
@@ -96,10 +95,11 @@ test('a request on a connection that is held back does not time out meanwhile', 
   const incomplete = server.send(`${aGet('/').repeat(1000)}GET /never`);
   await sleep(arrivalMs + 2000);
   server.respond();
-  await vi.waitUntil(() => complete.count(200) === 6000 && incomplete.count(200) === 1000, { timeout: 10_000 });
-  expect([complete.count(408), incomplete.count(408)]).toEqual([0, 0]);
+  await expect.poll(() => incomplete.count(200)).toBe(1000);
+  expect(incomplete.count(408)).toBe(0);
 
-  await vi.waitUntil(() => incomplete.socket.readableEnded, { timeout: 10_000 });
+  await expect.poll(() => complete.count(200)).toBe(6000);
+  await expect.poll(() => incomplete.socket.readableEnded).toBe(true);
   expect([complete.count(408), incomplete.count(408)]).toEqual([0, 1]);
   expect(complete.socket.readableEnded).toBe(false);
 });
@@ -113,7 +113,7 @@ test('a connection full of requests is one caller among many', async () => {
   many.write(aGet('/many').repeat(1500));
   one.write(aGet('/one'));
 
-  await vi.waitUntil(() => server.handled.length === 1501);
+  await expect.poll(() => server.handled.length).toBe(1501);
   expect(server.handled.indexOf('/one')).toBeLessThan(100);
 });
 
@@ -144,13 +144,11 @@ test('waiting requests of all connections are bounded: a connection that brings 
   const packet = times(OF_ONE, (index) => aGet(`/${index}`)).join('');
   expect(packet.length).toBeLessThan(ONE_READ_BYTES);
   const callers = times(Math.ceil(MAX_WAITING_REQUESTS / OF_ONE) + 2, () => server.send(packet));
-  const readOf = ({ bytesRead }: Socket) => bytesRead;
-  await vi.waitUntil(() => server.sockets.length === callers.length && server.sockets.every(readOf), { timeout: 5000 });
+  await expect.poll(() => server.sockets.filter(({ bytesRead }) => bytesRead > 0).length).toBe(callers.length);
 
   server.respond();
-  await vi.waitUntil(() => callers.every(({ socket, count }) => socket.readableEnded || count(200) === OF_ONE), {
-    timeout: 25_000,
-  });
+  const isServed = ({ socket, count }: (typeof callers)[number]) => socket.readableEnded || count(200) === OF_ONE;
+  await expect.poll(() => callers.every(isServed)).toBe(true);
   expect(server.handled.length).toBeLessThanOrEqual(MAX_WAITING_REQUESTS + callers.length);
   expect(server.handled.length).toBeGreaterThanOrEqual(MAX_WAITING_REQUESTS);
   expect(callers.filter(({ count }) => count(200) < OF_ONE).length).toBeGreaterThanOrEqual(2);
