@@ -16,7 +16,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseCallers } from '../../src/callers-file.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { aLoggedRequest } from '../support/builders.ts';
+import { aLoggedRequest, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { commandsIn, missingTools, type Outcome, runCommands } from '../support/examples.ts';
 import { leadsIn } from '../support/exported.ts';
@@ -25,7 +25,7 @@ import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, hasShellAndCurl, ROOT, run, sharedFolder, temporaryFolder, watch } from '../support/processes.ts';
 import { startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedis, describeWithRedisServer, freePort } from '../support/servers.ts';
-import { LEADS, startService } from '../support/service.ts';
+import { aCapture, LEADS, startService } from '../support/service.ts';
 
 const guide = (name: string) => readFileSync(join(ROOT, 'docs', name), 'utf8');
 const DEPLOY = guide('how-to/deploy.md');
@@ -41,6 +41,7 @@ const WEBHOOKS = guide('how-to/webhooks.md');
 const COPY = guide('how-to/keep-a-copy.md');
 const CERTIFICATES = guide('how-to/certificates.md');
 const KUBERNETES = guide('how-to/kubernetes.md');
+const WEBSITE_TESTS = guide('how-to/test-a-website.md');
 const RUNBOOK = guide('how-to/runbook.md');
 const COMMANDS = guide('reference/command-line.md');
 const OBSERVABILITY = guide('reference/observability.md');
@@ -535,6 +536,45 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const replaced = { 'trial.json': join(folder, 'trial.json'), 'http://127.0.0.1:8080': service.url };
     expect(await printed(commandsWith(COMMANDS, 'verify', replaced), env)).toMatch(/ 0 are broken.*deleted +\d\d/s);
     expect(await leads()).toEqual(before);
+  });
+
+  test('test-a-website.md: a website has the service in memory, each fault at an address of its own, and begins anew', async () => {
+    const { folder, url, ports } = await aPlace();
+    const faulty = await Promise.all(times(3, () => freePort()));
+    const texts = {
+      '/dev/shm': folder,
+      '127.0.0.1:8080': new URL(url).host,
+      'WINDOW_SECONDS=2': 'WINDOW_SECONDS=600',
+      ...Object.fromEntries(faulty.map((port, index) => [`808${index + 1}`, `${port}`])),
+    };
+    const of = (mark: string) =>
+      Object.entries(texts).reduce((text, [from, to]) => text.replaceAll(from, to), commandsIn(WEBSITE_TESTS, mark));
+    const shell = [WITHOUT_NPX, of('website-tests-start'), of('website-tests-faults')].join('\n');
+    const told = 'echo "AT $LEAD_INTAKE_URL KEY $LEAD_INTAKE_KEY ON $DATABASE_URL"; wait';
+    const running = serve(`${shell}\n${told}`, ports);
+    const [, address = '', secret = '', DATABASE_URL = ''] = await running.printed(/AT (\S+) KEY (\S+) ON (\S+)/);
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+    const create = async (address: string) => {
+      const body = JSON.stringify(aCapture());
+      const more = { 'idempotency-key': randomUUID() };
+      const response = await fetch(`${address}${LEADS}`, { method: 'POST', headers: { ...headers, ...more }, body });
+      return ((await response.json()) as { code?: string }).code ?? response.status;
+    };
+    const faults = async (port: number) => {
+      const gateway = `http://127.0.0.1:${port}`;
+      await expect.poll(() => fetch(`${gateway}/healthz`).then(({ ok }) => ok, String)).toBe(true);
+      return [await create(gateway), await create(gateway)];
+    };
+    expect(await create(address)).toBe(201);
+    expect(await Promise.all(faulty.map(faults))).toEqual([
+      [201, 'integration_rate_limited'],
+      ['integration_rate_unavailable', 'integration_rate_unavailable'],
+      ['integration_unavailable', 'integration_unavailable'],
+    ]);
+
+    await printed(commandsIn(WEBSITE_TESTS, 'website-tests-reset'), { DATABASE_URL });
+    expect(await (await fetch(`${address}${LEADS}`, { headers })).json()).toEqual({ leads: [], nextCursor: null });
+    expect(await create(address)).toBe(201);
   });
 
   test('runbook.md: profiles are taken of a core that serves on, and the port of the inspector is closed', async () => {
