@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { examine } from '../../operator/doctor/examine.ts';
-import { openStore } from '../../src/store/open-store.ts';
 import { doctor, wrongWith } from '../support/doctor.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
+import { openedStore } from '../support/patience.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { aRedis, describeWithRedisServer, startRedisCluster } from '../support/servers.ts';
 
@@ -147,11 +147,10 @@ describeWithMongo('a database in MongoDB', (mongoUrl) => {
     const DATABASE_URL = `${mongoUrl()}doctor-${crypto.randomUUID()}`;
     const client = new MongoClient(DATABASE_URL);
     onTestFinished(() => client.close());
-    const store = await openStore(DATABASE_URL);
+    const store = await openedStore(DATABASE_URL);
     const withoutWarnings = async () =>
       (await wrongWith('database', 'core', { DATABASE_URL })).filter((each) => each.startsWith('fault'));
-    // The indexes are created in the background, however long that takes.
-    await vi.waitFor(async () => expect(await withoutWarnings()).toEqual([]), { timeout: 20_000 });
+    expect(await withoutWarnings()).toEqual([]);
     await store.close();
 
     await client.db().collection('leads').dropIndex('openContact');

@@ -397,7 +397,7 @@ describe('logs and errors contain no secret and no personal data', () => {
       onTestFinished(() => proxy.stop());
       const DATABASE_URL = `mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`;
       const processes = await startProcesses({ DATABASE_URL }, canaries);
-      const studio = await vi.waitFor(() => processes.aStudioWithKey(), { timeout: 20_000 });
+      const studio = await vi.waitFor(() => processes.aStudioWithKey(), { timeout: 100_000 });
       await sendValidRequests(processes, studio, aPerson(canaries));
       await sendInvalidRequests(processes, aPerson(canaries));
       proxy.refuse();
