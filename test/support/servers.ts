@@ -52,7 +52,7 @@ export function describeWithRedisTls(name: string, body: () => void): void {
 
 /**
  * A test that a call to a busy server ended, since its outcome was unknown in time, runs again. One whose expectation failed does not: no
- * message of an assertion is one of these.
+ * message of an assertion is one of these. Vitest ignores a condition that is a function, and runs whatever has failed again.
  */
 const AGAIN_IF_BUSY = {
   retry: {
