@@ -13,6 +13,7 @@ const ADAPTER_IMPORTS = [
   'common/throttle.ts',
   'src/domain/',
   'src/store/checked.ts',
+  'src/store/damage.ts',
   'src/store/database-state.ts',
   'src/store/decisions/',
   'src/store/pages.ts',
@@ -47,6 +48,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/store.ts': ['src/domain/'],
   'src/store/database-state.ts': [],
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
+  'src/store/damage.ts': ['src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/pages.ts': ['common/invariants.ts', 'common/rules/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/release-1-1.ts': ['src/domain/', 'src/store/store.ts'],
   'src/store/decisions/': [
@@ -60,6 +62,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/mongo/': ADAPTER_IMPORTS,
   // No other file imports the adapters.
   'src/store/open-store.ts': [
+    'src/store/damage.ts',
     'src/store/database-state.ts',
     'src/store/mongo/',
     'src/store/sqlite/',
@@ -142,6 +145,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'src/config.ts',
     'src/store/database-state.ts',
     'src/store/open-store.ts',
+    'src/store/store.ts',
   ],
   'operator/': [
     'common/',

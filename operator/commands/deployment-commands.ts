@@ -12,7 +12,7 @@ import { listAuditEvents } from '../../src/usecases/studios.ts';
 import { Api } from '../../verify/api.ts';
 import { reportText } from '../../verify/report-text.ts';
 import { CannotVerify, preflight, verify } from '../../verify/verify.ts';
-import { BY_HAND } from '../command.ts';
+import { BY_HAND, CommandFault } from '../command.ts';
 import type { Part } from '../doctor/examine.ts';
 import type { Finding } from '../doctor/finding.ts';
 import { print } from '../standard-output.ts';
@@ -123,12 +123,15 @@ export function addExaminationCommands(): void {
         'process to diagnose, whose settings are in this environment (default: core and gateway)',
       ).choices(['core', 'gateway', 'relay']),
     )
+    .option('--whole-database', 'also read all of the database, and say what cannot be in it; cores may run')
     .addHelpText('after', '\nChanges nothing. Exit status: 0 without faults, even with warnings; else 1.')
-    .action((part?: Part) =>
+    .action((part: Part | undefined, { wholeDatabase = false }: { wholeDatabase?: boolean }) =>
       runReported(async () => {
         // It needs clients of everything, for which no other command should wait.
         const { examine } = await import('../doctor/examine.ts');
-        const findings = await examine(part ? [part] : ['core', 'gateway'], process.env);
+        const parts: readonly Part[] = part ? [part] : ['core', 'gateway'];
+        if (wholeDatabase && !parts.includes('core')) throw new CommandFault(`a ${part} has no database`);
+        const findings = await examine(parts, process.env, wholeDatabase ? progressPrinter() : undefined);
         process.exitCode = findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
         await print(findingsText(findings, isJson()));
       }),

@@ -5,9 +5,10 @@ import { TlsCredentials, type TlsFiles } from '../../common/tls-credentials.ts';
 import { DAY_MS } from '../../common/units.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { readRelayConfig } from '../../relay/config.ts';
-import { coreTls, readCoreConfig } from '../../src/config.ts';
+import { coreTls, readCoreConfig, readDatabaseUrl } from '../../src/config.ts';
+import { absentFileIn } from '../../src/store/open-store.ts';
 import { examineCore, examineFeed, examineGateway, examineRedis } from './examine-servers.ts';
-import { examineStore } from './examine-store.ts';
+import { examineStore, examineWholeDatabase } from './examine-store.ts';
 import { examined, type Finding, Notes } from './finding.ts';
 
 export type Part = 'core' | 'gateway' | 'relay';
@@ -18,8 +19,16 @@ const RENEW_DAYS = 30;
 /** A process reloads its files when they change. */
 const REMEDY = 'renew it, in the same file';
 
-/** Examines everything that the processes of a deployment depend on, from this machine and with these settings. */
-export async function examine(parts: readonly Part[], env: Environment): Promise<readonly Finding[]> {
+/**
+ * Examines everything that the processes of a deployment depend on, from this machine and with these settings.
+ *
+ * @param onProgress that of reading the whole database; absent: it is not read
+ */
+export async function examine(
+  parts: readonly Part[],
+  env: Environment,
+  onProgress?: (text: string) => void,
+): Promise<readonly Finding[]> {
   const sides = {
     core: () =>
       examineSide(
@@ -47,7 +56,14 @@ export async function examine(parts: readonly Part[], env: Environment): Promise
         (config) => [examined('core', (notes) => examineFeed(notes, config))],
       ),
   };
-  return (await Promise.all(parts.map((part) => sides[part]()))).flat();
+  const found = (await Promise.all(parts.map((part) => sides[part]()))).flat();
+  const hasAddress = !found.some(({ what, verdict }) => what === 'core settings' && verdict === 'fault');
+  if (!onProgress || !hasAddress) return found;
+  const databaseUrl = readDatabaseUrl(env).reveal();
+  if (absentFileIn(databaseUrl) !== undefined) return found;
+  // At last: reading a file leaves the others no time.
+  const ofWhole = examined('whole database', (notes) => examineWholeDatabase(notes, databaseUrl, onProgress));
+  return [...found, ...(await ofWhole)];
 }
 
 /** Examines the settings of a process, its certificates and, if they can be read, what else it depends on. */

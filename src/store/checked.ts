@@ -422,15 +422,19 @@ export function checkedRequest(read: Unchecked<LoggedRequest>): Checked<LoggedRe
   return field === undefined ? (read as LoggedRequest) : unreadable('request', read, field);
 }
 
-/** An invalid id may contain anything, so it is replaced. */
 function unreadable(
   kind: UnreadableRecord['kind'],
   { studioId, id }: { readonly studioId: unknown; readonly id: unknown },
   field: string,
 ): UnreadableRecord {
-  const idText = (text: unknown) => (isCanonicalUuid(text) || isCrmId(text) ? text : '?');
-  return new UnreadableRecord(kind, { studioId: idText(studioId), id: idText(id) }, field);
+  return new UnreadableRecord(kind, { studioId: idOrNone(studioId), id: idOrNone(id) }, field);
 }
+
+/** An invalid id may contain anything, so it is replaced. */
+export const idOrNone = (id: unknown) => (isCanonicalUuid(id) || isCrmId(id) ? id : '?');
+
+export const nameOfRecord = ({ studioId, id }: { readonly studioId: unknown; readonly id: unknown }): string =>
+  `${idOrNone(studioId)}/${idOrNone(id)}`;
 
 /** Returns the text of a UUID. @param hex its 32 digits, in lower case */
 export const uuidOfHex = (hex: string): string =>
@@ -461,7 +465,7 @@ function isContact(value: unknown): value is Contact {
   return isContactType(type) && isText(text, BOUNDS[type].max);
 }
 
-function isTime(value: unknown): value is Date {
+export function isTime(value: unknown): value is Date {
   if (!(value instanceof Date)) return false;
   const ms = value.getTime();
   return ms >= FIRST_TIME_MS && ms <= LAST_TIME_MS;

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import type { Inspection, OnPage } from './damage.ts';
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/database-name.ts';
 import {
@@ -9,6 +10,7 @@ import {
   type Vacuumed,
   vacuumFile,
 } from './sqlite/database-file.ts';
+import { inspectSqlite } from './sqlite/inspect.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import { type Store, type StoreListeners, StoreUnavailable } from './store.ts';
 
@@ -34,6 +36,14 @@ export async function openStore(databaseUrl: string, ...listeners: StoreListener
 export function absentFileIn(databaseUrl: string): string | undefined {
   const path = filePathIn(databaseUrl);
   return path !== undefined && !existsSync(path) ? path : undefined;
+}
+
+/** Reads all of the database at an address, and says what cannot be in it. @throws StoreUnavailable */
+export async function inspectDatabase(databaseUrl: string, onPage: OnPage): Promise<Inspection> {
+  const path = filePathIn(databaseUrl);
+  if (path !== undefined) return inspectSqlite(path, onPage);
+  const { inspectMongo } = await import('./mongo/inspect.ts');
+  return inspectMongo(databaseUrl, onPage);
 }
 
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {

@@ -21,6 +21,7 @@ import {
   type StudioDocument,
 } from '../../src/store/mongo/documents.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
+import { inspectDatabase } from '../../src/store/open-store.ts';
 import {
   type AuditPart,
   type Store,
@@ -211,6 +212,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     const stores: Store[] = [];
     return {
       client,
+      url,
       async open(onUnreadable?: (record: UnreadableRecord) => void, observer?: StoreObserver): Promise<Store> {
         const store = await openedStore(url, observer, onUnreadable);
         stores.push(store);
@@ -374,7 +376,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
   });
 
   const openContractStore = async (): Promise<OpenedStore> => {
-    const { client, open, dispose } = aDatabase();
+    const { client, open, dispose, url } = aDatabase();
     const reported: UnreadableRecord[] = [];
     const another = () => open((record) => reported.push(record));
     const store = await another();
@@ -403,6 +405,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
         const change: Document = value === undefined ? { $unset: { [path]: 1 } } : { $set: { [path]: value } };
         await client.db().collection<Document>(COLLECTIONS[kind]).updateMany(filter, change);
       },
+      inspect: (onPage) => inspectDatabase(url, onPage),
       async fill({ members = [], sources = [], keys = [], events = [] }) {
         const oldEvents: OldEventsDocument[] = [];
         /** As the store keeps them: the oldest apart, where there are more than a history has. */

@@ -6,6 +6,7 @@ import { changeLeadStageContract } from './change-lead-stage-contract.ts';
 import { claimContract } from './claim-contract.ts';
 import { consumerContract } from './consumer-contract.ts';
 import { createLeadContract } from './create-lead-contract.ts';
+import { damageContract } from './damage-contract.ts';
 import { directoryContract } from './directory-contract.ts';
 import { durabilityContract } from './durability-contract.ts';
 import { enquiryContract } from './enquiry-contract.ts';
@@ -60,6 +61,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     auditContract(opened);
     requestLogContract(damages, opened);
     unreadableRecordsContract(damages, opened);
+    damageContract(damages, opened);
     oddRecordsContract(damages, opened);
     durabilityContract(opened);
   });

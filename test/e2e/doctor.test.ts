@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmodSync, existsSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -11,8 +11,9 @@ import { CALLER_ROLES } from '../../src/domain/caller.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
+import { CLI, executed } from '../support/command-line.ts';
 import { connectToCore } from '../support/core-clients.ts';
-import { doctor, wrongWith } from '../support/doctor.ts';
+import { doctor, wrongWith, wrongWithWhole } from '../support/doctor.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { freePort } from '../support/servers.ts';
 import { aWebhookSecret } from '../support/webhooks.ts';
@@ -188,6 +189,34 @@ describe('the database', () => {
       database.exec(`PRAGMA user_version = ${schema}`);
       expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(message)]);
     }
+  });
+
+  test('is read as a whole if that is asked for: its faults, and the status', async () => {
+    const path = join(temporaryFolder(), 'leads.db');
+    const env = { DATABASE_URL: `sqlite:${path}` };
+    await (await openStore(env.DATABASE_URL)).close();
+    const whole = (...options: string[]) => executed(CLI, [...options, 'doctor', 'core', '--whole-database'], { env });
+    expect((await whole()).stdout).toMatch(/^ok +whole database +was read: nothing is wrong with its 0 records$/m);
+
+    const database = new DatabaseSync(path);
+    database.exec("INSERT INTO test_studios VALUES ('nobody')");
+    database.close();
+    const { code, stdout } = await whole('--json').catch((error) => error);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout).at(-1)).toMatchObject({
+      what: 'whole database',
+      verdict: 'fault',
+      says: expect.stringMatching(
+        /^has 1 records of studios that do not exist: nobody in test_studios\. Restore a backup/,
+      ),
+    });
+
+    writeFileSync(path, readFileSync(path).subarray(0, 5000));
+    expect(await wrongWithWhole(env)).toEqual([expect.stringMatching(/^fault: (?:has|cannot be read)/)]);
+    const absent = { DATABASE_URL: `sqlite:${path}-absent` };
+    expect(await wrongWithWhole(absent)).toEqual([]);
+    const relay = await executed(CLI, ['doctor', 'relay', '--whole-database'], { env }).catch((error) => error);
+    expect(relay).toMatchObject({ code: 1, stdout: '', stderr: 'a relay has no database\n' });
   });
 
   test('in a MongoDB that does not answer', async () => {

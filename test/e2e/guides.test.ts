@@ -34,6 +34,7 @@ const DATABASES = guide('how-to/databases.md');
 const CALLERS = guide('how-to/callers.md');
 const QUOTAS = guide('how-to/quotas.md');
 const BACKUP = guide('how-to/backup.md');
+const RUNBOOK = guide('how-to/runbook.md');
 const ERASE = guide('how-to/erase.md');
 const UPGRADE = guide('how-to/upgrade.md');
 const MOVE = guide('how-to/move-leads.md');
@@ -364,6 +365,12 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     await printed(backup, env);
     await cli('leads', 'erase', 'STUDIO', lead.id);
     await printed(journal, env);
+
+    const isSound = /^ok +whole database +was read: nothing is wrong/m;
+    expect(
+      await printed(commandsWith(BACKUP, 'check-backup', { 'leads-backup.db': files['leads-backup.db'] }), env),
+    ).toMatch(isSound);
+    expect(await printed(commandsWith(RUNBOOK, 'whole-database'), env)).toMatch(isSound);
 
     for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
     await printed(`cp ${files['leads-backup.db']} ${path}`);

@@ -1,6 +1,9 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const BACKUP = 'src/store/sqlite/database-file.ts';
+const INSPECTION = 'src/store/sqlite/inspect.ts';
+
+const DAMAGE = 'test/contract/sqlite-damage.test.ts';
 
 const FAULTS = 'test/e2e/command-faults.test.ts';
 const SECRET_LOST = 'a secret that cannot be written works no more, and that is said';
@@ -25,6 +28,24 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     suite: 'test/security/terminal.test.ts',
     caughtBy: 'escapes the response of a hostile core to doctor',
     patches: [{ file: 'operator/commands/deployment-commands.ts', find: 'printable(says)', put: 'says' }],
+  },
+  {
+    name: 'an open lead that does not hold its contact is not found in a database',
+    suite: DAMAGE,
+    caughtBy: 'DELETE FROM contact_claims WHERE lead_number = 3',
+    patches: [{ file: 'src/store/damage.ts', find: 'read && isClaimed === false', put: 'false' }],
+  },
+  {
+    name: 'what is left of erased leads is not found in a database',
+    suite: DAMAGE,
+    caughtBy: "UPDATE leads SET display_name = 'Ada' WHERE number = 7",
+    patches: [{ file: INSPECTION, find: 'row[at.isPersonal] === 1', put: 'false' }],
+  },
+  {
+    name: 'of a table no more than a page is inspected',
+    suite: DAMAGE,
+    caughtBy: 'is found behind more rows than are read at a time',
+    patches: [{ file: INSPECTION, find: 'rows.length === PAGE', put: 'false' }],
   },
   {
     name: 'a backup overwrites a file that was made meanwhile',

@@ -22,6 +22,11 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'waiting for the lock of another process blocks the core',
     'the database file is readable by every user of the machine',
   ],
+  'a database that is damaged': [
+    'an open lead that does not hold its contact is not found in a database',
+    'what is left of erased leads is not found in a database',
+    'of a table no more than a page is inspected',
+  ],
   'disks and writes that fail, or lose what was not synced: what a group commit has begun ends in the same event': [
     'a write succeeds before its transaction is committed',
     'a commit does not wait for the disk',

@@ -4,6 +4,7 @@ import { readFinalState } from './final-state.ts';
 import { type Plan, SCENARIOS } from './plan.ts';
 import { answerViolations } from './promises/answers.ts';
 import { auditViolations } from './promises/audit.ts';
+import { damageViolations } from './promises/damage.ts';
 import { enquiryViolations } from './promises/enquiries.ts';
 import { followFeed } from './promises/feed.ts';
 import { keyViolations, registerViolations } from './promises/keys.ts';
@@ -114,6 +115,7 @@ async function liveThrough(
     ...timeViolations(sim),
     ...quotaViolations(sim, quota),
     ...outputViolations(sim),
+    ...(await damageViolations(sim)),
     ...sim.history.violations,
     ...sim.world.unexpectedEnds,
   ];

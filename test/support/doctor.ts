@@ -9,6 +9,13 @@ export async function wrongWith(what: string, part: 'core' | 'gateway' | 'relay'
   return findings.filter(({ verdict }) => verdict !== 'ok').map(({ verdict, says }) => `${verdict}: ${says}`);
 }
 
+/** Returns the faults of the whole database. */
+export async function wrongWithWhole(env: Record<string, string>): Promise<string[]> {
+  const findings = await examine(['core'], env, () => {});
+  const faults = findings.filter(({ what, verdict }) => what === 'whole database' && verdict === 'fault');
+  return faults.map(({ verdict, says }) => `${verdict}: ${says}`);
+}
+
 /** Runs `lead-intake doctor`. */
 export async function doctor(
   env: Record<string, string>,

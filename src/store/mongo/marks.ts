@@ -56,7 +56,7 @@ function isMark(changes: unknown): changes is ChangesDocument {
   );
 }
 
-const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   Object.prototype.toString.call(value) === '[object Object]';
 
 /** A condition that a record still has no hold, or the one that was read, as far as that can be read. */

@@ -5,13 +5,16 @@ import type { Connection } from './connection.ts';
 import { ID_ONLY, leadIdsBetween, leadKey, OF_MANY, READ, type RequestDocument } from './documents.ts';
 import { DUPLICATE, refusedInserts } from './server-refusal.ts';
 
+const idOf = ({ _id }: Pick<RequestDocument, '_id'>) => _id.id.toString();
+
+export const requestOf = ({ _id, ...fields }: RequestDocument) => checkedRequest({ ...fields, id: idOf({ _id }) });
+
 /**
  * The log of requests, in MongoDB: a document for each, in the order of lists by its `_id`. One document for a studio's would
  * be written anew, all of it, for each batch.
  */
 export function mongoRequestLog({ requests, call, report }: Connection): RequestLogStore {
   const below = (studioId: string, id: string | null) => ({ studioId, _id: leadIdsBetween(studioId, null, id) });
-  const idOf = ({ _id }: Pick<RequestDocument, '_id'>) => _id.id.toString();
   return {
     recordRequests: (recorded) =>
       call(async () => {
@@ -28,8 +31,7 @@ export function mongoRequestLog({ requests, call, report }: Connection): Request
       call(() => {
         const read = (after: string | null, count: number) =>
           requests.find(below(studioId, after), READ).sort({ _id: -1 }).limit(count).toArray();
-        const check = ({ _id, ...fields }: RequestDocument) => checkedRequest({ ...fields, id: idOf({ _id }) });
-        return readPage({ read, idOf, check }, { after: before, limit }, report);
+        return readPage({ read, idOf, check: requestOf }, { after: before, limit }, report);
       }),
 
     removeRequests: (studioId, kept) =>

@@ -9,7 +9,7 @@ import { idText } from './rows.ts';
  * The index of idempotency keys, the one unique index that can be dropped: all others are constraints of their tables.
  * The insert of a lead names its columns in ON CONFLICT, and SQLite refuses that while there is none.
  */
-const NAME = 'leads_by_idempotency_key';
+export const KEY_INDEX = 'leads_by_idempotency_key';
 const COLUMNS = 'studio_number, idempotency_key';
 
 /** How long to wait after an attempt to make the index, which may read all leads, relative to its duration. */
@@ -21,7 +21,7 @@ const PAUSE = 9;
  * @throws StoreUnavailable by the check when the index is missing or invalid, and cannot be made
  */
 export function keyIndexCheck(database: DatabaseSync, commits: Pick<GroupCommit, 'write'>): () => Promise<void> {
-  const make = () => database.exec(`CREATE UNIQUE INDEX IF NOT EXISTS ${NAME} ON leads (${COLUMNS})`);
+  const make = () => database.exec(`CREATE UNIQUE INDEX IF NOT EXISTS ${KEY_INDEX} ON leads (${COLUMNS})`);
   let lastFault: string | undefined;
   let nextBuildAt = 0;
   try {
@@ -46,7 +46,7 @@ export function keyIndexCheck(database: DatabaseSync, commits: Pick<GroupCommit,
 export function keyIndexFault(database: DatabaseSync): string | undefined {
   if (isEnforced(database)) return undefined;
   const duplicates = describeDuplicates(duplicateKeys(database));
-  return `the index ${NAME} is missing, not unique or partial: drop one of that name${duplicates ? `; ${duplicates}` : ''}`;
+  return `the index ${KEY_INDEX} is missing, not unique or partial: drop one of that name${duplicates ? `; ${duplicates}` : ''}`;
 }
 
 /** Asks SQLite, which prepares no insert whose ON CONFLICT names columns without a unique index of all rows. */

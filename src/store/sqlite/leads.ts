@@ -370,7 +370,7 @@ function contactClaims(database: DatabaseSync) {
   };
 }
 
-function entryOf(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
+export function entryOf(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
   const key = hashBytes(contactKey);
   if (isOpen) return key;
   const entry = Buffer.alloc(key.length + NUMBER_BYTES);

@@ -32,5 +32,5 @@ export function sqliteRequestLog({ database, plainCommits, report }: Connection)
   };
 }
 
-const requestIn = ({ studio_id: studioId, id, request }: Row) =>
+export const requestIn = ({ studio_id: studioId, id, request }: Row) =>
   ({ ...Object(objectIn(request as string)), studioId, id }) as Unchecked<LoggedRequest>;

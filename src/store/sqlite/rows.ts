@@ -209,7 +209,7 @@ function originalIn(json: string | null): Unchecked<OriginalFields> | undefined 
   return { displayName, sourceId, note };
 }
 
-function enquiriesIn(row: ListRow): unknown {
+export function enquiriesIn(row: ListRow): unknown {
   const json = row[WITH_ORIGINAL.at.original];
   return typeof json === 'string' ? Object(objectIn(json)).enquiries : undefined;
 }
