@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
+import { BY } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { type Damaged, expectFaults, expectNoFaultsBesideChanges, faultsIn } from './damage-contract.ts';
 
@@ -188,6 +189,18 @@ describe('a file that is not damaged', () => {
   test.each(['sqlite-1.1.db', 'sqlite-1.2.db'])('%s, once a core of this release has opened it', async (name) => {
     const { url } = aCopy('', name);
     await (await openStore(url)).close();
+    expect(await faultsIn(url)).toEqual([]);
+  });
+
+  test('once a lead is deleted that a core of release 1.1 has erased although it was held', async () => {
+    const { url } = aCopy(`
+      UPDATE leads SET display_name = '', contact_type = '', contact_value = '', source_id = NULL, note = NULL,
+        contact_keys = x'', fingerprint = x'', erased_at = updated_at WHERE number = ${CLOSED};
+      DELETE FROM contact_claims WHERE lead_number = ${CLOSED}`);
+    expect(await faultsIn(url)).toEqual([]);
+    const store = await openStore(url);
+    await store.deleteLeads('berlin', 100, BY);
+    await store.close();
     expect(await faultsIn(url)).toEqual([]);
   });
 

@@ -92,6 +92,7 @@ function leadDeleters(
   const removals = [
     'deliveries WHERE consumer IN (SELECT number FROM consumers) AND lead',
     'former_contacts WHERE lead_number',
+    'held_leads WHERE lead_number',
     'leads WHERE number',
   ].map((where) => database.prepare(`DELETE FROM ${where} = ?`));
   const remove = (studioId: string, studio: number | undefined, rows: readonly ListRow[]): number => {
