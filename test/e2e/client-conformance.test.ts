@@ -16,6 +16,7 @@ import { describeWithTools } from '../support/examples.ts';
 import { compiledClient, RUNTIME } from '../support/javascript-runtimes.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
+import { runPatiently } from '../support/senders.ts';
 
 /** A client that the suite runs against. */
 interface Client {
@@ -142,7 +143,7 @@ for (const { language, command: commandOf, needs, bugs, only, except = {}, ...op
       const all = readConversations().map(({ name }) => name);
       const chosen = all.filter((name) => isChosen(name) && except[name] === undefined);
       expect(all).toEqual(expect.arrayContaining(Object.keys(except)));
-      const verdicts = await runSuite(command, { ...options, folder: ROOT, only: chosen });
+      const verdicts = await runPatiently(command, { ...options, only: chosen });
       expect(verdicts.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
       expect(verdicts).toHaveLength(chosen.length);
       for (const { verdict, name, reasons } of verdicts) {

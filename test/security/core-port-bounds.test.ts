@@ -205,7 +205,7 @@ describe('a core in a separate process', () => {
     }
     const block = callBlock(CHECK);
     const { closed } = await talk(port, opening(), ...times(200, (index) => aCall(2 * index + 1, block)));
-    expect(await Promise.race([closed.then(() => 'closed'), sleep(4000, 'open')])).toBe('closed');
+    expect(await Promise.race([closed.then(() => 'closed'), sleep(60_000, 'open')])).toBe('closed');
     expect(await onStream(probe, grpcCall(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
 
@@ -222,9 +222,7 @@ describe('a core in a separate process', () => {
     await served();
 
     const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
-    await expect
-      .poll(() => silent.filter(isOpen).length, { timeout: 10_000 })
-      .toBeLessThan(MAX_UNAUTHENTICATED_CONNECTIONS);
+    await expect.poll(() => silent.filter(isOpen).length).toBeLessThan(MAX_UNAUTHENTICATED_CONNECTIONS);
     expect(gone).not.toHaveBeenCalled();
     expect(await onStream(watcher, grpcCall(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
@@ -243,7 +241,7 @@ describe('a core in a separate process', () => {
       const more = await Promise.all(times(64, () => talk(port, opening(), aCall(1, callBlock(CHECK, WITH_TOKEN)))));
       const isAnswered = ({ frames }: (typeof more)[0]) =>
         frames().some(({ stream, flags }) => stream === 1 && flags & FLAG.endStream);
-      await expect.poll(() => more.filter(isAnswered).length, { timeout: 20_000 }).toBe(64);
+      await expect.poll(() => more.filter(isAnswered).length).toBe(64);
       idle.push(...more);
     }
     const others = times(extra, () => sessionTo(url));
@@ -253,9 +251,7 @@ describe('a core in a separate process', () => {
 
     const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
     // Besides them, the user, the caller of `beforeEach` and the others are open.
-    await expect
-      .poll(() => idle.filter(isOpen).length, { timeout: 10_000 })
-      .toBeLessThan(MAX_AUTHENTICATED_CONNECTIONS - extra);
+    await expect.poll(() => idle.filter(isOpen).length).toBeLessThan(MAX_AUTHENTICATED_CONNECTIONS - extra);
     expect(idle.filter(isOpen).length).toBeGreaterThan(MAX_AUTHENTICATED_CONNECTIONS - extra - 20);
     expect(closed).not.toHaveBeenCalled();
     expect(await onStream(user, grpcCall(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
