@@ -30,11 +30,8 @@ import { type Exchange, exchangeOver } from './exchange-calls.ts';
  */
 const BUSY_THRESHOLD = 1024;
 
-/**
- * The number of leads in the waiting lists of one studio from which further ones are refused: 256 of the longest pages, a
- * quarter of BUSY_THRESHOLD, so that no studio makes the others' lists fail.
- */
-const MAX_WAITING_LEADS_PER_STUDIO = 25_600;
+/** The number of waiting lists of one studio from which further ones are refused, so that no studio makes the others' fail. */
+const MAX_WAITING_LISTS_PER_STUDIO = BUSY_THRESHOLD / 4;
 
 /** The number of leads in lists that are sent and not answered from which lists wait, and studios take turns. */
 const MAX_SENT_LEADS = 1000;
@@ -102,7 +99,7 @@ export function createCoreClient(
 
     async listLeads(sender, { limit, cursor }) {
       const { studioId: group = '' } = sender;
-      if (listLeads.batcher.weightOf(group) >= MAX_WAITING_LEADS_PER_STUDIO) throw OVERLOADED;
+      if (listLeads.batcher.pendingOf(group) >= MAX_WAITING_LISTS_PER_STUDIO) throw OVERLOADED;
       const item = { pageSize: limit, pageToken: cursor ?? '' };
       const share = { group, weight: Math.max(1, limit) };
       return (await listLeads.send(sender, { case: 'listLeads', value: item }, share)).value;

@@ -23,10 +23,13 @@ export function problemOfError(thrown: unknown): Problem {
   return problemOf(error, error.cause === undefined && FAULTS.has(error.code));
 }
 
+/** The codes of a call whose connection ends or that is late, and of one that the next token may get through. */
+const PASSING = new Set([Code.Canceled, Code.Aborted, Code.Unavailable, Code.DeadlineExceeded, Code.Unauthenticated]);
+
 /** Whether a core has refused a call, and would again. An error with a cause does not come from it. */
 export function isRefusedByCore(thrown: unknown): boolean {
   const { code, cause } = ConnectError.from(thrown);
-  return cause === undefined && code !== Code.Unavailable && code !== Code.DeadlineExceeded;
+  return cause === undefined && !PASSING.has(code);
 }
 
 /** Returns the problem for a request whose failure the core reported within a batch. */

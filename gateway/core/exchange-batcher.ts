@@ -67,8 +67,8 @@ export class ExchangeBatcher<Request, Answer> {
   readonly #queues = new Map<string, PendingRequest<Request, Answer>[]>();
   #call: Call<Request, Answer> | undefined;
   #pending = 0;
-  /** The weight of the pending requests of each group. */
-  readonly #weights = new Map<string, number>();
+  /** The number of pending requests of each group. */
+  readonly #pendingOf = new Map<string, number>();
 
   /**
    * @param timeoutMs the timeout of a request
@@ -86,9 +86,9 @@ export class ExchangeBatcher<Request, Answer> {
     return this.#pending;
   }
 
-  /** The weight of a group's requests without a response. */
-  weightOf(group: string): number {
-    return this.#weights.get(group) ?? 0;
+  /** The number of a group's requests without a response. */
+  pendingOf(group: string): number {
+    return this.#pendingOf.get(group) ?? 0;
   }
 
   /** @throws TooManyPending, NoResponse, or the error of the request or the call */
@@ -126,12 +126,12 @@ export class ExchangeBatcher<Request, Answer> {
   }
 
   /** Returns whether no count fell below 0. */
-  #count({ group, weight }: Share, sign: 1 | -1): boolean {
+  #count({ group }: Share, sign: 1 | -1): boolean {
     this.#pending += sign;
-    const sum = this.weightOf(group) + sign * weight;
-    if (sum > 0) this.#weights.set(group, sum);
-    else this.#weights.delete(group);
-    return this.#pending >= 0 && sum >= 0;
+    const own = this.pendingOf(group) + sign;
+    if (own > 0) this.#pendingOf.set(group, own);
+    else this.#pendingOf.delete(group);
+    return this.#pending >= 0 && own >= 0;
   }
 
   #push(pending: PendingRequest<Request, Answer>): void {

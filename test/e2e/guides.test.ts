@@ -43,7 +43,6 @@ const COPY = guide('how-to/keep-a-copy.md');
 const CERTIFICATES = guide('how-to/certificates.md');
 const KUBERNETES = guide('how-to/kubernetes.md');
 const WEBSITE_TESTS = guide('how-to/test-a-website.md');
-const RUNBOOK = guide('how-to/runbook.md');
 const COMMANDS = guide('reference/command-line.md');
 const OBSERVABILITY = guide('reference/observability.md');
 
