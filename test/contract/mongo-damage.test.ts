@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Db, MongoClient, UUID } from 'mongodb';
+import { Collection, type Db, MongoClient, UUID } from 'mongodb';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
 import { describeWithMongo, isCommand } from '../support/mongodb.ts';
@@ -139,6 +139,33 @@ describeWithMongo('a whole database in MongoDB', (mongoUrl) => {
     expectFaults(await faultsIn(url), [
       /has 1 requests whose operation .*: berlin\/01a21fff-0000-7000-8000-000000000449\./,
     ]);
+  });
+
+  test('looks wrong only if it does so twice', async () => {
+    const { url, database } = await aCopy();
+    const studios = database.collection<{ _id: string }>('studios');
+    const moved = await studios.findOneAndDelete({ _id: 'held' });
+    const find = Collection.prototype.find;
+    const finding = vi.spyOn(Collection.prototype, 'find').mockImplementation(function (
+      this: Collection,
+      filter,
+      options,
+    ) {
+      const cursor = find.call(this, filter as object, options);
+      const { toArray } = cursor;
+      // What another process was about to write is there once the leads are read again.
+      if (this.collectionName === 'leads' && JSON.stringify(filter).includes('$lte')) {
+        cursor.toArray = async () => {
+          await studios.insertOne(moved as never);
+          return toArray.call(cursor);
+        };
+      }
+      return cursor;
+    });
+    onTestFinished(() => finding.mockRestore());
+
+    expect(await faultsIn(url)).toEqual([]);
+    expect(await studios.countDocuments({ _id: 'held' })).toBe(1);
   });
 
   test('is only read', async () => {

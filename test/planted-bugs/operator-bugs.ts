@@ -42,6 +42,18 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     patches: [{ file: INSPECTION, find: 'row[at.isPersonal] === 1', put: 'false' }],
   },
   {
+    name: 'on MongoDB, what looks wrong to an inspection is told without a second look',
+    suite: 'test/contract/mongo-damage.test.ts',
+    caughtBy: 'looks wrong only if it does so twice',
+    patches: [
+      {
+        file: 'src/store/mongo/inspect.ts',
+        find: 'again.some((other) => isDeepStrictEqual(each, other))',
+        put: 'again !== null',
+      },
+    ],
+  },
+  {
     name: 'of a table no more than a page is inspected',
     suite: DAMAGE,
     caughtBy: 'is found behind more rows than are read at a time',

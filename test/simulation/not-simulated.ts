@@ -26,6 +26,7 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'an open lead that does not hold its contact is not found in a database',
     'what is left of erased leads is not found in a database',
     'of a table no more than a page is inspected',
+    'on MongoDB, what looks wrong to an inspection is told without a second look',
   ],
   'disks and writes that fail, or lose what was not synced: what a group commit has begun ends in the same event': [
     'a write succeeds before its transaction is committed',
