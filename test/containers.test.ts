@@ -155,7 +155,7 @@ describeWithImage('the image', () => {
     expect(await container.exec('lead-intake', 'doctor', 'relay')).toMatchObject({ status: 0 });
     const relay = container.run(...command);
     await createLead();
-    await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => receiver.received.length).toBe(1);
     putEndpoint('full');
     await relay.printed(/endpoints reloaded/);
     await createLead();
@@ -201,8 +201,8 @@ describeWithImage('the image', () => {
         const running = [core.run(...services.core.command), gateway.run(...services.gateway.command)];
         const isHealthy = async (container: Container, { healthcheck }: Service) =>
           (await container.exec(...healthcheck.test.slice(1))).status === 0;
-        await expect.poll(() => isHealthy(core, services.core), { timeout: 30_000 }).toBe(true);
-        await expect.poll(() => isHealthy(gateway, services.gateway), { timeout: 30_000 }).toBe(true);
+        await expect.poll(() => isHealthy(core, services.core)).toBe(true);
+        await expect.poll(() => isHealthy(gateway, services.gateway)).toBe(true);
 
         const lines = after.split('\n').filter((line) => line !== '');
         const printed: string[] = [];

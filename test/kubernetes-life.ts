@@ -203,7 +203,7 @@ function startCallers(cluster: Cluster, secret: string) {
     failures,
     async untilMoreCreated() {
       const before = created;
-      await expect.poll(() => created, { timeout: 30_000 }).toBeGreaterThan(before + 20);
+      await expect.poll(() => created).toBeGreaterThan(before + 20);
     },
     async stop() {
       isOver = true;

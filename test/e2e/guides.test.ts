@@ -202,7 +202,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
         const core = serve(cores, ports);
         serve(gateways, { ...ports, CORE_URL: coreUrl });
         await expectReady(url);
-        await expect.poll(() => core.output().match(/Server listening/g)?.length, { timeout: 30_000 }).toBe(2);
+        await expect.poll(() => core.output().match(/Server listening/g)?.length).toBe(2);
       });
     });
 

@@ -54,7 +54,7 @@ async function connectAs(may: readonly CallerRole[], limits: { studios?: string[
   const client = connectToCore(core.url, token);
   onTestFinished(() => client.close());
   // Once the file is read, and not before: a call that takes too long has another code.
-  const known = expect.poll(() => codeOf(client.leads.pullLeadChanges({ consumer: 'nobody' })), { timeout: 20_000 });
+  const known = expect.poll(() => codeOf(client.leads.pullLeadChanges({ consumer: 'nobody' })));
   await known.toBeOneOf([Code.PermissionDenied, Code.NotFound]);
   return client;
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { DAY_MS, plus, times } from '../support/builders.ts';
 import { type Authority, anAuthority, type Certificate, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
@@ -17,10 +17,6 @@ import { aGateway } from './a-gateway.ts';
 
 /** Long enough to notice a change, and to log it again if it were logged repeatedly; milliseconds. */
 const SEVERAL_CHECKS_MS = 3500;
-
-const NOTICED = { timeout: 15_000 };
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let authority: Authority;
 let next: Authority;
@@ -89,7 +85,7 @@ async function presentedBy(port: number, own?: Certificate): Promise<string | un
 
 /** Waits until a core uses a certificate for new connections. */
 const untilPresented = (port: number, { cert }: Certificate, own?: Certificate) =>
-  expect.poll(() => presentedBy(port, own), NOTICED).toBe(cert.trim().replaceAll('\r\n', '\n'));
+  expect.poll(() => presentedBy(port, own)).toBe(cert.trim().replaceAll('\r\n', '\n'));
 
 function aCaller(port: number, own?: Certificate): GrpcCaller {
   const [key, cert] = own ? [Buffer.from(own.key), Buffer.from(own.cert)] : [null, null];
@@ -175,13 +171,11 @@ test('authorities that are replaced: a certificate of the former gets no new con
   writeFile('authorities.pem', next.cert);
 
   await expect
-    .poll(
-      () =>
-        list(aCaller(port, later)).then(
-          () => 'served',
-          () => 'refused',
-        ),
-      NOTICED,
+    .poll(() =>
+      list(aCaller(port, later)).then(
+        () => 'served',
+        () => 'refused',
+      ),
     )
     .toBe('served');
   await expect(list(aCaller(port, known))).rejects.toThrow(/UNAVAILABLE/);
@@ -220,7 +214,7 @@ test('a gateway and a core get new authorities and certificates under load, step
     );
   const untilLoaded = async (file: string) => {
     const before = await expiryOf('gateway', gateway.metricsUrl, file);
-    return () => expect.poll(() => expiryOf('gateway', gateway.metricsUrl, file), NOTICED).toBeGreaterThan(before ?? 0);
+    return () => expect.poll(() => expiryOf('gateway', gateway.metricsUrl, file)).toBeGreaterThan(before ?? 0);
   };
 
   let isOver = false;
@@ -237,7 +231,7 @@ test('a gateway and a core get new authorities and certificates under load, step
     writeFile('trusted.pem', both);
     writeFile('authorities.pem', both);
     await trustLoaded();
-    await expect.poll(() => isServed(later), NOTICED).toBe(true);
+    await expect.poll(() => isServed(later)).toBe(true);
 
     const renewed = await aCertificate(next);
     presenting(renewed);
@@ -247,10 +241,10 @@ test('a gateway and a core get new authorities and certificates under load, step
 
     writeFile('trusted.pem', next.cert);
     writeFile('authorities.pem', next.cert);
-    await expect.poll(() => isServed(known), NOTICED).toBe(false);
+    await expect.poll(() => isServed(known)).toBe(false);
     // New connections depend on none of the former certificates, on either side.
     const before = proxy.opened();
-    await expect.poll(() => proxy.opened(), NOTICED).toBeGreaterThan(before + 2);
+    await expect.poll(() => proxy.opened()).toBeGreaterThan(before + 2);
   } finally {
     isOver = true;
     await Promise.all(callers);
@@ -273,7 +267,7 @@ test('the metrics have the expiry of certificates in use, of core and gateway', 
 
   presenting(await authority.issue('localhost', 'server', late));
 
-  await expect.poll(coreExpiry, NOTICED).toBe(late[1].getTime() / 1000);
+  await expect.poll(coreExpiry).toBe(late[1].getTime() / 1000);
 });
 
 /** Returns when the certificates that a process uses expire, by its metrics; seconds since 1970. */

@@ -59,7 +59,7 @@ const listed = async (studioId: string, query: MessageInitShape<typeof ListReque
 
 /** Waits until a studio has so many, and returns them, oldest first. */
 async function recorded({ studioId }: StudioWithKey, count: number): Promise<LoggedRequest[]> {
-  await expect.poll(async () => (await listed(studioId)).length, { timeout: 20_000 }).toBe(count);
+  await expect.poll(async () => (await listed(studioId)).length).toBe(count);
   return (await listed(studioId)).toReversed();
 }
 
@@ -277,11 +277,11 @@ describe('the log of requests', () => {
         requestId,
         status,
       ]);
-    await expect.poll(found, { timeout: 20_000 }).toEqual([
+    await expect.poll(found).toEqual([
       ['meanwhile', 503],
       ['before', 201],
     ]);
-  }, 30_000);
+  });
 
   // @proves requests-7 requests-8
   test('that cannot be written delays and changes no response, and has each request once later', async () => {

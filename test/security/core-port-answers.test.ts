@@ -181,11 +181,11 @@ describe('over HTTP/1.1,', () => {
       received += chunk;
     });
     socket.write(aPull('keep-alive').repeat(MAX_CALLS_PER_CONNECTION));
-    await expect.poll(underWay, { timeout: 10_000 }).toBe(MAX_CALLS_PER_CONNECTION);
+    await expect.poll(underWay).toBe(MAX_CALLS_PER_CONNECTION);
 
     socket.write(aPull('close'));
     await once(socket, 'close');
     expect(received).toBe('');
-    await expect.poll(underWay, { timeout: 10_000 }).toBe(0);
+    await expect.poll(underWay).toBe(0);
   });
 });

@@ -89,7 +89,7 @@ describeWithRedis('quotas of their own', (redisUrl) => {
       [undefined, 1000],
     ] as const) {
       await service.directory.putApiKeyQuota({ studioId, apiKeyId, ...(quotaLimit && { quotaLimit }) });
-      await expect.poll(() => limitsOf(secret), { timeout: 10_000 }).toEqual([limit, limit]);
+      await expect.poll(() => limitsOf(secret)).toEqual([limit, limit]);
     }
   });
 });
