@@ -8,6 +8,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { type Store, UnreadableRecord } from '../../src/store/store.ts';
 import { getConsumer, listDeliveries, measureConsumer, removeConsumer } from '../../src/usecases/consumers.ts';
 import { aConsumer, aLead, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { patiently } from '../support/patience.ts';
 import { type Damage, emptyName, type OpenedStore, tryEach } from './opened-store.ts';
 import { acknowledgementOf, actionsOn, correctLead, moveLead } from './store-actions.ts';
 
@@ -385,7 +386,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       for (const name of ['a', 'b', 'c', 'd']) all.push(await consumer({ name }));
       const [first, second, third, last] = all as [Consumer, Consumer, Consumer, Consumer];
       await opened().makeLeads(...times(1200, () => aLead()));
-      while (!(await store.distributeLeadChanges()));
+      while (!(await patiently(() => store.distributeLeadChanges())));
       await store.removeConsumer(second.number, BY);
       await store.removeConsumer(last.number, BY);
 
