@@ -128,6 +128,24 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   });
 
   // @proves docs-3
+  test('the search works again after answers that were cut off', async () => {
+    const page = await open(`${publicUrl}/docs/keys`);
+    const answers = ['[{"path":', ''];
+    await page.route('**/docs/search.json', (route) => {
+      const body = answers.shift();
+      return body === undefined ? route.continue() : route.fulfill({ body });
+    });
+    const search = page.getByRole('searchbox');
+    for (const query of ['back', 'back off']) {
+      await search.fill(query);
+      await page.getByText('The search does not answer. Please try again.').waitFor();
+      await search.press('Escape');
+    }
+    await search.fill('back off jitter');
+    await page.getByRole('link', { name: 'Idempotency and retries › What to repeat, and when' }).waitFor();
+  });
+
+  // @proves docs-3
   test('the search finds first what people ask for', async () => {
     const page = await open(`${publicUrl}/docs/keys`);
     for (const [query, path] of Object.entries(FOUND_FIRST)) {

@@ -127,9 +127,14 @@ function addSearch(form) {
   const results = form.querySelector('ul');
   let sections;
   const search = async () => {
-    sections ??= fetch(new URL('docs/search.json', root)).then((answer) => answer.json());
+    try {
+      sections ??= await sectionsToSearch();
+    } catch {
+      results.replaceChildren(item('The search does not answer. Please try again.'));
+      return;
+    }
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const { found, hasAll } = find(await sections, words);
+    const { found, hasAll } = find(sections, words);
     results.replaceChildren(...found.map((each) => resultOf(each, words)));
     if (words.length > 0 && !hasAll) results.prepend(item('Nothing has all of these words.'));
   };
@@ -148,6 +153,12 @@ function addSearch(form) {
   // A link to a section of this page leaves the search open otherwise.
   results.addEventListener('click', () => results.replaceChildren());
   form.hidden = false;
+}
+
+async function sectionsToSearch() {
+  const answer = await fetch(new URL('docs/search.json', root));
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  return answer.json();
 }
 
 function find(sections, words) {

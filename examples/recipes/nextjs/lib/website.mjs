@@ -11,16 +11,27 @@ const FILE = process.env.WEBSITE_DATABASE ?? join(dirname(fileURLToPath(import.m
 
 let opened;
 
-/** Returns the website's own database, opened on first use, because a build of Next.js loads this file too. */
+/**
+ * Returns the website's own database, opened on first use, because a build of Next.js loads this file too. What has failed, as for a locked
+ * file, is tried again on next use.
+ */
 export function openWebsite() {
-  opened ??= open();
+  opened ??= open().catch((error) => {
+    opened = undefined;
+    throw error;
+  });
   return opened;
 }
 
 async function open() {
   const database = new DatabaseSync(FILE, { timeout: 5000 });
-  // The worker and visitors write concurrently; erased data are overwritten.
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA secure_delete = ON');
-  await outbox.setUp(database);
-  return database;
+  try {
+    // The worker and visitors write concurrently; erased data are overwritten.
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA secure_delete = ON');
+    await outbox.setUp(database);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
 }
