@@ -8,7 +8,9 @@ import { crc32 } from 'node:zlib';
 const PREFIX = 'lik_';
 const RANDOM_BYTES = 32;
 const BASE64URL = '[A-Za-z0-9_-]';
-const ENCODED = `${BASE64URL}{48}`;
+const ENCODED_LENGTH = 48;
+const ENCODED = `${BASE64URL}{${ENCODED_LENGTH}}`;
+const SECRET_LENGTH = PREFIX.length + ENCODED_LENGTH;
 
 /** The prefix of the token of a caller of the core. */
 const TOKEN_PREFIX = 'lic_';
@@ -46,9 +48,22 @@ export const isHint = (value: unknown): value is string => typeof value === 'str
 /** Whether a text has the form of the secret of a key, or of a caller's token, anywhere. */
 export const hasSecretForm = (text: string): boolean => SECRET_OR_TOKEN.test(text);
 
-/** The secrets in a text, each once, and the number of texts that look like one but fail the checksum. */
-export function secretsIn(text: string): { readonly secrets: string[]; readonly misspelt: number } {
-  const found = new Set(text.match(EACH_SECRET));
+/**
+ * The secrets in a text, each once, and the number of texts that look like one but fail the checksum.
+ *
+ * @param pieces the text, cut anywhere, because it may be longer than a string can be
+ */
+export async function secretsIn(
+  pieces: AsyncIterable<string> | Iterable<string>,
+): Promise<{ readonly secrets: string[]; readonly misspelt: number }> {
+  const found = new Set<string>();
+  let text = '';
+  for await (const piece of pieces) {
+    // What begins before these could be seen with the character behind it.
+    text = text.slice(-SECRET_LENGTH) + piece;
+    for (const { 0: each, index } of text.matchAll(EACH_SECRET)) if (index + each.length < text.length) found.add(each);
+  }
+  for (const each of text.slice(-SECRET_LENGTH).match(EACH_SECRET) ?? []) found.add(each);
   const secrets = [...found].filter(isKeySecret);
   return { secrets, misspelt: found.size - secrets.length };
 }

@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs';
-import { text } from 'node:stream/consumers';
 import { Argument, type Command, Option } from 'commander';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../../src/domain/api-key.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
@@ -90,7 +89,7 @@ export function addKeyCommands(): void {
     )
     .action((file: string | undefined) =>
       runOnStore(async (deps) => {
-        const input = await text(file === undefined ? process.stdin : createReadStream(file));
+        const input = file === undefined ? process.stdin.setEncoding('utf8') : createReadStream(file, 'utf8');
         const { found, misspelt } = await findLeakedKeys(deps, input);
         if (misspelt > 0) console.error(`ignored ${misspelt} strings like secrets: their checksums are wrong`);
         return found.map(foundSecret);

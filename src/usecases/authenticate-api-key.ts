@@ -83,15 +83,15 @@ export type FoundSecret = { readonly secretHint: string } & (
 );
 
 /**
- * Finds the keys of all secrets in a text, which may be one secret or a whole file.
+ * Finds the keys of all secrets in a text, which may be one secret or a whole file, in pieces that are cut anywhere.
  *
  * @returns each secret once, in the order of the text; and the number of texts like a secret with a wrong checksum
  */
 export async function findLeakedKeys(
   { store, clock }: Changing,
-  text: string,
+  pieces: AsyncIterable<string>,
 ): Promise<{ readonly found: FoundSecret[]; readonly misspelt: number }> {
-  const { secrets, misspelt } = secretsIn(text);
+  const { secrets, misspelt } = await secretsIn(pieces);
   const found: FoundSecret[] = [];
   for (const secret of secrets) {
     const secretHint = hintOf(secret);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { hashKeySecret, hintOf, isKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
+import { hashKeySecret, hintOf, isKeySecret, newKeySecret, secretsIn } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 
 const ALPHABET = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'];
@@ -48,5 +48,18 @@ describe('key secrets', () => {
 
   test('have their last four characters as a hint', () => {
     expect(hintOf('lik_abcdefgh')).toBe('efgh');
+  });
+
+  test('are found in a text wherever it is cut, each once, and nothing that a cut makes look like one', async () => {
+    const [one, two, three, four] = times(4, newKeySecret) as [string, string, string, string];
+    const misspelt = `${one.slice(0, -1)}${one.endsWith('A') ? 'B' : 'A'}`;
+    const longer = `${newKeySecret()}x`;
+    const text = `KEY=${one}\n${longer} %20${two}%20lik_${three},lik_${one}\u{1f511}${misspelt} ${longer}${'.'.repeat(52)}${four}`;
+    for (const size of [...times(120, (index) => index + 1), text.length]) {
+      const pieces = times(Math.ceil(text.length / size), (index) => text.slice(index * size, (index + 1) * size));
+      expect(await secretsIn(pieces), `${size}`).toEqual({ secrets: [one, two, three, four], misspelt: 1 });
+    }
+    expect(await secretsIn([text, 'x'])).toEqual({ secrets: [one, two, three], misspelt: 1 });
+    expect(await secretsIn([])).toEqual({ secrets: [], misspelt: 0 });
   });
 });

@@ -281,7 +281,7 @@ test('the page of keys describes the form of secrets as the service checks it', 
   ]);
   for (const [, text = '', what] of vectors) {
     expect([text, isKeySecret(text)]).toEqual([text, what === 'a secret']);
-    expect(secretsIn(`KEY="${text}"`).secrets).toEqual(what === 'a secret' ? [text] : []);
+    expect((await secretsIn([`KEY="${text}"`])).secrets).toEqual(what === 'a secret' ? [text] : []);
     if (what === 'a secret') expect(text).toMatch(new RegExp(`^${shape}$`));
   }
 });
