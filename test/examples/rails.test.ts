@@ -109,7 +109,59 @@ const RAILS_8 = `
   require "./examples/recipes/rails/app/models/lead_to_send"
   puts LeadToSend.states.to_json`;
 
+/**
+ * Makes passes, each beside another one, which get an answer that asks for a pause: one by a clock that is ahead, which has stored the
+ * lead, and two by the right one. Prints the attempts of each, the number of reported leads between, and what comes of it a day later.
+ */
+const CLOCK_AHEAD = `
+  require "active_record"
+  require "active_support/testing/time_helpers"
+  include ActiveSupport::Testing::TimeHelpers
+  ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+  ActiveRecord::Migration.verbose = false
+  require Dir["./examples/recipes/rails/db/migrate/*leads_to_send.rb"].first
+  CreateLeadsToSend.new.migrate(:up)
+  class ApplicationRecord < ActiveRecord::Base; self.abstract_class = true; end
+  require "./examples/recipes/rails/app/models/lead_intake"
+  require "./examples/recipes/rails/app/models/lead_to_send"
+  Service = Struct.new(:answer, :calls) do
+    def create(*)
+      self.calls += 1
+      LeadToSend.deliver(self) if calls == 1
+      LeadIntake::Outcome.new(**answer)
+    end
+  end
+  paused = { state: "waiting", reason: "503 paused", retry_after: 86_400 }
+  deliver = lambda do |answer|
+    service = Service.new(answer, 0)
+    LeadToSend.deliver(service)
+    service.calls
+  end
+  ahead = Integer(ARGV[0]).hours
+  now = Time.current
+  attempts = []
+  travel_to(now + ahead) do
+    LeadToSend.create!(capture: { displayName: "Ada" })
+    attempts << deliver.(paused)
+  end
+  travel_to(now) do
+    attempts << deliver.(paused)
+    attempts << LeadToSend.in_need.count
+    attempts << deliver.(paused)
+  end
+  travel_to(now + 25.hours) { attempts << deliver.({ state: "delivered", lead_id: "1" }) }
+  puts attempts.to_json, LeadToSend.first.state`;
+
 describeWithTools([`ruby -e 'require "active_record"; require "sqlite3"'`], 'the model of the recipe for Rails', () => {
+  // The right clock tries it at once, once, and reports it; a pause of its own it keeps.
+  test.each([
+    [72, [1, 1, 1, 0, 1]],
+    [0, [1, 0, 0, 0, 1]],
+  ])('sends a lead that a clock %i hours ahead has stored and paused', async (hours, attempts) => {
+    const { stdout } = await promisify(execFile)('ruby', ['-e', CLOCK_AHEAD, `${hours}`], { cwd: ROOT });
+    expect(stdout.trim().split('\n')).toEqual([JSON.stringify(attempts), 'delivered']);
+  });
+
   test('has its states by the only form that Rails 8 knows', async () => {
     const { stdout } = await promisify(execFile)('ruby', ['-e', RAILS_8], { cwd: ROOT });
     expect(Object.keys(JSON.parse(stdout))).toContain('already_open');

@@ -5,6 +5,8 @@ class LeadToSend < ApplicationRecord
 
   LEASE = 5.minutes
   MAX_BACK_OFF_SECONDS = 60
+  # No wait is so long: a time that is further away was written while a clock was ahead, and has come.
+  CLOCK_WAS_AHEAD = 25.hours
 
   states = %w[waiting delivered already_open refused discarded].index_with(&:itself)
   # Rails 6 takes the second form alone, and Rails 8 the first one alone.
@@ -14,10 +16,13 @@ class LeadToSend < ApplicationRecord
   attribute :idempotency_key, default: -> { SecureRandom.uuid }
   attribute :next_attempt_at, default: -> { Time.current }
 
+  scope :due, -> { waiting.where("next_attempt_at <= ? OR next_attempt_at > ?", Time.current, CLOCK_WAS_AHEAD.from_now) }
+
   # The data of a lead is kept until somebody has it. So these are the leads that are refused, or wait until somebody corrects something, or
-  # for a day; and the messages that the studio may not have, because the lead was there already.
+  # for a day, or since a clock was ahead; and the messages that the studio may not have, because the lead was there already.
   scope :in_need, lambda {
-    where.not(capture: nil).where("state <> 'waiting' OR needs_somebody OR created_at < ?", 1.day.ago).order(:id)
+    needs = "state <> 'waiting' OR needs_somebody OR created_at < ? OR created_at > ?"
+    where.not(capture: nil).where(needs, 1.day.ago, 1.day.from_now).order(:id)
   }
 
   def self.client
@@ -26,9 +31,9 @@ class LeadToSend < ApplicationRecord
 
   # Makes one pass: sends what is due, until a lead has to wait. Its cause may be that of all; the next pass begins with the others.
   def self.deliver(client = self.client)
-    return if waiting.exists?(["paused_until > ?", Time.current])
+    return if waiting.exists?(paused_until: Time.current..CLOCK_WAS_AHEAD.from_now)
 
-    waiting.where("next_attempt_at <= ?", Time.current).order(:attempts, :next_attempt_at).limit(100).each do |lead|
+    due.order(:attempts, :next_attempt_at).limit(100).each do |lead|
       next unless lead.take_up
 
       lead.note(client.create(lead.capture, lead.idempotency_key))
@@ -38,7 +43,7 @@ class LeadToSend < ApplicationRecord
 
   # Whether it was due. Any other pass leaves it alone then; if this one is killed, it is due again after the lease.
   def take_up
-    due = self.class.waiting.where(id: id).where("next_attempt_at <= ?", Time.current)
+    due = self.class.due.where(id: id)
     due.update_all(["next_attempt_at = ?, attempts = attempts + 1", LEASE.from_now]) == 1 && reload
   end
 
