@@ -1,5 +1,9 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { ROOT } from '../support/processes.ts';
 import { DATABASES, type Database, type Life, live, simulatedPlanFrom } from './life.ts';
 import { type Plan, USUAL } from './plan.ts';
 import { shrinkPlan } from './shrink-plan.ts';
@@ -9,6 +13,21 @@ const SHRINKS_FOR_MS = 120_000;
 
 /** The number of broken promises that are shown. */
 const SHOWN = 10;
+
+/** The folder of what has failed. */
+export const REPORTS: string = join(ROOT, '.test-report');
+
+/** What a life is a function of, beside the code. */
+interface Lived {
+  readonly seed: number;
+  readonly plan: Plan;
+}
+
+/** A file with a plan that breaks a promise, and the commit of the code that it was lived with. */
+interface KeptPlan extends Lived {
+  readonly commit: string;
+  readonly database: Database;
+}
 
 export interface Simulations {
   readonly lives: number;
@@ -20,27 +39,24 @@ export interface Simulations {
 /**
  * Lives one life after the other, several at once, until a promise is broken or the time is over.
  *
- * @param seeds the seeds, in the order in which they are used
+ * @param plans in the order in which they are lived
  * @param report receives a line after each life
- * @param hours over how long the steps of each life are spread; 0: as soon as possible
  */
 export async function simulate(
-  seeds: Iterable<number>,
-  steps: number,
+  plans: Iterable<Lived>,
   forMs: number,
   report: (line: string) => void = () => {},
   database: Database = 'sqlite',
-  hours = 0,
 ): Promise<Simulations> {
   const end = performance.now() + forMs;
   const all = { lives: 0, virtualMs: 0 };
-  let failed: { readonly seed: number; readonly plan: Plan; readonly life: Life } | undefined;
-  const waiting = seeds[Symbol.iterator]();
+  let failed: (Lived & { readonly life: Life }) | undefined;
+  const waiting = plans[Symbol.iterator]();
   const liveOn = async () => {
     while (!failed && performance.now() < end) {
-      const { value: seed, done } = waiting.next();
+      const { value, done } = waiting.next();
       if (done) return;
-      const plan = simulatedPlanFrom(seed, steps, database, hours);
+      const { seed, plan } = value;
       const life = await live(seed, plan, { database });
       all.lives += 1;
       all.virtualMs += life.virtualMs;
@@ -56,20 +72,23 @@ export async function simulate(
   return { ...all, failure: failed && (await shortest(failed, database)) };
 }
 
-/** Describes the shortest known life that breaks a promise. */
-async function shortest(
-  { seed, plan, life }: { seed: number; plan: Plan; life: Life },
-  database: Database,
-): Promise<string> {
+/** Keeps the shortest known plan that breaks a promise, and describes its life. */
+async function shortest({ seed, plan, life }: Lived & { readonly life: Life }, database: Database): Promise<string> {
   let shown = life;
   const isBroken = async (shorter: Plan) => {
     const lived = await live(seed, shorter, { database });
     if (lived.violations.length > 0) shown = lived;
     return lived.violations.length > 0;
   };
-  const { steps, ...settings } = await shrinkPlan(plan, USUAL, isBroken, performance.now() + SHRINKS_FOR_MS);
+  const kept = await shrinkPlan(plan, USUAL, isBroken, performance.now() + SHRINKS_FOR_MS);
+  const { steps, ...settings } = kept;
+  const commit = currentCommit();
+  const file = join(REPORTS, `simulation-${database}-${seed}.json`);
+  mkdirSync(REPORTS, { recursive: true });
+  writeFileSync(file, JSON.stringify({ commit, database, seed, plan: kept } satisfies KeptPlan));
   return [
-    `seed ${seed} breaks promises; \`npm run simulate -- --database ${database} --seed ${seed}\` shows it again`,
+    `seed ${seed} breaks promises at commit ${commit}; \`npm run simulate -- --database ${database} --seed ${seed}\` shows it again,`,
+    `and \`npm run simulate -- --plan ${file}\` its shortest known plan, also when seeds make other plans`,
     ...shown.violations.slice(0, SHOWN),
     '',
     `a plan of ${steps.length} steps that does: ${JSON.stringify(settings)}`,
@@ -82,9 +101,31 @@ async function shortest(
   ].join('\n');
 }
 
-/** Seeds from one on. */
-export function* seedsFrom(first: number): Generator<number> {
-  for (let seed = first; ; seed += 1) yield seed;
+/** The commit of the code, and whether files differ from it. */
+function currentCommit(): string {
+  const words = ['describe', '--always', '--abbrev=40', '--exclude=*', '--dirty=, changed'];
+  try {
+    return execFileSync('git', words, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return 'unknown';
+  }
+}
+
+/**
+ * The plans of a seed and the next ones.
+ *
+ * @param hours over how long the steps of each life are spread; 0: as soon as possible
+ */
+export function* plansFrom(first: number, steps: number, database: Database, hours = 0): Generator<Lived> {
+  for (let seed = first; ; seed += 1) yield { seed, plan: simulatedPlanFrom(seed, steps, database, hours) };
+}
+
+/** Lives the life of a plan once, and prints all of it. */
+async function show({ seed, plan }: Lived, database: Database, options: readonly string[]): Promise<void> {
+  const { violations, events, story } = await live(seed, plan, { database, options });
+  const verdict = violations.length > 0 ? violations : ['every promise is kept'];
+  console.log([...verdict, '', story, '', `${events} events`].join('\n'));
+  process.exitCode = violations.length > 0 ? 1 : 0;
 }
 
 if (import.meta.main) {
@@ -97,25 +138,28 @@ if (import.meta.main) {
       hours: { type: 'string', default: '0' },
       trace: { type: 'string' },
       from: { type: 'string' },
+      plan: { type: 'string' },
     },
   });
   const { seed, seconds, steps, hours, trace, from } = values;
+  const options = [...(trace ? ['--trace', trace] : []), ...(from ? ['--from', from] : [])];
   const database = DATABASES.find((each) => each === values.database);
   if (!database) throw new Error(`--database is one of ${DATABASES.join(', ')}`);
-  if (seed !== undefined && (trace ?? from) !== undefined) {
-    const options = [...(trace ? ['--trace', trace] : []), ...(from ? ['--from', from] : [])];
-    const plan = simulatedPlanFrom(Number(seed), Number(steps), database, Number(hours));
-    const { violations, events, story } = await live(Number(seed), plan, { database, options });
-    console.log([...violations, '', story, '', `${events} events`].join('\n'));
-  } else {
-    const seeds = seed === undefined ? seedsFrom(Math.floor(Math.random() * 2 ** 30)) : [Number(seed)];
+  const first = seed === undefined ? Math.floor(Math.random() * 2 ** 30) : Number(seed);
+  const plans = plansFrom(first, Number(steps), database, Number(hours));
+  if (values.plan !== undefined) {
+    const kept: KeptPlan = JSON.parse(readFileSync(values.plan, 'utf8'));
+    const commit = currentCommit();
+    if (kept.commit !== commit)
+      console.log(`it broke a promise at commit ${kept.commit}, and is lived at ${commit}, where more may differ`);
+    await show(kept, kept.database, options);
+  } else if (seed !== undefined && options.length > 0) await show(plans.next().value, database, options);
+  else {
     const { failure, lives, virtualMs } = await simulate(
-      seeds,
-      Number(steps),
+      seed === undefined ? plans : plans.take(1),
       Number(seconds) * 1000,
       console.log,
       database,
-      Number(hours),
     );
     console.log(failure ?? `every promise is kept: lives ${lives}, simulated seconds ${(virtualMs / 1000).toFixed(0)}`);
     process.exitCode = failure ? 1 : 0;

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
@@ -9,7 +9,7 @@ import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { DATABASES, live, plantedBug, simulatedPlanFrom } from './life.ts';
 import { USUAL } from './plan.ts';
-import { seedsFrom, simulate } from './simulate.ts';
+import { plansFrom, REPORTS, simulate } from './simulate.ts';
 
 /** The duration of lives at random, on all databases together; seconds. Without them, the lives are those of the first seeds: always the same. */
 const SECONDS = sizeOf('SIMULATION_SECONDS', { usual: 0, soak: 3600 });
@@ -52,14 +52,14 @@ test.each(DATABASES)(
   'every promise is kept in lives on %s',
   { timeout: SECONDS * 1000 + 600_000 },
   async (database) => {
-    const first = FIRST_SEEDS[database];
-    const [seeds, forMs] =
-      SECONDS > 0 ? [seedsFrom(FIRST_SEED), (SECONDS / DATABASES.length) * 1000] : [first, Number.POSITIVE_INFINITY];
-    const { failure, lives, virtualMs } = await simulate(seeds, STEPS, forMs, () => {}, database);
+    const first = FIRST_SEEDS[database].map((seed) => ({ seed, plan: simulatedPlanFrom(seed, STEPS, database) }));
+    const [plans, forMs] =
+      SECONDS > 0
+        ? [plansFrom(FIRST_SEED, STEPS, database), (SECONDS / DATABASES.length) * 1000]
+        : [first, Number.POSITIVE_INFINITY];
+    const { failure, lives, virtualMs } = await simulate(plans, forMs, () => {}, database);
     if (failure) {
-      const folder = join(ROOT, '.test-report');
-      mkdirSync(folder, { recursive: true });
-      const file = join(folder, `simulation-${database}.txt`);
+      const file = join(REPORTS, `simulation-${database}.txt`);
       writeFileSync(file, failure);
       expect.fail(`${failure.slice(0, 2000)}\nthe whole story is in ${file}`);
     }
@@ -104,6 +104,23 @@ test('npm run simulate lives the life of a seed, and writes its events', { timeo
   const { stdout: shown } = await simulate('--trace', file);
   expect(shown).toMatch(new RegExp(`CRM: puts status of [\\s\\S]*\\n${events} events\\n$`));
   expect(readFileSync(file, 'utf8')).toMatch(/^[\d.]+ core-1 starts$[\s\S]* \d+<7001 \d+ [0-9a-f]{8}$/m);
+});
+
+test('a plan that breaks a promise is kept with its commit, and lived again', { timeout: 300_000 }, async () => {
+  const logLevel = 'unheard of';
+  const plan = { ...simulatedPlanFrom(2, 5), logLevel };
+  const { failure = '' } = await simulate([{ seed: 2, plan }], Number.POSITIVE_INFINITY);
+  expect(failure).toMatch(/^seed 2 breaks promises at commit [0-9a-f]{40}/);
+  const [, file = ''] = /--plan (\S+)`/.exec(failure) ?? [];
+  const { commit, ...kept } = JSON.parse(readFileSync(file, 'utf8'));
+  expect(failure).toContain(commit);
+  expect(kept).toEqual({ database: 'sqlite', seed: 2, plan: { ...USUAL, logLevel, steps: [expect.anything()] } });
+  const again = () =>
+    promisify(execFile)('npm', ['run', '-s', 'simulate', '--', '--plan', file], { cwd: ROOT }).catch((end) => end);
+  expect(await again()).toMatchObject({ code: 1, stdout: expect.stringMatching(/^the life cannot end: .*LOG_LEVEL/s) });
+  writeFileSync(file, JSON.stringify({ commit: 'of long ago', ...kept }));
+  expect((await again()).stdout).toContain(`it broke a promise at commit of long ago, and is lived at ${commit}`);
+  rmSync(file);
 });
 
 test('npm run simulate -- --from stops a debugger before an event', { timeout: 300_000 }, async () => {
