@@ -16,6 +16,8 @@ export interface SimulatedCluster {
   /** Cuts a member off from the others, and with it some cores, which see nothing else of the replica set. */
   cutOff(member: number, cores: readonly number[]): void;
   heal(): void;
+  /** A member is killed or suspended until the end of the life. Only one is: the others are a majority. */
+  lose(member: number, how: 'killed' | 'suspended'): void;
 }
 
 /** A world on such a replica set. */
@@ -25,6 +27,8 @@ export interface MongoWorld extends World {
 
 /** The number of steps of a plan for each of them. */
 const STEPS_BETWEEN = 6;
+
+const MEMBERS = 3;
 
 const RETRYABLE = { ok: 0, errorLabels: ['RetryableWriteError'] };
 
@@ -79,6 +83,15 @@ const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = {
       if (primary) cutOff(primary.number, cores);
       await sleep(forMs);
       heal();
+    },
+  ),
+
+  loseMember: disturbance(
+    fc.record({ isPrimary: fc.boolean(), how: fc.constantFrom('killed', 'suspended') }),
+    'a member is gone for good',
+    ({ set, lose }, { isPrimary, how }) => {
+      const primary = set.primary()?.number ?? 0;
+      lose(isPrimary ? primary : (primary + 1) % MEMBERS, how);
     },
   ),
 

@@ -42,15 +42,21 @@ export async function startSimulatedMongoWorld(
       return node;
     },
   });
+  /** The member that stays away. */
+  let lost: number | undefined;
   const others = PORTS.members.map((_, number): Part => {
     set.start(number);
     return {
       name: `member ${number + 1}`,
       losesCounts: false,
       kill: async () => set.kill(number),
-      start: async () => set.start(number),
+      start: async () => {
+        if (number !== lost) set.start(number);
+      },
       pause: () => members[number]?.pause(),
-      resume: () => members[number]?.resume(),
+      resume: () => {
+        if (number !== lost) members[number]?.resume();
+      },
     };
   });
 
@@ -86,6 +92,12 @@ export async function startSimulatedMongoWorld(
       heal() {
         if (apart) set.heal(apart.member);
         apart = undefined;
+      },
+      lose(member, how) {
+        if (lost !== undefined) return;
+        lost = member;
+        if (how === 'killed') set.kill(member);
+        else members[member]?.pause();
       },
     },
   };

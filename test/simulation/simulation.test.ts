@@ -79,6 +79,23 @@ test('in a life of some minutes a core erases what a studio no longer keeps', { 
   expect((await live(1, { ...USUAL, steps })).violations).toEqual([]);
 });
 
+// @proves world-1
+test.each(['killed', 'suspended'])(
+  'a replica set serves without a member that is %s',
+  { timeout: 300_000 },
+  async (how) => {
+    const visitors = { name: 'visitors', choice: { callers: 3, forMs: 4000, seed: 1 } };
+    const steps = [
+      { afterMs: 0, ...visitors },
+      { afterMs: 1000, name: 'loseMember', choice: { isPrimary: true, how } },
+      { afterMs: 500, ...visitors },
+      { afterMs: 9000, name: 'stepDown', choice: {} },
+      { afterMs: 0, ...visitors },
+    ];
+    expect((await live(1, { ...USUAL, steps }, { database: 'mongodb' })).violations).toEqual([]);
+  },
+);
+
 const setBack = (choice: object) => ({
   ...USUAL,
   steps: [
