@@ -14,6 +14,7 @@ import { aService } from '../support/service.ts';
 import { testArrival } from './arrival.ts';
 import { KILLS, testKills } from './kills.ts';
 import { onEachDatabase } from './on-each-database.ts';
+import { testRandomly } from './random.ts';
 import { aCapture, eventually, TABLE } from './website.ts';
 
 const service = aService();
@@ -76,6 +77,7 @@ onEachDatabase(service, (outbox) => {
 
   testKills(service, outbox, testOnce);
   testArrival(service, outbox, testOnce);
+  testRandomly(outbox, testOnce);
 
   test(`${name}: sends each committed lead once, and none that was rolled back or interrupted by a kill`, async () => {
     const website = await aWebsite();
