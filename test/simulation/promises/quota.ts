@@ -68,10 +68,12 @@ function uncounted(served: readonly Request[], counts: readonly Count[]): string
     });
 }
 
+/** When a request is counted at last: one for which nobody waits any more may be counted yet, by a server that was suspended. */
+const untilMs = ({ answer, span }: Request): number =>
+  span.end + (answer && answer.status !== 503 ? 0 : ANSWERED_WITHIN_MS);
+
 /** Counts that have no request of their own: one was counted twice. */
 function countedTwice(sent: readonly Request[], counts: readonly Count[]): string[] {
-  // What nobody waits for any more may be counted yet, by a server that was suspended.
-  const untilMs = ({ answer, span }: Request) => span.end + (answer && answer.status !== 503 ? 0 : ANSWERED_WITHIN_MS);
   const free = new Set(sent.toSorted((a, b) => untilMs(a) - untilMs(b)));
   return counts.flatMap(({ atMs }) => {
     const own = free.values().find((request) => request.span.begin < atMs && atMs < untilMs(request));
@@ -89,9 +91,13 @@ function causeless(
   isLostIn: (span: Span) => boolean,
 ): string[] {
   const ofWrongForm = history.of('other').filter(({ party }) => party === 'website');
+  const spans = [
+    ...all.map((request) => ({ begin: request.span.begin, end: untilMs(request) })),
+    ...ofWrongForm.map((each) => each.span),
+  ];
   return refused.flatMap(({ span }) => {
     const since = span.begin - windowSeconds * 1000 - 1000;
-    const sent = [...all, ...ofWrongForm].filter((each) => each.span.begin < span.end && each.span.end > since);
+    const sent = spans.filter(({ begin, end }) => begin < span.end && end > since);
     // When the clock of Redis is set back, a window lasts for its length again, beginning with the next request.
     const before = Math.max(0, ...all.map((each) => each.span.end).filter((end) => end <= since));
     const isExcused = isLostIn({ begin: Math.min(before, since - windowSeconds * 1000), end: span.end });
