@@ -47,7 +47,8 @@ export class RequestLog {
     const isFull = this.#count >= MAX_RECORDED_REQUESTS || (own && own.length >= MAX_PER_STUDIO);
     const last = own?.at(-1);
     if (isFull && last) last.omittedCount += 1;
-    if (isFull) return this.#lost('limit', 1);
+    if (isFull) this.#lost('limit', 1);
+    if (isFull && (own || !this.#makeRoom())) return;
     const { status = 0, outcome, operation, requestId, replayed = false, leadId, durationMs } = finished;
     const isOfLead = outcome === 'ok' || outcome === 'integration_lead_already_open';
     const request = {
@@ -111,6 +112,18 @@ export class RequestLog {
     this.#collected = new Map();
     this.#count = 0;
     return { batchId: randomUUID(), requests };
+  }
+
+  /** Takes the newest request of the studio that has most. Its list says so; that of one without any could not. */
+  #makeRoom(): boolean {
+    // Each has one.
+    if (this.#collected.size === MAX_RECORDED_REQUESTS) return false;
+    const most = [...this.#collected.values()].reduce((most, each) => (each.length > most.length ? each : most));
+    const taken = most.pop();
+    const last = most.at(-1);
+    if (taken && last) last.omittedCount += 1 + taken.omittedCount;
+    this.#count -= 1;
+    return true;
   }
 
   #lost(reason: 'limit' | 'core', count: number): void {

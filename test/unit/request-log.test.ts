@@ -73,6 +73,33 @@ describe('what a gateway records', () => {
     expect(batches).toHaveLength(2);
   });
 
+  // @proves requests-9 bounds-155
+  test('has each of up to as many studios as requests, whose lists say how many are missing', async () => {
+    for (const [floods, calm] of [
+      [10, 1],
+      [10, MAX_RECORDED_REQUESTS - 10],
+      [300, 200],
+      [1, MAX_RECORDED_REQUESTS - 1],
+    ] as const) {
+      const { record, tick, sent, lost } = aLog();
+      const count = new Map<string, number>();
+      const recordOf = (studioId: string) => {
+        record(studioId);
+        count.set(studioId, (count.get(studioId) ?? 0) + 1);
+      };
+      for (const index of times(1000, (each) => each)) recordOf(`flood-${index % floods}`);
+      for (const index of times(calm, (each) => each)) recordOf(`calm-${index}`);
+      recordOf('flood-0');
+      await tick();
+      const said = new Map<string, number>();
+      for (const { studioId, omittedCount } of sent()) said.set(studioId, (said.get(studioId) ?? 0) + 1 + omittedCount);
+      expect(said).toEqual(count);
+      const total = 1000 + calm + 1;
+      expect(await lost()).toEqual([total - sent().length, 0]);
+      expect(sent()).toHaveLength(Math.min(MAX_RECORDED_REQUESTS, floods * MAX_PER_STUDIO + calm));
+    }
+  });
+
   // @proves requests-7 requests-8 bounds-155
   test('is sent again, as it is, while the outcome is unknown, and holds up to as much as it holds without', async () => {
     const errors = [
