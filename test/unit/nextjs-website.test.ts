@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { temporaryFolder } from '../support/processes.ts';
+import { ROOT, temporaryFolder } from '../support/processes.ts';
 
 vi.mock('lead-intake-sdk/outbox', () => import('../../sdk/outbox/index.ts'));
 
@@ -15,8 +15,7 @@ test('the website of the recipe for Next.js opens its database as soon as it can
     vi.unstubAllEnvs();
     closed.mockRestore();
   });
-  // @ts-expect-error: it is JavaScript without types.
-  const { openWebsite } = await import('../../examples/recipes/nextjs/lib/website.mjs');
+  const { openWebsite } = await import(join(ROOT, 'examples/recipes/nextjs/lib/website.mjs'));
   await expect(openWebsite()).rejects.toThrow('unable to open');
   mkdirSync(folder);
   writeFileSync(file, 'this is no database, '.repeat(1000));
