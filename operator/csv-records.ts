@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { CommandFault } from './command.ts';
+import { linesOf } from './lines.ts';
 
 type Cells = { readonly cells: readonly string[] } | { readonly fault: string };
 
@@ -41,7 +42,7 @@ const withoutEnd = (text: string): string => text.replace(/\r?\n$|\r$/, '');
 export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
   let header: { readonly delimiter: Delimiter; readonly count: number; readonly named: number } | undefined;
   let [text, begin, line] = ['', 1, 0];
-  for await (const next of linesOf(input)) {
+  for await (const next of linesBehindMark(input)) {
     text += next;
     line += 1;
     const mayGoOn = text.length < MAX_RECORD_LENGTH;
@@ -127,23 +128,14 @@ function decoded(cells: readonly string[]): Cells {
   }
 }
 
-/** Yields the lines of a file, each byte as a character, with their ends and without the byte order mark. Of a line that is too long, the middle may be missing. */
-async function* linesOf(input: Readable): AsyncGenerator<string> {
-  let [rest, isFirst] = ['', true];
-  for await (const chunk of input) {
-    const lines = (rest + (chunk as Buffer).toString('latin1')).split(/(?<=\n)/);
-    rest = lines.at(-1)?.endsWith('\n') ? '' : (lines.pop() ?? '');
-    for (const line of lines) yield withoutMark(line);
-    rest = rest.slice(0, MAX_RECORD_LENGTH + 1);
-  }
-  if (rest !== '') yield withoutMark(rest);
-
-  function withoutMark(line: string): string {
-    if (!isFirst) return line;
-    isFirst = false;
-    if (/^(?:\xff\xfe|\xfe\xff)/.test(line)) {
+/** Yields the lines of a file without the byte order mark. */
+async function* linesBehindMark(input: Readable): AsyncGenerator<string> {
+  let isFirst = true;
+  for await (const line of linesOf(input, MAX_RECORD_LENGTH)) {
+    if (isFirst && /^(?:\xff\xfe|\xfe\xff)/.test(line)) {
       throw new CommandFault('the file is UTF-16: save it as UTF-8, which spreadsheets call "CSV UTF-8"');
     }
-    return line.replace(/^\xef\xbb\xbf/, '');
+    yield isFirst ? line.replace(/^\xef\xbb\xbf/, '') : line;
+    isFirst = false;
   }
 }

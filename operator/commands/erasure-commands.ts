@@ -1,5 +1,4 @@
-import { open } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
+import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../../src/store/store.ts';
@@ -8,6 +7,7 @@ import { countClosedLeads, eraseClosedLeads, eraseContact, eraseLead } from '../
 import { examineStudio } from '../../src/usecases/erase-studio.ts';
 import { everyStudio, getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND, CommandFault } from '../command.ts';
+import { linesOf } from '../lines.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
 import { print } from '../standard-output.ts';
 import { AUDITED_MEMBER, dateOrTime } from './options.ts';
@@ -56,13 +56,8 @@ export function addErasureCommands(): void {
     .description('erase the leads that a journal names')
     .argument('[file]', 'output of `erasures export` (default: standard input)')
     .action((file: string | undefined) =>
-      // Opened first: a reader of lines does not report that a file is missing.
-      runOnStore(async (deps) =>
-        applyErasures(
-          deps,
-          file === undefined ? process.stdin : (await open(file)).createReadStream(),
-          reportUnreadable,
-        ),
+      runOnStore((deps) =>
+        applyErasures(deps, file === undefined ? process.stdin : createReadStream(file), reportUnreadable),
       ),
     );
 }
@@ -99,6 +94,9 @@ async function eraseLeads(
 }
 
 const BATCH_SIZE = 500;
+
+/** More than the longest entry of a journal; bytes. */
+const MAX_ENTRY_LENGTH = 16 * 1024;
 
 /** A line of the journal: an erased lead, without personal data. */
 interface Erasure {
@@ -165,7 +163,7 @@ async function applyErasures(
     batch = [];
   };
   let number = 0;
-  for await (const line of createInterface({ input: journal })) {
+  for await (const line of linesOf(journal, MAX_ENTRY_LENGTH)) {
     number += 1;
     const erasure = erasureIn(line);
     if (erasure && 'endedStudioId' in erasure) {
@@ -201,8 +199,9 @@ async function applyErasures(
 }
 
 function erasureIn(line: string): Erasure | End | undefined {
+  if (line.length > MAX_ENTRY_LENGTH) return undefined;
   try {
-    const erasure = Object(JSON.parse(line)) as Erasure & End;
+    const erasure = Object(JSON.parse(Buffer.from(line, 'latin1').toString())) as Erasure & End;
     if (typeof erasure.endedStudioId === 'string') return { endedStudioId: erasure.endedStudioId };
     return typeof erasure.studioId === 'string' && isCanonicalUuid(erasure.leadId) ? erasure : undefined;
   } catch {

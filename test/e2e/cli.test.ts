@@ -1,4 +1,4 @@
-import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -597,6 +597,21 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
     stderr: 'line 1 is not an entry of a journal of erasures; the lines before it were applied\n',
   });
   expect(await json('vacuum')).toMatchObject({ before: expect.any(Number) });
+});
+
+test('a command whose input is longer than a string can be holds no more of it than it needs', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 's1');
+  const file = `${path}.input`;
+  const secret = newKeySecret();
+  writeFileSync(file, `${JSON.stringify({ endedStudioId: 's1' })}\n`);
+  truncateSync(file, 2 ** 29);
+  appendFileSync(file, secret);
+  expect(await json('keys', 'find', file)).toMatchObject([{ secretHint: secret.slice(-4) }]);
+  await expect(cli('erasures', 'apply', file)).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^the studio s1 was erased, .+\nline 2 is not an entry .+\n$/),
+  });
 });
 
 // @proves erasure-18
