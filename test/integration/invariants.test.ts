@@ -183,7 +183,7 @@ const OF_GATEWAY: Partial<Record<Invariant, () => Promise<unknown>>> = {
     }, 5000);
     const share = { group: EMAIL, weight: 1 };
     const answer = batcher.send(NAME, share);
-    share.weight = 2;
+    share.group = NAME;
     return answer.catch((error) => Promise.reject(problemOfError(error)));
   },
   quota_left_not_negative: () => {
