@@ -48,7 +48,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/store.ts': ['src/domain/'],
   'src/store/database-state.ts': [],
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
-  'src/store/damage.ts': ['src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
+  'src/store/damage.ts': ['common/rules/', 'src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/pages.ts': ['common/invariants.ts', 'common/rules/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/release-1-1.ts': ['src/domain/', 'src/store/store.ts'],
   'src/store/decisions/': [

@@ -1,7 +1,6 @@
 import { errorSummary } from '../../common/error-summary.ts';
 import type { FileState, ServerState } from '../../src/store/database-state.ts';
 import { examineDatabase, inspectDatabase } from '../../src/store/open-store.ts';
-import { StoreUnavailable } from '../../src/store/store.ts';
 import type { Notes } from './finding.ts';
 
 /** The free space below which a disk is nearly full; bytes. */
@@ -49,7 +48,7 @@ export async function examineWholeDatabase(
     }
     if (damages.length === 0) notes.ok(`was read: nothing is wrong with its ${records} records`);
   } catch (error) {
-    if (!(error instanceof StoreUnavailable)) throw error;
+    // Such as a value that no reader expects.
     notes.fault(`cannot be read: ${errorSummary(error)}`);
   }
 }

@@ -6,7 +6,6 @@ import { DAY_MS } from '../../common/units.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { readRelayConfig } from '../../relay/config.ts';
 import { coreTls, readCoreConfig, readDatabaseUrl } from '../../src/config.ts';
-import { absentFileIn } from '../../src/store/open-store.ts';
 import { examineCore, examineFeed, examineGateway, examineRedis } from './examine-servers.ts';
 import { examineStore, examineWholeDatabase } from './examine-store.ts';
 import { examined, type Finding, Notes } from './finding.ts';
@@ -57,13 +56,15 @@ export async function examine(
       ),
   };
   const found = (await Promise.all(parts.map((part) => sides[part]()))).flat();
-  const hasAddress = !found.some(({ what, verdict }) => what === 'core settings' && verdict === 'fault');
-  if (!onProgress || !hasAddress) return found;
-  const databaseUrl = readDatabaseUrl(env).reveal();
-  if (absentFileIn(databaseUrl) !== undefined) return found;
+  if (!onProgress) return found;
+  const hasFaultySettings = found.some(({ what, verdict }) => what === 'core settings' && verdict === 'fault');
   // At last: reading a file leaves the others no time.
-  const ofWhole = examined('whole database', (notes) => examineWholeDatabase(notes, databaseUrl, onProgress));
-  return [...found, ...(await ofWhole)];
+  const ofWhole = await examined('whole database', (notes) =>
+    hasFaultySettings
+      ? notes.fault('was not read: correct the settings')
+      : examineWholeDatabase(notes, readDatabaseUrl(env).reveal(), onProgress),
+  );
+  return [...found, ...ofWhole];
 }
 
 /** Examines the settings of a process, its certificates and, if they can be read, what else it depends on. */

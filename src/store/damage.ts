@@ -1,3 +1,4 @@
+import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import { KEY_SLOTS } from '../domain/api-key.ts';
 import { UNREADABLE_REASON } from '../domain/hold.ts';
 import { type ErasedLead, isOpen, type Lead } from '../domain/lead.ts';
@@ -25,6 +26,9 @@ export interface Fault {
 const fault = (what: string, todo = 'Restore a backup (docs/how-to/backup.md)'): Fault => ({ what, todo });
 const resend = (what: string) => fault(what, 'Send these leads again: `lead-intake changes resend`');
 
+const anew = (what: string) =>
+  fault(what, 'Remove the consumer and create it again, with `--start all-leads`: `lead-intake consumers remove`');
+
 export const FAULTS = {
   file: fault('places where the file is broken'),
   missing: fault(
@@ -44,14 +48,15 @@ export const FAULTS = {
   personal: fault('erased leads of which personal data are left'),
   earlier: fault('leads that changed before they were created'),
   mark: resend('leads whose waiting changes cannot be read'),
-  delivery: resend('deliveries that cannot be read'),
+  delivery: anew('deliveries that cannot be read'),
   // An acknowledgement is of a revision, and of all below.
-  unreached: resend('deliveries of a state that their lead has not reached'),
+  unreached: anew('deliveries of a state that their lead has not reached'),
   ofNoLead: fault('records of leads that do not exist'),
   ofNoStudio: fault('records of studios that do not exist'),
   ofNoKey: fault('events of API keys that do not exist'),
   // The index of slots bounds the keys of a studio.
   slot: fault('API keys in a slot that they cannot have', 'Revoke them: `lead-intake keys revoke`'),
+  revokedSlot: fault('revoked API keys in the slot of another, so that their studio may have fewer'),
   consumer: fault(
     'consumers whose number or name another one has, or may get',
     'Remove and create them again: `lead-intake consumers remove`',
@@ -142,6 +147,7 @@ interface StoredLead {
   readonly isClaimed: boolean | undefined;
   /** Of an erased one. */
   readonly hasPersonalData: boolean;
+  readonly idempotencyKey: string;
   readonly hold: unknown;
   /** Undefined: it has none. */
   readonly enquiries: unknown;
@@ -149,8 +155,11 @@ interface StoredLead {
 }
 
 /** Returns what is wrong with a lead that can be read. */
-export function faultsOfLead({ lead, isClaimed, hasPersonalData, hold, enquiries, mark }: StoredLead): Wrong[] {
+export function faultsOfLead(stored: StoredLead): Wrong[] {
+  const { lead, isClaimed, hasPersonalData, idempotencyKey, hold, enquiries, mark } = stored;
   const read = lead instanceof UnreadableRecord ? undefined : lead;
+  // That of another one is looked at with its record.
+  const isForgotten = read && 'erasedAt' in read && !isCanonicalUuid(idempotencyKey);
   const { kept } = Object(enquiries);
   const areEnquiries = Array.isArray(kept) && checkedEnquiries(enquiries).kept.length === kept.length;
   const isMark =
@@ -162,6 +171,7 @@ export function faultsOfLead({ lead, isClaimed, hasPersonalData, hold, enquiries
     ...wrongIf(read && isClaimed === false, isOpen(read?.stage ?? 'new') ? FAULTS.unclaimed : FAULTS.claimed, record),
     ...wrongIf(isClaimed === undefined, unreadable('lead', 'contact keys'), record),
     ...wrongIf(hasPersonalData, FAULTS.personal, record),
+    ...wrongIf(isForgotten, unreadable('lead', 'idempotencyKey'), record),
     ...wrongIf(read && read.createdAt > read.updatedAt, FAULTS.earlier, record),
     ...wrongIf(enquiries !== undefined && !areEnquiries, unreadable('lead', 'enquiries'), record),
     ...wrongIf(!isMark, FAULTS.mark, record),
@@ -192,7 +202,7 @@ export const faultsOfSlot = (
 ): Wrong[] =>
   wrongIf(
     slot !== id && (isRevoked || !KEY_SLOTS.includes(slot as string)),
-    FAULTS.slot,
+    isRevoked ? FAULTS.revokedSlot : FAULTS.slot,
     nameOfRecord({ studioId, id }),
   );
 

@@ -53,6 +53,8 @@ const DAMAGES: readonly Damaged<Change>[] = [
   [changed('leads', OPEN, { moved: 200 }), /has 1 records some of whose events are gone/],
   [changed('studios', { _id: 'berlin' }, { moved: 'x' }), /has 1 records some of whose events are gone: berlin\./],
   [changed('leads', OPEN, { 'idempotency.key': 'x' }), /has 1 leads whose idempotencyKey cannot be read/],
+  [changed('leads', ERASED, { 'idempotency.key': 'x' }), /has 1 leads whose idempotencyKey cannot be read/],
+  [changed('leads', ERASED, { studioId: 'moves' }), /has 1 leads whose studioId cannot be read/],
   [changed('leads', OPEN, { 'idempotency.fingerprint': 'x' }), /has 1 leads whose fingerprint cannot be read/],
   [changed('leads', OPEN, { original: 'x' }), /has 1 leads whose original cannot be read/],
   [
@@ -68,7 +70,7 @@ const DAMAGES: readonly Damaged<Change>[] = [
     changed('deliveries', { attempts: 1, due: { $lt: new Date(2e15) } }, { consumer: 2 }),
     /has 1 deliveries that cannot be read/,
   ],
-  [changed('apiKeys', { revokedAt: { $ne: null } }, { slot: '19' }), /has 1 API keys in a slot/],
+  [changed('apiKeys', { revokedAt: { $ne: null } }, { slot: '19' }), /has 1 revoked API keys in the slot/],
   [changed('apiKeys', { name: 'Shop' }, { studioId: 'nobody' }), /has 1 records of studios that do not exist: nobody/],
   [changed('apiKeys', { name: 'Shop' }, { secretHint: 'x' }), /has 1 API keys whose secretHint cannot be read/],
   [changed('studios', { _id: 'held' }, { status: 'closed' }), /has 1 studios whose status cannot be read: held\./],

@@ -72,7 +72,7 @@ const DAMAGES: readonly Damaged<string>[] = [
   [setLead(OPEN, 'updated_at = created_at - 1'), /has 1 leads that changed before they were created/],
   [setLead(OPEN, "change_kinds = '['"), /has 1 leads whose waiting changes cannot be read/],
   [setLead(OPEN, 'revision = -1'), /has 1 leads whose waiting changes cannot be read/],
-  [setLead(OPEN, 'revision = 0'), /has 1 deliveries of a state .*: berlin\/01a21fca-d050-.* for consumer 1\. Send/],
+  [setLead(OPEN, 'revision = 0'), /has 1 deliveries of a state .*: berlin\/01a21fca-d050-.* for consumer 1\. Remove/],
   ['UPDATE deliveries SET lead = 99 WHERE lead = 3', /has 1 records of leads that do not exist: \?\/\? for consumer 1/],
   ["UPDATE deliveries SET kinds = 'zzz' WHERE lead = 3", /has 1 deliveries that cannot be read/],
   ['UPDATE deliveries SET reason = NULL', /has 2 deliveries that cannot be read/],
@@ -92,7 +92,7 @@ const DAMAGES: readonly Damaged<string>[] = [
   ],
   ["DELETE FROM studios WHERE id = 'held'", /has \d+ records of studios that do not exist: held in held_studios/],
   [`UPDATE members SET studio_id = 'nobody'`, /has 1 records of studios that do not exist: nobody in members/],
-  ["UPDATE api_keys SET slot = '19' WHERE revoked_at IS NOT NULL", /has 1 API keys in a slot/],
+  ["UPDATE api_keys SET slot = '19' WHERE revoked_at IS NOT NULL", /has 1 revoked API keys in the slot/],
   ["UPDATE api_keys SET slot = 'x' WHERE name = 'Shop'", /has 1 API keys in a slot/],
   ["UPDATE api_keys SET name = ''", /has 3 API keys whose name cannot be read/],
   ["UPDATE studios SET status = 'closed' WHERE id = 'held'", /has 1 studios whose status cannot be read: held\./],
@@ -115,6 +115,8 @@ const DAMAGES: readonly Damaged<string>[] = [
     /has 1 leads whose enquiries cannot be read/,
   ],
   [setLead(OPEN, "idempotency_key = x'00'"), /has 1 leads whose idempotencyKey cannot be read/],
+  [setLead(ERASED, "idempotency_key = x'00'"), /has 1 leads whose idempotencyKey cannot be read/],
+  [`UPDATE consumers SET number = ${FAR} WHERE name = 'copy'`, /has 1 consumers whose number or name another/],
   [
     setLead(OPEN, 'studio_number = 99'),
     /records of studios/,
@@ -190,6 +192,22 @@ describe('a file that is not damaged', () => {
     const { url } = aCopy('', name);
     await (await openStore(url)).close();
     expect(await faultsIn(url)).toEqual([]);
+  });
+
+  // By hand, no core of this release: it is not for the one that came before.
+  test('sqlite-1.1.db before that is said to be of that release, and not looked at', async () => {
+    expectFaults(await faultsIn(aCopy('', 'sqlite-1.1.db').url), [/^whole database cannot be read: release 1\.1 has/]);
+  });
+
+  test('once it is opened after a core of release 1.1 has erased a lead whose contact was corrected', async () => {
+    const { url } = aCopy(`UPDATE former_contacts SET lead_number = ${ERASED}`);
+    await (await openStore(url)).close();
+    expect(await faultsIn(url)).toEqual([]);
+  });
+
+  test('that is not there is a fault, and settings that cannot be read', async () => {
+    expectFaults(await faultsIn(`sqlite:${join(temporaryFolder(), 'none.db')}`), [/^whole database cannot be read/]);
+    expectFaults(await faultsIn('sqlite:'), [/^core settings/, /^whole database was not read/]);
   });
 
   test('once a lead is deleted that a core of release 1.1 has erased although it was held', async () => {

@@ -92,6 +92,8 @@ with grpc.insecure_channel(os.environ["CORE_ADDRESS"]) as channel:
                     failed.append(set_aside(change))
             # Another program on this copy may know of a restore already: then nothing was written.
             if response.database_epoch < copy.execute("SELECT max(epoch) FROM epochs").fetchone()[0]:
+                print("the database is older than this copy: run `lead-intake restored`", file=sys.stderr)
+                time.sleep(1)
                 continue
             # Acknowledged last, because an acknowledged lead is not sent again.
             request = pb.AcknowledgeLeadChangesRequest(acknowledgements=seen, consumer=CONSUMER)

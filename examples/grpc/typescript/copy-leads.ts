@@ -86,7 +86,8 @@ async function take(changes: readonly LeadChange[], epoch: bigint): Promise<void
     }
   }
   // Another program on this copy may know of a restore already: then nothing was written.
-  if (!isLatest.get(epoch)?.latest) return;
+  if (!isLatest.get(epoch)?.latest)
+    return console.error('the database is older than this copy: run `lead-intake restored`');
   // Acknowledged last, because an acknowledged lead is not sent again.
   await leads.acknowledgeLeadChanges({ consumer, acknowledgements }, { timeoutMs: 5000 });
   if (failed.length > 0) await consumers.setAsideLeadChanges({ consumer, leads: failed }, { timeoutMs: 5000 });

@@ -172,10 +172,16 @@ async function faultsOfLeads(found: readonly LeadDocument[], database: Db): Prom
         lead: lead as ReturnType<typeof erasedLeadOf>,
         isClaimed: isErased(document) || isClaimed(document),
         hasPersonalData: isErased(document) && hasPersonalData(document),
+        idempotencyKey: String(Object(document.idempotency).key),
         hold: document.hold,
         enquiries: Object(document.original).enquiries,
         mark: { revision, since, kinds },
       }),
+      ...wrongIf(
+        isErased(document) && document.studioId !== studioId,
+        unreadable('lead', 'studioId'),
+        nameOfRecord({ studioId, id: leadId }),
+      ),
       ...wrongIf(!hasStudio(studioId), FAULTS.ofNoStudio, nameOfRecord({ studioId, id: leadId })),
       ...(await faultsOfHistory(document, { collection: 'leads', kind: 'lead', studioId, leadId }, database)),
     ];

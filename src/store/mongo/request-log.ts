@@ -5,7 +5,7 @@ import type { Connection } from './connection.ts';
 import { ID_ONLY, leadIdsBetween, leadKey, OF_MANY, READ, type RequestDocument } from './documents.ts';
 import { DUPLICATE, refusedInserts } from './server-refusal.ts';
 
-const idOf = ({ _id }: Pick<RequestDocument, '_id'>) => _id.id.toString();
+const idOf = ({ _id }: Pick<RequestDocument, '_id'>) => String(_id.id);
 
 export const requestOf = ({ _id, ...fields }: RequestDocument) => checkedRequest({ ...fields, id: idOf({ _id }) });
 

@@ -36,6 +36,7 @@ import {
   EVENT_COLUMNS,
   enquiriesIn,
   erasedLeadOf,
+  FURTHEST,
   hashesIn,
   holdIn,
   idText,
@@ -57,7 +58,7 @@ import {
   studioIn,
   timeOrNull,
 } from './rows.ts';
-import { missingAdditions, SCHEMA } from './schema.ts';
+import { isOfRelease11, missingAdditions, SCHEMA } from './schema.ts';
 
 /** The number of rows that are read in a transaction. It ends before the log could grow by much. */
 const PAGE = 500;
@@ -83,6 +84,11 @@ export async function inspectSqlite(path: string, onPage: OnPage): Promise<Inspe
 }
 
 async function* pagesOfFile(database: DatabaseSync): AsyncGenerator<InspectedPage> {
+  if (isOfRelease11(database)) {
+    throw new StoreUnavailable(
+      'release 1.1 has written the file: open a copy of it by a command of this release, such as `lead-intake studios list`, and inspect that',
+    );
+  }
   for (const look of [brokenPlaces, missingParts]) {
     const wrong = look(database);
     yield { records: 0, wrong };
@@ -255,6 +261,7 @@ function* leads(database: DatabaseSync): Generator<InspectedPage> {
         lead,
         isClaimed: keys && (isErased(row) || (areHeld && keys.length > 0)),
         hasPersonalData: isErased(row) && row[at.isPersonal] === 1,
+        idempotencyKey: idText(row[at.idempotencyKey] as string),
         hold: holdIn(row[at.hold]),
         enquiries: enquiriesIn(row),
         mark: { ...markOf(rowOf(MARKED_LEAD, row)), kinds: kinds === null ? {} : objectIn(kinds) },
@@ -302,10 +309,12 @@ function* feed(database: DatabaseSync): Generator<InspectedPage> {
     'restored_to',
     'time',
   ].map((column) => `${number(column)} AS ${column}`);
-  const columns = `number, name, studio_ids, ${tests}, start, ${created}, backfills`;
-  yield* rowsOf(database, { columns, from: 'consumers', numbers: ['number'] }, (row) =>
-    unreadableBy((report) => checkedConsumer(consumerIn(row), report)),
-  );
+  const columns = `${number('number')} AS number, name, studio_ids, ${tests}, start, ${created}, backfills`;
+  yield* rowsOf(database, { columns, from: 'consumers', numbers: ['number'] }, (row) => [
+    ...unreadableBy((report) => checkedConsumer(consumerIn(row), report)),
+    // There is no next one.
+    ...wrongIf(row.number === FURTHEST, FAULTS.consumer, `number ${row.number}`),
+  ]);
   yield* rowsOf(database, { columns: `${epoch}, ${restoredTo}`, from: 'database_epoch', numbers: ['id'] }, (row) =>
     faultsOfEpoch({ epoch: row.epoch, restoredTo: timeOrNull(row.restored_to) }),
   );

@@ -84,18 +84,22 @@ function enterWal(database: DatabaseSync): void {
   }
 }
 
+/** What a core of release 1.1, which knows nothing of it, leaves of a lead that it erases. */
+const KEPT_BY_1_1 = 'former_contacts WHERE lead_number IN (SELECT number FROM leads WHERE erased_at IS NOT NULL)';
+
 /** The `user_version` of a database; 0: it is empty. */
 export const schemaVersion = (database: DatabaseSync): number =>
   database.prepare('PRAGMA user_version').get()?.user_version as number;
 
 /**
- * Creates what is missing in a database, and ends renewals of claims that release 1.1 has begun: they would rewrite the
- * keys that leads were opened with. Writes nothing if all is there, so that reads are served on a full disk, too.
+ * Creates what is missing in a database, erases what release 1.1 has left of erased leads, and ends renewals of claims that it has
+ * begun: they would rewrite the keys that leads were opened with. Writes nothing if all is there, so that reads are served on a full disk, too.
  *
  * @throws StoreUnavailable when the file needs another release
  */
 function migrate(database: DatabaseSync, path: string): void {
-  if (schemaVersion(database) === SCHEMA_VERSION && missingAdditions(database).length === 0 && !isRenewing(database))
+  const isWhole = schemaVersion(database) === SCHEMA_VERSION && missingAdditions(database).length === 0;
+  if (isWhole && !isRenewing(database) && database.prepare(`SELECT 1 FROM ${KEPT_BY_1_1} LIMIT 1`).get() === undefined)
     return;
   // Several processes may open one file: each waits here for the others, and does what is left.
   database.exec('BEGIN IMMEDIATE');
@@ -110,6 +114,7 @@ function migrate(database: DatabaseSync, path: string): void {
     if (version === 0) database.exec(`${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}`);
     for (const create of missingAdditions(database)) database.exec(create);
     endRenewals(database, path);
+    database.exec(`DELETE FROM ${KEPT_BY_1_1}`);
     database.exec('COMMIT');
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');

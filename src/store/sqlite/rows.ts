@@ -47,11 +47,14 @@ export function prepareLists(database: DatabaseSync, sql: string): ListQuery {
   return statement as unknown as ListQuery;
 }
 
+/** What a larger number is clamped to. */
+export const FURTHEST = 9_000_000_000_000_000;
+
 /**
  * SQL that clamps an integer column to what the driver can read; a larger number would fail the whole query. Clamped
  * values are beyond every valid time.
  */
-export const number = (column: string) => `min(max(${column}, -9000000000000000), 9000000000000000)`;
+export const number = (column: string) => `min(max(${column}, -${FURTHEST}), ${FURTHEST})`;
 
 /** Columns of a query that returns arrays. @param sqlOf the SQL of each, by name */
 export function columns<Name extends string>(sqlOf: Readonly<Record<Name, string>>) {

@@ -250,3 +250,8 @@ export function missingAdditions(database: DatabaseSync): string[] {
     existing.some(({ name }) => name === addition) ? [] : create,
   );
 }
+
+/** Whether no core of this release has opened a file yet, which then lacks all of them. */
+export const isOfRelease11 = (database: DatabaseSync): boolean =>
+  database.prepare('PRAGMA user_version').get()?.user_version === SCHEMA_VERSION &&
+  missingAdditions(database).length === Object.keys(ADDITIONS).length;
