@@ -531,6 +531,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
 
   test('keep-a-copy.md: programs are consumers of their own', async () => {
     const { env } = await aDatabase();
+    await printed('npx lead-intake studios put my-studio', env);
     expect(await printed(commandsWith(COPY, 'consumers'), env)).toMatch(/reporting.*relay.*removed +true/s);
   });
 

@@ -33,7 +33,7 @@ namespace LeadIntake\\Outbox { final class Outbox {} }
 namespace {
 add_filter('pre_wp_mail', fn ($none, $mail) => file_put_contents(ABSPATH . 'mails', json_encode($mail) . "\\n", FILE_APPEND) > 0, 10, 2);
 add_action('wp_footer', fn () => is_home() && print do_shortcode('[lead_intake_form]'));
-add_filter('lead_intake_least_seconds', fn ($seconds) => defined('TEST_SECONDS') ? $seconds : 0);
+add_filter('lead_intake_least_seconds', fn ($seconds) => defined('TEST_SECONDS') ? $seconds * TEST_SECONDS : 0);
 add_filter('lead_intake_submissions_per_hour', fn ($most) => defined('TEST_MOST') ? TEST_MOST : $most);
 add_filter('lead_intake_is_human', fn ($isHuman, $posted) => $isHuman && ($posted['name'] ?? '') !== 'a captcha says: a bot', 10, 2);
 add_filter('fluentform/prevent_malicious_attacks', '__return_false');

@@ -40,8 +40,8 @@ export const outliveRetention = aScenario({
         database.prepare('UPDATE studio_retentions SET since = since - ?').run(8 * DAY_MS);
         const retention = database.prepare('INSERT INTO retention_time (one, version, time) VALUES (1, 1, ?)');
         retention.run(Date.now());
-        for (const id of [ids[0] ?? '', ids[2] ?? ''])
-          database.prepare(`UPDATE leads SET updated_at = updated_at - ? WHERE id = ${ID_BYTES}`).run(32 * DAY_MS, id);
+        const age = `UPDATE leads SET created_at = created_at - ?1, updated_at = updated_at - ?1 WHERE id = ${ID_BYTES}`;
+        for (const id of [ids[0] ?? '', ids[2] ?? '']) database.prepare(age).run(32 * DAY_MS, id);
       }
       const answers = async () =>
         Promise.all(
