@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { inspectDatabase } from '../../src/store/open-store.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
@@ -16,8 +16,9 @@ import { GroupCommit, sharedTransaction } from '../../src/store/sqlite/group-com
 import { sqliteHolds } from '../../src/store/sqlite/holds.ts';
 import { sqliteLeadReads } from '../../src/store/sqlite/lead-reads.ts';
 import { sqliteLeadWrites } from '../../src/store/sqlite/leads.ts';
-import { openDatabase, schemaVersion } from '../../src/store/sqlite/open-database.ts';
+import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { sqliteRetention } from '../../src/store/sqlite/retention.ts';
+import { schemaVersion } from '../../src/store/sqlite/schema.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
 import { countLeads, everyStudioWithLeads } from '../../src/usecases/count-leads.ts';
@@ -606,6 +607,19 @@ describe('SQLite', () => {
       }
     },
   );
+
+  test('opening a file reads not all of its leads, as each command and each core does it', () => {
+    const path = join(temporaryFolder(), 'leads.db');
+    openDatabase(path).close();
+    const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
+    const database = openDatabase(path);
+    const queries = prepare.mock.calls.map(([sql]) => sql).filter((sql) => sql.startsWith('SELECT'));
+    prepare.mockRestore();
+    const steps = queries.flatMap((sql) => database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all());
+    database.close();
+    expect(steps.map(({ detail }) => detail)).toContainEqual(expect.stringContaining('former_contacts'));
+    expect(steps.filter(({ detail }) => /SCAN leads/.test(String(detail)))).toEqual([]);
+  });
 
   // @proves leads-34
   test('no query scans a whole table or sorts', () => {

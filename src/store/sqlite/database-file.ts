@@ -8,9 +8,9 @@ import type { FileState } from '../database-state.ts';
 import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
 import { keyIndexFault } from './key-index.ts';
-import { fileFault, openDatabase, schemaVersion, syncFolder } from './open-database.ts';
+import { fileFault, openDatabase, syncFolder } from './open-database.ts';
 import { isBackup } from './restores.ts';
-import { SCHEMA_VERSION } from './schema.ts';
+import { SCHEMA_VERSION, schemaVersion } from './schema.ts';
 
 /* What commands do with a database file. */
 

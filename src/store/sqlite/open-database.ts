@@ -5,7 +5,7 @@ import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { ofFirstRelease } from '../release-1-1.ts';
 import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
-import { missingAdditions, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { missingAdditions, SCHEMA, SCHEMA_VERSION, schemaVersion } from './schema.ts';
 
 const WAL_RETRY_MS = 5;
 
@@ -85,11 +85,8 @@ function enterWal(database: DatabaseSync): void {
 }
 
 /** What a core of release 1.1, which knows nothing of it, leaves of a lead that it erases. */
-const KEPT_BY_1_1 = 'former_contacts WHERE lead_number IN (SELECT number FROM leads WHERE erased_at IS NOT NULL)';
-
-/** The `user_version` of a database; 0: it is empty. */
-export const schemaVersion = (database: DatabaseSync): number =>
-  database.prepare('PRAGMA user_version').get()?.user_version as number;
+const KEPT_BY_1_1 =
+  'former_contacts WHERE EXISTS (SELECT 1 FROM leads WHERE number = lead_number AND erased_at IS NOT NULL)';
 
 /**
  * Creates what is missing in a database, erases what release 1.1 has left of erased leads, and ends renewals of claims that it has

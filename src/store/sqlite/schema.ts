@@ -239,6 +239,10 @@ const ADDITIONS: Readonly<Record<string, string>> = {
       CREATE INDEX leads_by_stage ON leads (studio_number, stage, updated_at, id) WHERE erased_at IS NULL`,
 };
 
+/** The `user_version` of a database; 0: it is empty. */
+export const schemaVersion = (database: DatabaseSync): number =>
+  database.prepare('PRAGMA user_version').get()?.user_version as number;
+
 /** Returns the statements that create what a database lacks of them. */
 export function missingAdditions(database: DatabaseSync): string[] {
   const existing = database
@@ -253,5 +257,4 @@ export function missingAdditions(database: DatabaseSync): string[] {
 
 /** Whether no core of this release has opened a file yet, which then lacks all of them. */
 export const isOfRelease11 = (database: DatabaseSync): boolean =>
-  database.prepare('PRAGMA user_version').get()?.user_version === SCHEMA_VERSION &&
-  missingAdditions(database).length === Object.keys(ADDITIONS).length;
+  schemaVersion(database) === SCHEMA_VERSION && missingAdditions(database).length === Object.keys(ADDITIONS).length;
