@@ -70,6 +70,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/usecases/': [
     'common/deadlines.ts',
+    'common/in-time.ts',
     'common/invariants.ts',
     'common/one-at-a-time.ts',
     'common/rules/',

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inTime } from '../../common/in-time.ts';
 import { assert } from '../../common/invariants.ts';
 import { oneAtATime } from '../../common/one-at-a-time.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
@@ -205,17 +206,6 @@ const changeParts = (changes: readonly LeadChange[], most: number) =>
 
 /** The maximum number of changes in a message. */
 const MAX_CHANGES_PER_MESSAGE = 100;
-
-/** Returns the result of work; undefined: it takes longer. */
-async function inTime<Result>(work: Promise<Result>, ms: number): Promise<Result | undefined> {
-  if (ms === Number.POSITIVE_INFINITY) return work;
-  const waiting = new AbortController();
-  try {
-    return await Promise.race([work, sleep(ms, undefined, { signal: waiting.signal, ref: false })]);
-  } finally {
-    waiting.abort();
-  }
-}
 
 /** The shortest time after which a watch says that it goes on; milliseconds. Longer than the interval between polls. */
 const MIN_HEARTBEAT_MS = 1000;

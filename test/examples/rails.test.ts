@@ -25,12 +25,14 @@ describeWithTools([`ruby -e 'require "json"'`], 'the sender of the recipe for Ra
     expectToBeASender(['ruby', 'test/examples/rails-sender-driver.rb']));
 });
 
-/** Prints the keys of submissions, by the model of the recipe. */
-const KEYS = `
+const WITH_A_CLOCK = `
   require "active_record"
   require "active_support/testing/time_helpers"
   include ActiveSupport::Testing::TimeHelpers
-  ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+  ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")`;
+
+/** Prints the keys of submissions, by the model of the recipe. */
+const KEYS = `${WITH_A_CLOCK}
   ActiveRecord::Schema.verbose = false
   ActiveRecord::Schema.define { create_table(:contact_requests) { |t| t.text :name, :email, :message } }
   class ApplicationRecord < ActiveRecord::Base; self.abstract_class = true; end
@@ -113,11 +115,7 @@ const RAILS_8 = `
  * Makes passes, each beside another one, which get an answer that asks for a pause: one by a clock that is ahead, which has stored the
  * lead, and two by the right one. Prints the attempts of each, the number of reported leads between, and what comes of it a day later.
  */
-const CLOCK_AHEAD = `
-  require "active_record"
-  require "active_support/testing/time_helpers"
-  include ActiveSupport::Testing::TimeHelpers
-  ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+const CLOCK_AHEAD = `${WITH_A_CLOCK}
   ActiveRecord::Migration.verbose = false
   require Dir["./examples/recipes/rails/db/migrate/*leads_to_send.rb"].first
   CreateLeadsToSend.new.migrate(:up)

@@ -12,7 +12,7 @@ import {
 import { checkedConsumer } from '../checked.ts';
 import type { Connection } from './connection.ts';
 import {
-  number as clamped,
+  CONSUMER_COLUMNS,
   columns,
   consumerIn,
   kindsJson,
@@ -36,10 +36,6 @@ const marks = (condition: string) => `
   SELECT ${MARK.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
   WHERE changed_since < ${DISTRIBUTED} AND ${condition}`;
 
-const CONSUMERS = `
-  SELECT number, name, studio_ids, ${clamped('includes_tests')} AS includes_tests, start, ${clamped('created_at')} AS created_at, backfills
-  FROM consumers ORDER BY number`;
-
 const DELIVER = `
   INSERT INTO deliveries (consumer, lead, revision, since, due, kinds)
     VALUES (:consumer, CAST(:lead AS INTEGER), :revision, :since, :since, :kinds)
@@ -52,7 +48,7 @@ export type Distribution = ReturnType<typeof distribution>;
 
 /** Makes deliveries for named consumers of leads that are marked, in SQLite. */
 export function distribution({ database, plainCommits, report }: Connection) {
-  const selectConsumers = database.prepare(CONSUMERS);
+  const selectConsumers = database.prepare(`SELECT number, ${CONSUMER_COLUMNS} FROM consumers ORDER BY number`);
   const hasMarks = database.prepare(`SELECT 1 FROM leads WHERE changed_since < ${DISTRIBUTED} LIMIT 1`);
   const selectFirst = prepareLists(database, marks(`true ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`));
   const selectOne = prepareLists(database, marks("studio_id = ? AND id = unhex(?, '-') AND revision = ?"));

@@ -29,6 +29,7 @@ import {
   API_KEY_COLUMNS,
   apiKeyOf,
   auditEventOf,
+  CONSUMER_COLUMNS,
   CREATION,
   columns,
   consumerIn,
@@ -302,14 +303,8 @@ function* ofLeads(database: DatabaseSync): Generator<InspectedPage> {
 }
 
 function* feed(database: DatabaseSync): Generator<InspectedPage> {
-  const [tests, created, epoch, restoredTo, time] = [
-    'includes_tests',
-    'created_at',
-    'epoch',
-    'restored_to',
-    'time',
-  ].map((column) => `${number(column)} AS ${column}`);
-  const columns = `${number('number')} AS number, name, studio_ids, ${tests}, start, ${created}, backfills`;
+  const [epoch, restoredTo, time] = ['epoch', 'restored_to', 'time'].map((column) => `${number(column)} AS ${column}`);
+  const columns = `${number('number')} AS number, ${CONSUMER_COLUMNS}`;
   yield* rowsOf(database, { columns, from: 'consumers', numbers: ['number'] }, (row) => [
     ...unreadableBy((report) => checkedConsumer(consumerIn(row), report)),
     // There is no next one.

@@ -274,6 +274,10 @@ export const markValues = ({ revision, since, kinds }: ChangeMark) => ({
 export const kindsJson = (kinds: ChangeMark['kinds'] | Delivery['kinds']): string =>
   JSON.stringify(Object.fromEntries(Object.entries(kinds).map(([kind, time]) => [kind, Number(time)])));
 
+/** The columns of a consumer but its number. */
+export const CONSUMER_COLUMNS = `
+  name, studio_ids, ${number('includes_tests')} AS includes_tests, start, ${number('created_at')} AS created_at, backfills`;
+
 export const consumerIn = (row: Row): Unchecked<Omit<Consumer, 'fault'>> => ({
   number: row.number,
   name: row.name,
