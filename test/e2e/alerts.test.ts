@@ -24,11 +24,11 @@ const CHANGES_WITHIN_MS = 180_000;
 /** Enough that guess keys for a storm: of one address with so many guesses, each refusal takes a second. */
 const GUESSERS = 64;
 
-/** Enough pending requests to fire the overload alert. */
-const CROWD = 700;
-
-/** The time over which they begin: those sent at once would end at once, and a scrape see none; milliseconds. */
-const CROWD_GATHERS_MS = 8000;
+/**
+ * Enough pending requests to fire the overload alert, in crowds with a key each, and when the next one comes; milliseconds.
+ * Those that wait for the look-up of one key end at once, and are sent again at once: a scrape might see few of them.
+ */
+const [CROWDS, CROWD, NEXT_CROWD_MS] = [8, 100, 600];
 
 /** How long a core is paused, and then runs; milliseconds. */
 const [PAUSED_MS, RUNNING_MS] = [320, 60];
@@ -114,11 +114,14 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         await fire('LeadIntakeEventLoopLate');
         await late.stop();
 
+        const studios = await Promise.all(times(CROWDS, () => arrangeStudio(core)));
         deployment.process('core').child.kill('SIGSTOP');
-        const crowd = repeat(CROWD, api.create, CROWD_GATHERS_MS);
+        const crowds = studios.map((studio, place) =>
+          repeat(CROWD, callsOf(deployment, studio.secret).create, place * NEXT_CROWD_MS),
+        );
         await fire('LeadIntakeOverload', 'LeadIntakeLatencyBudgetFastBurn', 'LeadIntakeLatencyBudgetSlowBurn');
         deployment.process('core').child.kill('SIGCONT');
-        await crowd.stop();
+        for (const crowd of crowds) await crowd.stop();
         await end('LeadIntakeOverload');
 
         await fire('LeadIntakeCertificateExpires');
@@ -315,14 +318,14 @@ function callsOf({ gatewayUrl }: Deployment, secret: string) {
   };
 }
 
-/** Repeats some work in `count` concurrent loops, which begin over `gathersMs`, until it is stopped. */
-function repeat(count: number, work: () => Promise<void>, gathersMs = 0) {
+/** Repeats some work in `count` concurrent loops, after `startsAfterMs`, until it is stopped. */
+function repeat(count: number, work: () => Promise<void>, startsAfterMs = 0) {
   let isOver = false;
   onTestFinished(() => {
     isOver = true;
   });
-  const loops = times(count, async (place) => {
-    await sleep((place / count) * gathersMs);
+  const loops = times(count, async () => {
+    await sleep(startsAfterMs);
     while (!isOver) await work();
   });
   return {

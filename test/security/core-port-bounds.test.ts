@@ -401,6 +401,13 @@ async function statusOf(stream: ClientHttp2Stream): Promise<number | undefined> 
   return status;
 }
 
+/** Waits for the first of two events. */
+async function either(stream: ClientHttp2Stream, ...names: readonly [string, string]): Promise<void> {
+  const over = new AbortController();
+  await Promise.race(names.map((name) => once(stream, name, over)));
+  over.abort();
+}
+
 /** Reads one message of a call, and nothing after it. */
 async function takeMessage(stream: ClientHttp2Stream): Promise<void> {
   const take = async (length: number): Promise<Buffer> => {
@@ -409,7 +416,7 @@ async function takeMessage(stream: ClientHttp2Stream): Promise<void> {
       const chunk = stream.read(Math.min(left, stream.readableLength)) as Buffer | null;
       if (chunk) chunks.push(chunk);
       else if (stream.destroyed) throw new Error('the call was broken off');
-      else await Promise.race([once(stream, 'readable'), once(stream, 'close')]);
+      else await either(stream, 'readable', 'close');
       left -= chunk?.length ?? 0;
     }
     return Buffer.concat(chunks);
