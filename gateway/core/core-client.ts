@@ -81,7 +81,7 @@ export function createCoreClient(
   metrics: GatewayMetrics | undefined,
 ): CoreClient {
   const { transport, sessions } = connectToCore(config, credentials, token);
-  const exchange = exchangeOver(sessions, token);
+  const exchange = exchangeOver(config.CORE_URL, sessions, token);
   const authenticate = batches(exchange, metrics, 'AuthenticateApiKey', 'bearer');
   const createLead = batches(exchange, metrics, 'CreateLead', 'body');
   const getLead = batches(exchange, metrics, 'GetLead', 'body');
@@ -157,10 +157,10 @@ function batches<Case extends 'body' | 'bearer'>(
   maxSentWeight?: number,
 ) {
   const batcher = new ExchangeBatcher<Item, Answer<Case>>(
-    async function* (messages) {
+    async function* (messages, signal) {
       try {
         // Each request has a timeout of its own, so the call has none.
-        for await (const { results } of exchange(requestsOf(messages))) yield results.map(resultOf);
+        for await (const { results } of exchange(requestsOf(messages), signal)) yield results.map(resultOf);
       } catch (error) {
         // As when the core ends the call: the pending requests go over the next one.
         if (!isUnprocessed(error)) throw error;

@@ -13,10 +13,13 @@ type Outcome<Answer> = { readonly answer: Answer } | { readonly error: unknown }
 export type Result<Answer> = { readonly index: number } & Outcome<Answer>;
 
 /**
- * Opens a bidirectional stream of requests and results. The stream ends without an error when the peer accepts no more
- * requests; the peer has then not processed the requests without a result.
+ * Opens a bidirectional stream of requests and results, until the signal cuts it off. The stream ends without an error when
+ * the peer accepts no more requests; the peer has then not processed the requests without a result.
  */
-type OpenCall<Request, Answer> = (messages: AsyncIterable<Request[]>) => AsyncIterable<readonly Result<Answer>[]>;
+type OpenCall<Request, Answer> = (
+  messages: AsyncIterable<Request[]>,
+  signal: AbortSignal,
+) => AsyncIterable<readonly Result<Answer>[]>;
 
 /** A request got no response: it timed out, or the peer accepts no requests. */
 export class NoResponse extends Error {}
@@ -39,8 +42,10 @@ interface PendingRequest<Request, Answer> {
   readonly settle: (outcome: Outcome<Answer>) => void;
   isSettled: boolean;
   attempts: number;
-  /** The call on which it was sent last. */
+  /** The call on which it was sent last, its index there, and how many results that had had. */
   call: Call<Request, Answer> | undefined;
+  index: number;
+  resultsBefore: number;
 }
 
 /** An open call. */
@@ -49,7 +54,9 @@ interface Call<Request, Answer> {
   readonly sent: Map<number, PendingRequest<Request, Answer>>;
   sentCount: number;
   sentWeight: number;
+  resultCount: number;
   isOver: boolean;
+  readonly cut: AbortController;
   /** Makes the call check whether there is a message to send, or it is over. */
   wake: () => void;
 }
@@ -101,15 +108,19 @@ export class ExchangeBatcher<Request, Answer> {
       pending.isSettled = true;
       clearTimeout(timer);
       const isCounted = this.#count(share, -1);
-      if (pending.call) pending.call.sentWeight -= share.weight;
-      // It may be what further ones have waited for.
-      if (share.weight > 0) pending.call?.wake();
+      if (pending.call) this.#forget(pending.call, pending);
       // Not thrown: it may be the timer that settles.
       if (!isCounted) reject(new BrokenInvariant('pending_not_negative'));
       else if ('answer' in outcome) resolve(outcome.answer);
       else reject(outcome.error);
     };
-    const late = () => settle({ error: new NoResponse(`no response within ${this.#timeoutMs} ms`) });
+    const late = () => {
+      // What stands between may keep a call whose core has vanished, and lead the next one to another core.
+      if (pending.call?.resultCount === pending.resultsBefore && this.#call === pending.call) this.#call = undefined;
+      settle({ error: new NoResponse(`no response within ${this.#timeoutMs} ms`) });
+      // In another turn: what came together is late together.
+      setImmediate(() => this.#queues.size > 0 && this.#flush());
+    };
     const timer = setTimeout(late, this.#timeoutMs);
     const pending: PendingRequest<Request, Answer> = {
       request,
@@ -118,6 +129,8 @@ export class ExchangeBatcher<Request, Answer> {
       isSettled: false,
       attempts: 0,
       call: undefined,
+      index: 0,
+      resultsBefore: 0,
     };
     this.#count(share, 1);
     this.#push(pending);
@@ -154,19 +167,34 @@ export class ExchangeBatcher<Request, Answer> {
 
   #flush(): void {
     if (!this.#call) {
-      this.#call = { sent: new Map(), sentCount: 0, sentWeight: 0, isOver: false, wake: () => {} };
+      this.#call = {
+        sent: new Map(),
+        sentCount: 0,
+        sentWeight: 0,
+        resultCount: 0,
+        isOver: false,
+        cut: new AbortController(),
+        wake: () => {},
+      };
       this.#exchange(this.#call);
     }
     this.#call.wake();
   }
 
+  /** Takes a settled request from its call. One that is no longer used ends with its last request. */
+  #forget(call: Call<Request, Answer>, { share, index }: PendingRequest<Request, Answer>): void {
+    call.sent.delete(index);
+    call.sentWeight -= share.weight;
+    if (call !== this.#call && call.sent.size === 0) call.cut.abort();
+    // It may be what further ones have waited for.
+    else if (share.weight > 0) call.wake();
+  }
+
   async #exchange(call: Call<Request, Answer>): Promise<void> {
     try {
-      for await (const results of this.#open(this.#messages(call))) {
-        for (const result of results) {
-          call.sent.get(result.index)?.settle(result);
-          call.sent.delete(result.index);
-        }
+      for await (const results of this.#open(this.#messages(call), call.cut.signal)) {
+        call.resultCount += results.length;
+        for (const result of results) call.sent.get(result.index)?.settle(result);
       }
       if (call.sentCount === 0) throw new NoResponse('the peer accepts no requests');
       for (const pending of call.sent.values()) {
@@ -179,7 +207,7 @@ export class ExchangeBatcher<Request, Answer> {
       if (call.sentCount === 0) this.#queues.clear();
       for (const pending of failed) pending.settle({ error });
     }
-    this.#call = undefined;
+    if (this.#call === call) this.#call = undefined;
     call.isOver = true;
     call.wake();
     if (this.#queues.size > 0) this.#flush();
@@ -203,13 +231,15 @@ export class ExchangeBatcher<Request, Answer> {
 
   #nextMessage(call: Call<Request, Answer>): Request[] {
     const message: Request[] = [];
-    while (message.length < MAX_PER_MESSAGE && call.sentWeight < this.#maxSentWeight) {
+    while (this.#call === call && message.length < MAX_PER_MESSAGE && call.sentWeight < this.#maxSentWeight) {
       const pending = this.#shift();
       if (!pending) break;
       if (pending.isSettled) continue;
       pending.attempts += 1;
       pending.call = call;
-      call.sent.set(call.sentCount, pending);
+      pending.index = call.sentCount;
+      pending.resultsBefore = call.resultCount;
+      call.sent.set(pending.index, pending);
       call.sentCount += 1;
       call.sentWeight += pending.share.weight;
       message.push(pending.request);

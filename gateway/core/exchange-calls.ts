@@ -1,6 +1,7 @@
 import type { ClientHttp2Stream } from 'node:http2';
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { createMethodUrl } from '@connectrpc/connect/protocol';
 import {
   endStreamFlag,
   endStreamFromJson,
@@ -21,19 +22,20 @@ const { exchange } = ExchangeService.method;
 type Messages = AsyncIterable<MessageInitShape<typeof ExchangeRequestSchema>>;
 
 /**
- * Makes a call of the exchange, and yields the responses.
+ * Makes a call of the exchange, and yields the responses, until the signal cuts it off.
  *
  * @throws ConnectError without a cause: the core has refused the call. Anything else: the call was cut off
  */
-export type Exchange = (messages: Messages) => AsyncGenerator<ExchangeResponse>;
+export type Exchange = (messages: Messages, signal: AbortSignal) => AsyncGenerator<ExchangeResponse>;
 
 /** Returns calls of the exchange as Connect's library makes them, on a stream of HTTP/2 without what it has between the two. */
-export function exchangeOver(sessions: CoreSessions, token: CoreToken): Exchange {
-  return async function* call(messages) {
+export function exchangeOver(coreUrl: string, sessions: CoreSessions, token: CoreToken): Exchange {
+  const path = new URL(createMethodUrl(coreUrl, exchange)).pathname;
+  return async function* call(messages, signal) {
     const { authorization } = token;
     const header = requestHeader(exchange.methodKind, true, undefined, authorization ? { authorization } : {}, true);
-    const path = `/${ExchangeService.typeName}/${exchange.name}`;
     const stream = await sessions.request('POST', path, Object.fromEntries(header), {});
+    signal.addEventListener('abort', () => stream.destroy());
     const envelopes = envelopesOf(stream, MAX_RESPONSE_BYTES);
     stream.once('response', ({ ':status': status = 0, 'content-type': type = '' }) => {
       try {

@@ -19,7 +19,7 @@ import {
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import type { CoreClient, LeadCreation, PageToRead } from '../core/core-client.ts';
 import { type DataPath, type FaultyField, invalidRequest, Problem } from '../problems.ts';
-import { hasScopeFor, type PresentedKey, type RequestState, type Sender, senderToCheck } from '../request.ts';
+import { hasScopeFor, type PresentedKey, type RequestState, senderToCheck } from '../request.ts';
 import { LEAD_PATH, LEADS_PATH, leadCaptureSchema } from './schemas.ts';
 
 /** The three operations of the public contract. Callers are authenticated and counted before they run. */
@@ -67,8 +67,8 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
 
   // @rule 4.3.paging
   app.get<{ Querystring: QueryString }>(LEADS_PATH, { config: { operation: 'listLeads' } }, async (request, reply) => {
-    const sender = senderToCheck(keyOf(request.state), request.id);
-    return asJson(reply, await core.listLeads(sender, await readPage(request.query, core, sender)));
+    const list = (page: PageToRead) => core.listLeads(senderToCheck(keyOf(request.state), request.id), page);
+    return asJson(reply, await list(await readPage(request.query, list)));
   });
 }
 
@@ -90,7 +90,10 @@ type QueryString = Readonly<Record<string, string | string[] | undefined>>;
  *
  * @rule 2.5.together 4.3.limit 4.3.cursor 4.3.parameters 8.limit
  */
-async function readPage({ limit, cursor }: QueryString, core: CoreClient, sender: Sender): Promise<PageToRead> {
+async function readPage(
+  { limit, cursor }: QueryString,
+  list: (page: PageToRead) => Promise<unknown>,
+): Promise<PageToRead> {
   const faults: FaultyField[] = [];
   if (limit !== undefined && !isLimit(limit)) {
     faults.push({ field: 'limit', message: `must be given once, as a whole number from 1 to ${PAGE_SIZE.max}` });
@@ -98,7 +101,7 @@ async function readPage({ limit, cursor }: QueryString, core: CoreClient, sender
   const cursorFault = typeof cursor === 'string' ? pageTokenFault(cursor) : cursor && 'must be given once';
   if (cursorFault) faults.push({ field: 'cursor', message: cursorFault });
   else if (faults.length > 0 && typeof cursor === 'string') {
-    const refusal = await core.listLeads(sender, { limit: NO_LIMIT, cursor }).catch((problem) => problem);
+    const refusal = await list({ limit: NO_LIMIT, cursor }).catch((problem) => problem);
     if (!(refusal instanceof Problem) || refusal.code !== 'integration_invalid_request') throw refusal;
     faults.push(...refusal.faults.filter(({ field }) => field === 'cursor'));
   }

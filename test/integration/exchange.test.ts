@@ -528,7 +528,8 @@ describe('long pages', () => {
 test('a message that cannot be written ends the call with the reason, and nothing else', async () => {
   const token = new CoreToken({ CORE_TOKEN: new Secret(CORE_TOKEN), coreTokenFile: undefined });
   const noFiles = new TlsCredentials({ ca: undefined, cert: undefined, key: undefined });
-  const { sessions } = connectToCore({ CORE_URL: `http://127.0.0.1:${core.port}` }, noFiles, token);
+  const coreUrl = `http://127.0.0.1:${core.port}`;
+  const { sessions } = connectToCore({ CORE_URL: coreUrl }, noFiles, token);
   onTestFinished(() => sessions.abort());
   const messages = async function* () {
     const authenticate = { case: 'authenticate', value: {} } as const;
@@ -538,7 +539,8 @@ test('a message that cannot be written ends the call with the reason, and nothin
   };
   const received: number[] = [];
   const reading = (async () => {
-    for await (const { results } of exchangeOver(sessions, token)(messages())) received.push(results.length);
+    const call = exchangeOver(coreUrl, sessions, token)(messages(), new AbortController().signal);
+    for await (const { results } of call) received.push(results.length);
   })();
   await expect(reading).rejects.toThrow(/secret_sha256/);
 });

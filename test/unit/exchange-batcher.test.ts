@@ -21,13 +21,21 @@ class OtherSide {
   readonly messages: string[][] = [];
   /** Whether the batcher has ended the request. */
   hasAll = false;
+  readonly #signal: AbortSignal;
   readonly #incoming: AsyncIterable<string[]>;
   readonly #outgoing: (readonly Result<string>[])[] = [];
   #end: { readonly error?: unknown } | undefined;
   #wake = () => {};
 
-  constructor(messages: AsyncIterable<string[]>) {
+  constructor(messages: AsyncIterable<string[]>, signal: AbortSignal) {
     this.#incoming = messages;
+    this.#signal = signal;
+    signal.addEventListener('abort', () => this.end(new Error('cut off')));
+  }
+
+  /** Whether the batcher has cut it off. */
+  get isCutOff(): boolean {
+    return this.#signal.aborted;
   }
 
   /** Starts to read messages. */
@@ -82,8 +90,8 @@ class OtherSide {
 function controlled({ reads = true, maxSentWeight }: { reads?: boolean; maxSentWeight?: number } = {}) {
   const calls: OtherSide[] = [];
   const batcher = new ExchangeBatcher<string, string>(
-    (messages) => {
-      const call = new OtherSide(messages);
+    (messages, signal) => {
+      const call = new OtherSide(messages, signal);
       if (calls.push(call) > 1 || reads) call.read();
       return call.results();
     },
@@ -161,8 +169,9 @@ describe('a batcher with a bound on what is sent and has no result', () => {
     await expect(next).rejects.toMatchObject(NO_RESPONSE);
     await turn();
 
-    expect(call(0).requests).toEqual(['first', 'lost', 'late']);
-    call(0).answer(2);
+    expect(call(0).requests).toEqual(['first', 'lost']);
+    expect(call(1).requests).toEqual(['late']);
+    call(1).answer(0);
     expect(await late).toBe('answer to late');
   });
 });
@@ -202,6 +211,54 @@ describe('deadlines', () => {
     await expect(slow).rejects.toMatchObject(NO_RESPONSE);
     call(0).answer(2);
     expect(await later).toBe('answer to later');
+  });
+
+  // @proves exchange-10
+  test.each([undefined, 100])(
+    'a call without a result meanwhile is left to what it has, and ends with that: bound of what is sent %s',
+    async (maxSentWeight) => {
+      const { calls, call, submit } = await begun(maxSentWeight === undefined ? {} : { maxSentWeight });
+      const share = { group: 'a', weight: 40 };
+      const slow = submit('slow', share);
+      await turn();
+      vi.advanceTimersByTime(TIMEOUT_MS - 1);
+      const meanwhile = [submit('one', share), submit('two', share)];
+      await turn();
+      const unsent = [submit('three', share), submit('four', share)];
+      vi.advanceTimersByTime(1);
+      await expect(slow).rejects.toMatchObject(NO_RESPONSE);
+      const next = submit('next', share);
+      await turn();
+
+      expect(calls).toHaveLength(2);
+      expect(call(1).requests.at(-1)).toBe('next');
+      call(0).answer(2);
+      expect(await meanwhile[0]).toBe('answer to one');
+      call(1).answer(...call(1).requests.keys());
+      await next;
+      expect(call(0).isCutOff).toBe(false);
+      vi.advanceTimersByTime(TIMEOUT_MS - 1);
+      await Promise.allSettled([...meanwhile, ...unsent]);
+      await turn();
+      expect([call(0).isCutOff, call(0).hasAll]).toEqual([true, true]);
+      expect(call(1).isCutOff).toBe(false);
+    },
+  );
+
+  test('a call goes on that has had a result meanwhile', async () => {
+    const { calls, call, submit } = await begun();
+    const slow = submit('slow');
+    const other = submit('other');
+    await turn();
+    call(0).answer(2);
+    await other;
+    vi.advanceTimersByTime(TIMEOUT_MS);
+    await expect(slow).rejects.toMatchObject(NO_RESPONSE);
+    const next = submit('next');
+    await turn();
+    call(0).answer(3);
+    expect(await next).toBe('answer to next');
+    expect(calls).toHaveLength(1);
   });
 
   test('a request that was not sent in time is not sent at all', async () => {

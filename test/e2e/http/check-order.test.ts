@@ -34,26 +34,15 @@ async function sendWith(
 ): Promise<{ response: Response; written: number }> {
   const has = (name: FaultName) => names.includes(name);
   // Requests that the key may make use up the quota: this key may always list.
-  const scopes = has('missing scope') ? [ApiKeyScope.LEADS_READ] : BOTH_SCOPES;
-  const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey({ scopes });
+  const { studioId, secret } = await aKeyWith(
+    isKnown,
+    has,
+    has('missing scope') ? [ApiKeyScope.LEADS_READ] : BOTH_SCOPES,
+  );
   const idempotencyKey = randomUUID();
   const contact = anEmail();
-  const before = has('used up quota') ? LIMIT : Number(isKnown);
-  for (let sent = 0; sent < before; sent += 1) expect((await service.get(secret)).status).toBe(200);
   if (has('reused Idempotency-Key')) await createByRpc(studioId, idempotencyKey, anEmail().value);
   if (has('open contact')) await createByRpc(studioId, randomUUID(), contact.value);
-  if (has('demoted issuer')) {
-    await service.directory.putMember({ member: { studioId, id: 'owner-2', role: MemberRole.OWNER } });
-    await service.directory.putMember({ member: { studioId, id: memberId, role: MemberRole.STAFF } });
-  }
-  if (has('revoked key')) {
-    const manager = has('demoted issuer') ? 'owner-2' : memberId;
-    await service.apiKeys.revokeApiKey({ studioId, memberId: manager, apiKeyId });
-  }
-  if (has('suspended studio')) {
-    await service.directory.putStudio({ studio: { id: studioId, status: StudioStatus.SUSPENDED } });
-  }
-
   const leads = await service.countLeads(studioId);
   const response = await service.post(
     secret,
@@ -67,6 +56,25 @@ async function sendWith(
   return { response, written: (await service.countLeads(studioId)) - leads };
 }
 
+/** Returns a key with the faults that a key can have. */
+async function aKeyWith(isKnown: boolean, has: (name: FaultName) => boolean, scopes: readonly ApiKeyScope[]) {
+  const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey({ scopes });
+  const before = has('used up quota') ? LIMIT : Number(isKnown);
+  for (let sent = 0; sent < before; sent += 1) expect((await service.get(secret)).status).toBe(200);
+  if (has('demoted issuer')) {
+    await service.directory.putMember({ member: { studioId, id: 'owner-2', role: MemberRole.OWNER } });
+    await service.directory.putMember({ member: { studioId, id: memberId, role: MemberRole.STAFF } });
+  }
+  if (has('revoked key')) {
+    const manager = has('demoted issuer') ? 'owner-2' : memberId;
+    await service.apiKeys.revokeApiKey({ studioId, memberId: manager, apiKeyId });
+  }
+  if (has('suspended studio')) {
+    await service.directory.putStudio({ studio: { id: studioId, status: StudioStatus.SUSPENDED } });
+  }
+  return { studioId, secret };
+}
+
 const createByRpc = (studioId: string, idempotencyKey: string, email: string) =>
   service.leads.createLead({
     studioId,
@@ -77,6 +85,16 @@ const createByRpc = (studioId: string, idempotencyKey: string, email: string) =>
 
 /** A refusal by the quota is made by the last look at a key, which was good then. */
 const isOfKey = (name: FaultName) => ['revoked key', 'suspended studio', 'demoted issuer'].includes(name);
+
+/** What a gateway can refuse by itself of the operations that read, which has to be after what is wrong with the key. */
+const INVALID_READS = [
+  '?limit=0',
+  '?limit=1&limit=2',
+  '?cursor=!',
+  '?cursor=a&cursor=b',
+  '?limit=0&cursor=!',
+  '/no-uuid',
+];
 
 const pairs = FAULTS.flatMap((first, index) =>
   FAULTS.slice(index).map((second) => ({ first, second, names: `${first.name}, ${second.name}` })),
@@ -100,6 +118,19 @@ describe.each([
       const { status, code } = second.name === 'used up quota' && isOfKey(first.name) ? second : first;
       await expectProblem(response, status, code);
       expect(written).toBe(0);
+    },
+  );
+
+  test.each(FAULTS.slice(0, 5).flatMap((fault) => INVALID_READS.map((read) => ({ ...fault, read }))))(
+    'a read that is not valid is refused for its key, and not counted: $name, $read',
+    { tags: ['7.order', '8.counted'] },
+    async ({ name, status, code, read }) => {
+      const isMissing = name === 'missing scope';
+      const scopes = isMissing ? [ApiKeyScope.LEADS_CREATE] : BOTH_SCOPES;
+      const { secret } = await aKeyWith(isKnown && !isMissing, (fault) => fault === name, scopes);
+      const response = await service.get(secret, read);
+      await expectProblem(response, status, code);
+      expect(response.headers.has('ratelimit')).toBe(name === 'used up quota');
     },
   );
 });
