@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { REDIS_CONNECT_MS } from '../../common/deadlines.ts';
 import type { RedisDeployment } from './redis/redis-deployment.ts';
 import { lasting } from './scenarios/choices.ts';
 import { aScenario, type Scenario } from './scenarios/scenario.ts';
@@ -20,8 +21,8 @@ const REFUSALS = [
   'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
 ];
 
-/** How long gateways take to connect to a Redis that is back. */
-const CONNECTED_WITHIN_MS = 250;
+/** How long gateways take to connect to a Redis that is back, some after an attempt that began before; milliseconds. */
+const CONNECTED_WITHIN_MS = REDIS_CONNECT_MS + 250;
 
 const span = lasting(50, 4000);
 const share = fc.constantFrom(0.05, 0.2, 0.5);
