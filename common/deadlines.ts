@@ -83,7 +83,7 @@ export const MAX_DRAIN_MS = 60_000;
 export const STOP_MS = 10_000;
 
 /** How long a gateway that has closed its port waits for requests in flight. */
-export const GATEWAY_AFTER_CLOSE_MS = 8750;
+export const GATEWAY_AFTER_CLOSE_MS = 8600;
 
 /** How long a stopping gateway waits until its last requests are recorded. */
 export const REQUEST_LOG_CLOSE_MS = 200;

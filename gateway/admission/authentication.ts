@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { CORE_CALL_MS } from '../../common/deadlines.ts';
 import { hashKeySecret, hintOf, isKeySecret, textOfHash } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { clientNetwork } from '../client-address.ts';
-import { Problem } from '../problems.ts';
+import { OVERLOADED, Problem } from '../problems.ts';
 import type { PresentedKey } from '../request.ts';
 import { consumePatiently, rateLimited, setQuotaHeaders } from './count-quota.ts';
 import type { FoundKey, KeyLookUps } from './key-look-ups.ts';
@@ -99,6 +100,12 @@ export class ApiKeyCache {
 export const MAX_UNKNOWN_KEYS = 500;
 export const UNKNOWN_KEYS_WINDOW_SECONDS = 10;
 
+/**
+ * The number of unknown keys of one address that are looked up at once; further ones wait. Fewer than may be in vain, so that
+ * keys which are new to a gateway that has just begun are not refused for one another, however slow the core is.
+ */
+const MAX_LOOK_UPS_AT_ONCE = MAX_UNKNOWN_KEYS / 2;
+
 /** The maximum number of keys that are remembered as counted; the others count again. */
 const MAX_COUNTED_KEYS = 50_000;
 
@@ -127,18 +134,35 @@ function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Pr
   const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
   /** By network and key, when the key was counted. */
   const counted = new Map<string, number>();
+  /** The number of look-ups under way, by network. */
+  const underWay = new Map<string, number>();
+  const count = (network: string, change: 1 | -1) => {
+    const number = (underWay.get(network) ?? 0) + change;
+    if (number > 0) underWay.set(network, number);
+    else underWay.delete(network);
+  };
+  const begin = async (network: string) => {
+    count(network, 1);
+    const decision = await consumePatiently(quota, { apiKeyId: network, studioId: '' }, LIMITS);
+    if (!decision.admitted) count(network, -1);
+    return decision;
+  };
   return async (secretSha256: Uint8Array, request: FastifyRequest, reply: FastifyReply) => {
     const network = clientNetwork(request);
     const name = `${network} ${textOfHash(secretSha256)}`;
     forgetOld(counted);
     if (counted.has(name)) return lookUp(secretSha256, request.id);
-    const sender = { apiKeyId: network, studioId: '' };
-    let decision = await consumePatiently(quota, sender, LIMITS);
+    for (let waitedMs = 0; (underWay.get(network) ?? 0) >= MAX_LOOK_UPS_AT_ONCE; waitedMs += HELD_REFUSAL_MS) {
+      if (waitedMs >= CORE_CALL_MS) throw OVERLOADED;
+      await holdRefusal();
+      if (counted.has(name)) return lookUp(secretSha256, request.id);
+    }
+    let decision = await begin(network);
     if (!decision.admitted) {
       await holdRefusal();
       if (counted.has(name)) return lookUp(secretSha256, request.id);
       // Its response says what is so then.
-      decision = await consumePatiently(quota, sender, LIMITS);
+      decision = await begin(network);
     }
     if (!decision.admitted) {
       setQuotaHeaders(reply, decision, UNKNOWN_KEYS_WINDOW_SECONDS);
@@ -153,9 +177,10 @@ function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Pr
       isInVain = problem instanceof Problem && problem.code === 'integration_key_invalid';
       throw problem;
     } finally {
+      count(network, -1);
       if (!isInVain) {
         counted.delete(name);
-        await quota.refund(sender, decision.windows);
+        await quota.refund({ apiKeyId: network, studioId: '' }, decision.windows);
       }
     }
   };

@@ -38,8 +38,9 @@ export class ProblemAnswers {
   /** Answers an error of the router, which occurs before a route is known. */
   readonly ofFramework = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const problem = problemOf(error, request);
-    // Hooks, which would set the state and observe the request, do not run for it.
+    // Hooks, which would set the state, observe the request and bound its body, do not run for it.
     request.state = new RequestState();
+    reply.header('connection', 'close');
     this.#observe?.(unknownRequest(request.id, problem));
     this.#send(problem, request, reply);
   };

@@ -40,10 +40,12 @@ export function marked({ revision, since, kinds }: ChangeMark, kind: ChangeKind,
   const last = revision < MAX_REVISION ? revision : -1;
   const next = Math.max(last + 1, time.getTime(), lowest);
   assert(next > last, 'revision_grows');
+  // A lead that was imported may be created long before its mark, and named consumers get no kind from before that.
+  const created = revision === 0 && since && since.getTime() < DISTRIBUTED ? { created: since } : {};
   return {
     revision: next,
     since: since && since <= time ? since : time,
-    kinds: { ...(since !== null && kinds), [kind]: time },
+    kinds: { ...(since !== null && kinds), ...created, [kind]: time },
   };
 }
 

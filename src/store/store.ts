@@ -695,8 +695,9 @@ export interface StudioPut {
   readonly quotaLimit?: number | null | undefined;
   readonly keepEnquiries?: boolean | undefined;
   readonly isTest?: boolean | undefined;
-  /** A change of it begins another grace. */
+  /** A change of it begins another grace, not before this time. */
   readonly retentionDays?: number | null | undefined;
+  readonly graceFrom?: Date | null | undefined;
 }
 
 /** Null: the studio does not exist, and `status` is undefined; `other-kind`: `isTest` differs; `ended`: it has. None of them writes anything. */

@@ -3,6 +3,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newIdAt } from '../../src/domain/new-id.ts';
 import { type Store, StoreUnavailable, type StudioPut } from '../../src/store/store.ts';
 import { countExpiredLeads, type RetentionObserver, retainLeads } from '../../src/usecases/retain-leads.ts';
+import { putStudio } from '../../src/usecases/studios.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
 import { correctLead, moveLead } from './store-actions.ts';
@@ -242,6 +243,20 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       await retain(async () => true, { now: plus(NOW, ahead + hour) });
       expect(await store.presenceOfLead(STUDIO_ID, lead.id)).toBe('present');
       expect(await store.presenceOfLead('ended', erased.id)).toBe('erased');
+    });
+
+    // @proves erasure-10
+    test('a clock that is behind when a retention is put takes nothing of its days of grace', async () => {
+      const lead = closed(100);
+      await opened().makeLeads(lead);
+      await store.putRetentionTime(null, NOW);
+      const clock = () => plus(NOW, -8 * DAY_MS);
+      const command = { id: STUDIO_ID, status: 'unchanged', regionCode: undefined, retentionDays: 30 } as const;
+      const { retention } = await putStudio({ store, clock }, command);
+      expect(retention).toEqual({ days: 30, since: NOW });
+      await retain(async () => true);
+      expect(await store.presenceOfLead(STUDIO_ID, lead.id)).toBe('present');
+      expect(await store.findStudio(STUDIO_ID)).toMatchObject({ retention });
     });
 
     // @proves erasure-17

@@ -3,6 +3,7 @@ import { anyUnpack, timestampDate, timestampFromDate } from '@bufbuild/protobuf/
 import { ConnectError } from '@connectrpc/connect';
 import { describe, expect, test } from 'vitest';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { LeadChangeKind, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
 import { anEmail, aService, leadOf } from '../support/service.ts';
@@ -55,6 +56,29 @@ describe('ImportLeads', () => {
     expect(change?.kinds.map(({ kind }) => kind)).toEqual([LeadChangeKind.CREATED]);
     // Its change is pending since the import.
     expect(timestampDate(change?.firstChangeTime as never).getTime()).toBeGreaterThan(Date.now() - 60_000);
+  });
+
+  // @proves feed-8
+  test.each([
+    [
+      'is moved',
+      (studioId: string, leadId: string) => service.leads.changeLeadStage({ studioId, leadId, stage: LeadStage.WON }),
+    ],
+    ['is erased', (studioId: string, leadId: string) => service.leads.eraseLead({ studioId, leadId })],
+  ])('a named consumer hears of the creation of a lead that %s before it polls', async (_, change) => {
+    const { studioId } = await service.aStudioWithKey();
+    const consumer = `c-${randomUUID()}`;
+    await service.consumers.createConsumer({
+      consumer: { name: consumer, studioIds: [studioId] },
+      start: ConsumerStart.NOW,
+    });
+    const lead = anImport({ createTime: timestampFromDate(LONG_AGO) });
+    const { results } = await service.leads.importLeads({ studioId, leads: [lead] });
+    await change(studioId, idsOf(results)[0] as string);
+    const { changes } = await service.leads.pullLeadChanges({ consumer });
+    expect(changes.map(({ kinds }) => kinds.map(({ kind }) => kind))).toEqual([
+      [LeadChangeKind.CREATED, expect.any(Number)],
+    ]);
   });
 
   // @proves imports-3

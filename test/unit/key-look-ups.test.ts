@@ -1,6 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
-import { expect, test } from 'vitest';
-import { hashKeySecret } from '../../common/rules/key-secret.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { expect, onTestFinished, test } from 'vitest';
+import { API_KEY_CACHE_MS } from '../../common/deadlines.ts';
+import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
+import { ApiKeyCache, authenticator } from '../../gateway/admission/authentication.ts';
 import { KeyLookUps } from '../../gateway/admission/key-look-ups.ts';
 import { OVERLOADED, Problem } from '../../gateway/problems.ts';
 import {
@@ -90,4 +94,26 @@ test('who waits for a look-up without an answer has none either; other keys do n
   const none = { status: 'rejected', reason: OVERLOADED };
   expect(await outcomes).toEqual([none, none, none, { status: 'fulfilled', value: { caller, isChecked: true } }]);
   expect(asked.length).toBe(2);
+});
+
+// @proves bounds-25
+test('of keys that are new to a gateway none is refused for the others of its address, however slow the core is', async () => {
+  const { lookUps, asked } = lookUpsAtCore();
+  const authenticate = authenticator(lookUps, new ApiKeyCache(API_KEY_CACHE_MS));
+  const reply = { header: () => reply } as unknown as FastifyReply;
+  const identify = async () => {
+    const raw = { headersDistinct: { authorization: [`Bearer ${newKeySecret()}`] } };
+    return authenticate({ raw, id: 'request', ip: '192.0.2.1' } as unknown as FastifyRequest, reply);
+  };
+  const identified = times(700, identify);
+  await expect.poll(() => asked.length).toBe(250);
+  await sleep(100);
+  expect(asked.length).toBe(250);
+  const answering = setInterval(() => {
+    for (const answer of asked) answer.resolve(caller);
+  }, 20);
+  onTestFinished(() => clearInterval(answering));
+
+  expect(await Promise.all(identified)).toHaveLength(700);
+  expect(await identify()).toMatchObject({ caller });
 });

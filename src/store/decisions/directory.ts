@@ -43,7 +43,7 @@ export function decideStudio(
   { now: time, ...by }: AuditContext,
   isApplied: boolean,
 ): Decision<PutStudioOutcome, StudioWrite> {
-  const { id, status, regionCode, quotaLimit, keepEnquiries, isTest, retentionDays: days } = put;
+  const { id, status, regionCode, quotaLimit, keepEnquiries, isTest, retentionDays: days, graceFrom } = put;
   if (!found && status === undefined) return { outcome: null };
   if (found?.studio.status === 'ended') return { outcome: 'ended' };
   if (found && isTest !== undefined && isTest !== found.studio.isTest) return { outcome: 'other-kind' };
@@ -58,7 +58,8 @@ export function decideStudio(
     ...(!found && isTest && { isTest }),
     // None is written again, since what is stored may be unreadable; the same days keep their grace.
     ...(days === null && { retention: null }),
-    ...(days && days !== daysBefore && { retention: { days, since: time } }),
+    ...(days &&
+      days !== daysBefore && { retention: { days, since: graceFrom && graceFrom > time ? graceFrom : time } }),
   };
   const noted = found ? regionsToNote(found.studio, put, found.isRenewing) : [];
   const formerRegions = [...new Set([...before.formerRegions, ...noted])];

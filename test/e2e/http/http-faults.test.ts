@@ -21,6 +21,9 @@ afterEach(async () => {
 /** The remaining requests of a key, by the header of a response. */
 const left = ({ headers }: Response) => Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]);
 
+/** More than kernels buffer of a connection, and less than is sent within the time of a request. */
+const NOT_READ_BYTES = 64 * 1024 * 1024;
+
 const GET = `GET ${LEADS} HTTP/1.1`;
 const HOST = 'Host: leads.example.test';
 const auth = () => `Authorization: Bearer ${secret}`;
@@ -193,6 +196,28 @@ test.each(['#limit=1', '?x#%zz'])(
     const response = await rawRequest(service.url, lines(`GET ${LEADS}${rest} HTTP/1.1`, HOST, auth(), ''));
     await expectProblem(response, 400, 'integration_invalid_request', []);
     expect(response.headers.get('connection')).toBe('close');
+  },
+);
+
+// @proves bounds-7
+test.each([`POST /%zz`, `POST ${LEADS}/%zz`, 'PUT /v1/integrations/leads'])(
+  'no more of a body is read than a gateway needs, whatever refuses its request: %s',
+  async (start) => {
+    const { port, hostname } = new URL(service.url);
+    const socket = connect({ port: Number(port), host: hostname });
+    const closed = new Promise((resolve) =>
+      socket
+        .on('error', () => {})
+        .resume()
+        .on('close', resolve),
+    );
+    socket.write(lines(`${start} HTTP/1.1`, HOST, auth(), `Content-Length: ${2 ** 40}`, ''));
+    const piece = Buffer.alloc(65_536);
+    while (!socket.destroyed && socket.bytesWritten < NOT_READ_BYTES) {
+      if (!socket.write(piece)) await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), closed]);
+    }
+    await closed;
+    expect(socket.bytesWritten).toBeLessThan(NOT_READ_BYTES);
   },
 );
 
