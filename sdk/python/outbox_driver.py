@@ -53,9 +53,12 @@ def connect(database: dict[str, Any]) -> Connection:
             return pymysql.connect(**login, database=database["database"])
         case other:
             import psycopg
+            from psycopg.rows import dict_row, tuple_row
 
             assert other == "postgresql"
-            return psycopg.connect(**login, dbname=database["database"])
+            # As a website may configure it: columns of one name would be one. SQLAlchemy expects tuples.
+            rows: Any = tuple_row if "--sqlalchemy" in sys.argv else dict_row
+            return psycopg.connect(**login, dbname=database["database"], row_factory=rows)
 
 
 def connect_by_sqlalchemy(database: dict[str, Any]) -> Connection:

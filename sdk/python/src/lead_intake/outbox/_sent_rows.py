@@ -39,7 +39,9 @@ class SentRows:
     def beginning(self) -> Run:
         """Count what is to compare."""
         [(rows, total, up_to, since)] = self._database.read(
-            f"SELECT COUNT(lead_id), COUNT(*), MAX(lead_id), MIN(settled_at) FROM {self._table} WHERE {_SENT}"
+            # Rows may be dictionaries, and PostgreSQL names both counts alike.
+            "SELECT COUNT(lead_id) AS number, COUNT(*) AS total, MAX(lead_id) AS up_to, MIN(settled_at) AS since"
+            f" FROM {self._table} WHERE {_SENT}"
         )
         return Run(up_to or "", int(rows), None if since is None else int(since), int(total) - int(rows))
 
