@@ -140,8 +140,8 @@ function failureOf(last: Attempt): string | undefined {
   return last.status === undefined ? 'no answer' : `${last.status}, not of the service`;
 }
 
-/** Returns a signal that is aborted after a time, at the latest after that of the longest timer. */
-export const timeoutSignal = (ms: number): AbortSignal => AbortSignal.timeout(Math.min(ms, MAX_TIMER_MS));
+/** Returns a signal that is aborted after a time, which may have fractions; at the latest after that of the longest timer. */
+export const timeoutSignal = (ms: number): AbortSignal => AbortSignal.timeout(Math.min(Math.ceil(ms), MAX_TIMER_MS));
 
 /** Exponential backoff with up to half of it as jitter; never less than `Retry-After`. */
 function retryDelayMs(attempts: number, retryAfterSeconds = 0): number {

@@ -60,7 +60,11 @@ export interface Outbox {
    */
   deliver(connection: Connection, client: LeadIntakeClient, options?: DeliveryOptions): Promise<Delivery>;
 
-  /** Delivers repeatedly until its signal is aborted. Continues after failures of the database or the service. */
+  /**
+   * Delivers repeatedly until its signal is aborted. Continues after failures of the database or the service.
+   *
+   * @throws TypeError when `pollMs` is out of range
+   */
   run(connection: Connection, client: LeadIntakeClient, options: WorkerOptions): Promise<void>;
 
   /**

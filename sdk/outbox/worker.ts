@@ -16,6 +16,9 @@ export interface WorkerOptions extends DeliveryOptions {
 /** The maximum pause after failed passes; milliseconds. */
 const MAX_PAUSE_MS = 60_000;
 
+/** The longest delay of a timer: a longer one would end at once. */
+const MAX_POLL_MS = 2 ** 31 - 1;
+
 /** Makes passes until the signal is aborted. */
 export async function run(
   connection: Connection,
@@ -23,6 +26,7 @@ export async function run(
   client: LeadIntakeClient,
   { pollMs = 5000, onError = console.error, ...options }: WorkerOptions,
 ): Promise<void> {
+  if (!(pollMs >= 0 && pollMs <= MAX_POLL_MS)) throw new TypeError(`pollMs must be from 0 to ${MAX_POLL_MS}`);
   const { signal } = options;
   for (let failures = 0; !signal.aborted; ) {
     try {

@@ -48,6 +48,35 @@ test('a check of the service itself finds an unknown key, and a wrong path', asy
   expect(await codes(`${service.url}/crm`)).toEqual(['wrong_path', 'not_checked']);
 });
 
+// Fractions, and what is longer than a timer.
+test.for([100_000 / 3, 2 ** 31 + 0.5, Number.MAX_VALUE])(
+  'a time limit of %d ms is kept to by each call',
+  async (ms) => {
+    const { secret } = await service.aStudioWithKey();
+    const limits = { deadlineMs: ms, attemptTimeoutMs: ms };
+    const server = { baseUrl: service.url, apiKey: secret };
+    expect(await check({ ...server, ...limits })).toMatchObject({ canCreate: true, canRead: true });
+    for (const [client, options] of [
+      [createLeadIntakeClient({ ...server, ...limits }), {}],
+      [createLeadIntakeClient(server), { deadlineMs: ms }],
+    ] as const) {
+      const { lead } = await client.createLead(capture(), options);
+      expect(await client.getLead(lead.id, options)).toEqual(lead);
+      expect((await client.listLeads(options)).leads).toContainEqual(lead);
+    }
+  },
+);
+
+test('a time limit of less than a millisecond is one', async () => {
+  const client = createLeadIntakeClient({
+    baseUrl: service.url,
+    apiKey: newKeySecret(),
+    attemptTimeoutMs: 0.3,
+    deadlineMs: 0.3,
+  });
+  await expect(client.listLeads()).rejects.toThrow(NoAnswerError);
+});
+
 // @proves clients-11
 test.for([
   [7 as unknown as string, new Date(), 'must be a string'],

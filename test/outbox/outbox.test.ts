@@ -69,6 +69,18 @@ test('the outbox for TypeScript names what is in the wrong place', async () => {
   await expect(outbox.deliver(database, database as never)).rejects.toThrow(/^The outbox takes a client second/);
 });
 
+// A timer that is too long, or none, fires at once.
+test.each([-1, Number.NaN, 2 ** 31, Number.POSITIVE_INFINITY])(
+  'a worker for TypeScript with a pause of %d ms is refused',
+  async (pollMs) => {
+    const outbox = createOutbox({ table: 'leads' });
+    const client = createLeadIntakeClient({ baseUrl: 'http://localhost', apiKey: newKeySecret() });
+    const signal = AbortSignal.timeout(1000);
+    const worker = outbox.run(new DatabaseSync(':memory:'), client, { signal, pollMs, onError: () => {} });
+    await expect(worker).rejects.toThrow(/^pollMs must be /);
+  },
+);
+
 // @proves leads-17
 onEachDatabase(service, (outbox) => {
   const { name, kind, language, others, aWebsite, driversOf } = outbox;
