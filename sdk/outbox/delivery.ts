@@ -59,6 +59,13 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** After this many consecutive leads without a response, the service is considered unavailable. */
 const MAX_UNANSWERED = 3;
 
+/** @throws TypeError when an option would delete leads that were just sent, or send none in silence */
+export function requireOptions({ limit = 1, keepSettledDays = 0 }: DeliveryOptions): void {
+  if (!(Number.isSafeInteger(limit) && limit >= 1)) throw new TypeError('limit must be a whole number of 1 or more');
+  if (!(keepSettledDays >= 0 && keepSettledDays < Number.POSITIVE_INFINITY))
+    throw new TypeError('keepSettledDays must be a number of days');
+}
+
 /** Makes one pass over the due leads. Each statement is its own transaction. */
 export async function deliver(
   connection: Connection,
@@ -66,6 +73,7 @@ export async function deliver(
   client: LeadIntakeClient,
   { limit = 100, keepSettledDays = 30, onSettled, onWaiting, signal }: DeliveryOptions = {},
 ): Promise<Delivery> {
+  requireOptions({ limit, keepSettledDays });
   const leads = leadsIn(connection, table);
   const counts = { delivered: 0, already_open: 0, refused: 0, waiting: 0 };
   const errors: unknown[] = [];

@@ -55,6 +55,7 @@ export interface Outbox {
    * number of workers may run concurrently.
    *
    * @param connection a connection without an open transaction
+   * @throws TypeError when `limit` or `keepSettledDays` is out of range
    * @throws OutboxError when a transaction is open on the connection
    * @throws AggregateError after the pass, with the errors thrown, for instance by `onSettled`; their leads keep waiting
    */
@@ -63,7 +64,7 @@ export interface Outbox {
   /**
    * Delivers repeatedly until its signal is aborted. Continues after failures of the database or the service.
    *
-   * @throws TypeError when `pollMs` is out of range
+   * @throws TypeError when `pollMs`, `limit` or `keepSettledDays` is out of range
    */
   run(connection: Connection, client: LeadIntakeClient, options: WorkerOptions): Promise<void>;
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LeadIntakeClient } from '../client.ts';
 import type { Connection } from './connection.ts';
-import { type DeliveryOptions, deliver } from './delivery.ts';
+import { type DeliveryOptions, deliver, requireOptions } from './delivery.ts';
 
 /** Options of a worker. */
 export interface WorkerOptions extends DeliveryOptions {
@@ -27,6 +27,7 @@ export async function run(
   { pollMs = 5000, onError = console.error, ...options }: WorkerOptions,
 ): Promise<void> {
   if (!(pollMs >= 0 && pollMs <= MAX_POLL_MS)) throw new TypeError(`pollMs must be from 0 to ${MAX_POLL_MS}`);
+  requireOptions(options);
   const { signal } = options;
   for (let failures = 0; !signal.aborted; ) {
     try {

@@ -69,6 +69,22 @@ test('the outbox for TypeScript names what is in the wrong place', async () => {
   await expect(outbox.deliver(database, database as never)).rejects.toThrow(/^The outbox takes a client second/);
 });
 
+test.each([
+  { limit: 0 },
+  { limit: 1.5 },
+  { limit: Number.POSITIVE_INFINITY },
+  { keepSettledDays: -0.5 },
+  { keepSettledDays: Number.NaN },
+  { keepSettledDays: Number.POSITIVE_INFINITY },
+])('the outbox for TypeScript refuses %o, also for a worker', async (options) => {
+  const [connection, outbox] = [new DatabaseSync(':memory:'), createOutbox({ table: 'leads' })];
+  const client = createLeadIntakeClient({ baseUrl: 'http://localhost', apiKey: newKeySecret() });
+  const [name = ''] = Object.keys(options);
+  const refusal = new RegExp(`^${name} must be `);
+  await expect(outbox.deliver(connection, client, options)).rejects.toThrow(refusal);
+  await expect(outbox.run(connection, client, { ...options, signal: AbortSignal.timeout(1) })).rejects.toThrow(refusal);
+});
+
 // A timer that is too long, or none, fires at once.
 test.each([-1, Number.NaN, 2 ** 31, Number.POSITIVE_INFINITY])(
   'a worker for TypeScript with a pause of %d ms is refused',
@@ -622,6 +638,22 @@ onEachDatabase(service, (outbox) => {
     });
     await website.run('add', { leads: [{ capture: aCapture(), key, end: 'commit-anyway' }] });
     await website.run('discard', { key });
+  });
+
+  testOnce(`${name}: refuses to send nothing, or to delete what was just sent`, async () => {
+    const website = await aWebsite();
+    await website.add(aCapture());
+    await website.run('deliver');
+    await website.add(aCapture());
+    const rows = await website.rows();
+    for (const options of [{ limit: 0 }, { limit: -1 }, { keepSettledDays: -1 }]) {
+      expect(await website.refusal('deliver', options)).toMatch(/limit|keep_?settled_?days/i);
+    }
+    for (const options of language.hasRun ? [{ keepSettledDays: -1 }, { pollMs: -1 }] : []) {
+      expect(await website.refusal('run', options)).toMatch(/poll|keep_?settled_?days/i);
+    }
+    expect(await website.rows()).toEqual(rows);
+    expect(rows).toHaveLength(2);
   });
 
   // @proves leads-19

@@ -111,9 +111,12 @@ class Outbox:
             reason are kept.
         :param on_waiting: called at the end of a pass with what has waited for longer than a day, for instance to mail
             it: once a day at most, whoever makes the passes. When it raises, it is called again in an hour.
+        :raises ValueError: when ``limit`` is below 1
         :raises OutboxError: when ``on_settled``, ``on_waiting`` or sending a lead raised, see ``__cause__``; the other leads were still
             sent
         """
+        if limit < 1:
+            raise ValueError("limit must be 1 or more")
         return self._deliver(_checked(client), limit, on_settled, on_waiting, lambda: False)
 
     def run(
@@ -131,7 +134,10 @@ class Outbox:
 
         :param stop: ends the worker; may be set by a signal handler
         :param poll_seconds: the pause between two passes
+        :raises ValueError: when that is no number of seconds
         """
+        if not 0 <= poll_seconds < float("inf"):
+            raise ValueError("poll_seconds must be a number of seconds")
         _checked(client)
         failures = 0
         while not stop.is_set():
