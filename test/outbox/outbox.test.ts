@@ -640,6 +640,17 @@ onEachDatabase(service, (outbox) => {
     await website.run('discard', { key });
   });
 
+  testOnce(`${name}: stored data that is no lead is refused, whatever another program has stored`, async () => {
+    const website = await aWebsite();
+    const texts = ['{}', '{"0":"a"}', '{"displayName":{},"contact":{}}', '{"contact":[]}', '[]', '7', '""', 'null', ''];
+    for (const text of texts) {
+      const [key] = await website.add(aCapture());
+      await website.database.run(`UPDATE ${TABLE} SET capture = '${text}' WHERE idempotency_key = '${key}'`);
+    }
+    expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, refused: texts.length });
+    expect((await website.run('needs-attention')).result).toMatchObject({ count: texts.length });
+  });
+
   testOnce(`${name}: refuses to send nothing, or to delete what was just sent`, async () => {
     const website = await aWebsite();
     await website.add(aCapture());

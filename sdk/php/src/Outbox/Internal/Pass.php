@@ -95,7 +95,8 @@ final class Pass
     /** @return string why the service has it wait; empty: it does not */
     private function attempt(#[\SensitiveParameter] Entry $entry): string
     {
-        if ($entry->capture === null) {
+        // An object without named fields is a list in PHP, which the client does not send.
+        if ($entry->capture === null || array_is_list($entry->capture)) {
             $this->refuse($entry, Outcomes::REASON_UNREADABLE);
             return '';
         }
