@@ -31,8 +31,10 @@ async function createLead(lead, idempotencyKey) {
 }
 
 async function send(lead, idempotencyKey) {
+  const url = `${process.env.LEAD_INTAKE_URL?.replace(/\/$/, '')}/v1/integrations/leads`;
+  if (!URL.canParse(url)) throw new Error('LEAD_INTAKE_URL must be the address of the service');
   try {
-    const response = await fetch(`${process.env.LEAD_INTAKE_URL.replace(/\/$/, '')}/v1/integrations/leads`, {
+    const response = await fetch(url, {
       method: 'POST',
       headers: {
         Authorization: `Bearer ${process.env.LEAD_INTAKE_KEY}`,

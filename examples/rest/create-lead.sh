@@ -5,6 +5,7 @@ set -euo pipefail
 lead=$1
 # One key per lead, the same in every repetition: keep it with the lead until there is an answer.
 key=${2:-$(cat /proc/sys/kernel/random/uuid)}
+url=${LEAD_INTAKE_URL%/}/v1/integrations/leads
 ATTEMPTS=6
 
 answer=$(mktemp)
@@ -14,7 +15,7 @@ trap 'rm -f "$answer"' EXIT
 # time. It follows no redirect. From a file, the API key is not seen in the list of processes.
 status=$(curl --silent --output "$answer" --write-out '%{http_code} %{content_type}' --max-time 10 \
   --retry $((ATTEMPTS - 1)) --retry-all-errors \
-  "${LEAD_INTAKE_URL%/}/v1/integrations/leads" \
+  "$url" \
   --header @<(echo "Authorization: Bearer $LEAD_INTAKE_KEY") \
   --header 'Content-Type: application/json' \
   --header "Idempotency-Key: $key" \

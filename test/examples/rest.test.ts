@@ -126,6 +126,13 @@ for (const command of commandsOf('rest').trim().split('\n')) {
       expect(lost).toEqual({ status: 75, stdout: '', stderr: expect.stringContaining(key) });
     });
 
+    test('without an address, ends at once and promises nothing for later', async () => {
+      const lost = await runCommands(command, { LEAD_INTAKE_KEY: 'any', LEAD: '{}', KEY: randomUUID() });
+      expect([0, 75]).not.toContain(lost.status);
+      expect(lost.stderr).toMatch(/LEAD_INTAKE_URL|rtrim/);
+      expect(lost.stderr).not.toContain('later');
+    });
+
     // 2^32 microseconds, and more seconds than 32 bits have.
     test.each(['4295', '9999999999'])('waits where it is asked to for %s seconds', async (seconds) => {
       const server = createServer((request, response) => {
