@@ -5,16 +5,22 @@ import { Webhook } from 'standardwebhooks';
 const webhook = new Webhook(process.env.WEBHOOK_SECRET);
 // In place of a table of your database, which has the highest revision of each lead.
 const revisions = new Map();
+const MAX_BYTES = 1024 * 1024;
 
 createServer(async (request, response) => {
-  const chunks = [];
-  for await (const chunk of request) chunks.push(chunk);
-  // The bytes as they came: parsed and written again, they would not have this signature.
-  const body = Buffer.concat(chunks);
   let message;
   try {
-    message = webhook.verify(body, request.headers);
+    const chunks = [];
+    let size = 0;
+    for await (const chunk of request) {
+      size += chunk.length;
+      if (size > MAX_BYTES) throw new Error('too long');
+      chunks.push(chunk);
+    }
+    // The bytes as they came: parsed and written again, they would not have this signature.
+    message = webhook.verify(Buffer.concat(chunks), request.headers);
   } catch {
+    // Also where the peer went away in the middle, which must not end this program.
     response.writeHead(401).end();
     return;
   }

@@ -8,17 +8,23 @@ from standardwebhooks import Webhook, WebhookVerificationError
 webhook = Webhook(os.environ["WEBHOOK_SECRET"])
 # In place of a table of your database, which has the highest revision of each lead.
 revisions: dict[str, int] = {}
+MAX_BYTES = 1024 * 1024
 
 
 class Receiver(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        # The bytes as they came: parsed and written again, they would not have this signature.
-        body = self.rfile.read(int(self.headers["content-length"]))
         try:
+            length = int(self.headers["content-length"])
+            if not 0 <= length <= MAX_BYTES:
+                raise ValueError
+            # The bytes as they came: parsed and written again, they would not have this signature.
+            body = self.rfile.read(length)
             message = webhook.verify(body, {name.lower(): value for name, value in self.headers.items()})
-        except WebhookVerificationError:
+        except (TypeError, ValueError, WebhookVerificationError):
+            # What was not read of this request must not be read as the next one.
+            self.close_connection = True
             return self.answer(401)
         data = message["data"]
         # A change may come twice, or late. The first revision of a lead is 0.

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { delimiter } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
@@ -82,6 +82,41 @@ for (const [language, tools] of Object.entries(TOOLS)) {
         'webhook-signature': `v1,${'A'.repeat(43)}=`,
       };
       expect(await send(forged)).toBe(401);
+    });
+
+    test('nobody ends it, or fills its memory, by a body that stops in the middle, is too long, or has no right length', async () => {
+      const port = await freePort();
+      const programs = language === 'python' ? [await pythonForTests()] : [];
+      const receiver = watchCommands(commandsOf(`${language}-webhooks`), {
+        PATH: [...programs, process.env.PATH].join(delimiter),
+        PORT: `${port}`,
+        WEBHOOK_SECRET: aWebhookSecret(),
+      });
+      onTestFinished(() => receiver.kill());
+      const isThere = () =>
+        fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' }).then(
+          ({ status }) => status,
+          () => 'no answer',
+        );
+      await expect.poll(isThere).toBe(401);
+      /** Sends a body, and goes away or waits until the receiver has ended the connection. */
+      const post = async (length: string, bytes: number, goesAway = false) => {
+        const socket = connect(port, '127.0.0.1').on('error', () => {});
+        const closed = new Promise((close) => socket.on('close', close));
+        socket.resume().write(`POST / HTTP/1.1\r\nhost: localhost\r\n${length}\r\n\r\n`);
+        // One chunk that is as long.
+        if (length.startsWith('transfer-encoding')) socket.write(`${(2 ** 31).toString(16)}\r\n`);
+        socket.write('x'.repeat(bytes), () => goesAway && socket.resetAndDestroy());
+        await closed;
+      };
+
+      await post('content-length: 100', 10, true);
+      expect(await isThere()).toBe(401);
+      await post(`content-length: ${2 ** 31}`, 2 ** 21);
+      await post('transfer-encoding: chunked', 2 ** 21);
+      await post('content-length: -1', 10);
+      await post('content-length: x', 10);
+      expect(await isThere()).toBe(401);
     });
   });
 }
