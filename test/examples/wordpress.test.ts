@@ -1,7 +1,7 @@
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -500,6 +500,43 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       );
       await lateBy(0);
       await run(`global $wpdb; $wpdb->query('DELETE FROM ' . LeadIntakePlugin\\Outboxes::table());`);
+    });
+
+    // @proves plugin-11
+    test('what only the process of WP-Cron lacks is said with the setting, on all pages and by mail, and keeps no submission from its end', async () => {
+      await store({ url: service.url, key: studio.secret });
+      const test = async () =>
+        decoded(await admin.press('options-general.php?page=lead-intake-settings', 'lead_intake_test', 'button'));
+      const pass = `do_action('lead_intake_deliver');`;
+      // The key is in an environment that only the web server has.
+      await run(pass, `define('LEAD_INTAKE_KEY', getenv('LEAD_INTAKE_NO_KEY'));`);
+      const noKey = /WP-Cron could not send leads: [^<]*key/;
+      expect(await test()).toMatch(noKey);
+      expect(await admin.page('index.php')).toMatch(noKey);
+      await run(pass);
+      expect(await admin.page('index.php')).not.toContain('WP-Cron could not');
+
+      // PHP as it is, without curl.
+      const folder = temporaryFolder();
+      const { stdout } = await runCommands(`php -r 'echo php_ini_scanned_files();'`, {});
+      const files = stdout.split(',').map((file) => file.trim());
+      for (const file of files) if (!file.includes('curl')) cpSync(file, join(folder, basename(file)));
+      const table = '_7x_lead_intake_submissions';
+      await run(`LeadIntakePlugin\\Submissions::add('cf7:5', null, 'consent');
+        $wpdb->query("UPDATE ${table} SET created_at = 1 WHERE form = 'cf7:5'");
+        foreach (['lead_intake_deliver' => 'lead_intake_minute', 'lead_intake_report' => 'daily'] as $hook => $recurrence) {
+            wp_clear_scheduled_hook($hook); wp_schedule_event(time(), $recurrence, $hook);
+        }`);
+      const before = textOf('mails');
+      await cron({ PHP_INI_SCAN_DIR: folder });
+      const noCurl = /WP-Cron could not send leads: [^<]*curl/;
+      expect(await test()).toMatch(noCurl);
+      expect(await admin.page('index.php')).toMatch(noCurl);
+      expect(textOf('mails').slice(before.length)).toMatch(/No lead can be sent: [^"]*curl/);
+      expect(await wordpress.database().run(`SELECT * FROM ${table} WHERE form = 'cf7:5'`)).toEqual([]);
+      // Another setting may be the right one.
+      await store({ url: `${service.url}/`, key: studio.secret });
+      expect(await test()).toContain('Address, key, scopes and clock are right.');
     });
 
     test('Tools › Leads compares what was sent with the service, and lists what is not there', async () => {

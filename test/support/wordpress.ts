@@ -64,8 +64,8 @@ export interface WordPress {
   readonly textOf: (file: string) => string;
   /** Defines constants for every request from now on, in place of those before. */
   readonly define: (constants: object) => void;
-  /** Runs WP-Cron. */
-  cron(): Promise<void>;
+  /** Runs WP-Cron, with these variables of the environment besides the website's. */
+  cron(more?: Readonly<Record<string, string>>): Promise<void>;
   /** Runs statements within WordPress, and returns what they print. */
   run(statements: string, before?: string): Promise<string>;
   activate(): Promise<void>;
@@ -151,8 +151,8 @@ export function aWordPress(): WordPress {
     inSite,
     textOf: (file) => (existsSync(inSite(file)) ? readFileSync(inSite(file), 'utf8') : ''),
     define,
-    async cron() {
-      const { status, stdout, stderr } = await runCommands(commandsIn(PAGE, 'wordpress-cron'), env);
+    async cron(more = {}) {
+      const { status, stdout, stderr } = await runCommands(commandsIn(PAGE, 'wordpress-cron'), { ...env, ...more });
       expect([status, stdout, stderr]).toEqual([0, '', '']);
     },
     run,
@@ -161,7 +161,9 @@ export function aWordPress(): WordPress {
     },
     async deactivate() {
       define({});
-      const options = ['settings', 'forms', 'schema'].map((name) => `delete_option('lead_intake_${name}');`).join(' ');
+      const options = ['settings', 'forms', 'schema', 'failure']
+        .map((name) => `delete_option('lead_intake_${name}');`)
+        .join(' ');
       await run(`${FIRST} deactivate_plugins('lead-intake/lead-intake.php'); ${options}`);
       for (const table of TABLES) await database.run(`DROP TABLE IF EXISTS ${table}`);
     },

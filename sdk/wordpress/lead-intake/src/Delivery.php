@@ -13,6 +13,8 @@ final class Delivery
 {
     private const EACH_MINUTE = 'lead_intake_deliver';
     private const SOON = 'lead_intake_deliver_soon';
+    /** The option that has why the last pass failed: the process of WP-Cron may lack what those of the pages have. */
+    public const FAILURE = 'lead_intake_failure';
 
     public static function register(): void
     {
@@ -69,17 +71,23 @@ final class Delivery
         $since = (int) wp_next_scheduled(self::EACH_MINUTE);
         // A website that runs it by itself is late after a night without visitors.
         $patience = defined('DISABLE_WP_CRON') && DISABLE_WP_CRON ? 10 * MINUTE_IN_SECONDS : DAY_IN_SECONDS;
-        /* translators: %s: date and time */
-        $text = sprintf(__('No lead is sent: WP-Cron has not run since %s.', 'lead-intake'), wp_date('Y-m-d H:i', $since));
-        return $since > 0 && time() - $since > $patience ? $text : null;
+        if ($since > 0 && time() - $since > $patience) {
+            /* translators: %s: date and time */
+            return sprintf(__('No lead is sent: WP-Cron has not run since %s.', 'lead-intake'), wp_date('Y-m-d H:i', $since));
+        }
+        $failure = (string) get_option(self::FAILURE);
+        /* translators: %s: what is wrong, in English */
+        return $failure === '' ? null : sprintf(__('WP-Cron could not send leads: %s', 'lead-intake'), $failure);
     }
 
     private static function deliver(): void
     {
         try {
             Outboxes::own()->deliver(Settings::client());
-        } catch (\Exception) {
+            delete_option(self::FAILURE);
+        } catch (\Exception $error) {
             // The leads wait, and Troubles says why. Otherwise WordPress would run no other job of this minute.
+            update_option(self::FAILURE, $error->getMessage(), false);
         }
     }
 }

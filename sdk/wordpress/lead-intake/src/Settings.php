@@ -51,7 +51,13 @@ final class Settings
     /** Writes no lead. @return array{bool, string} whether leads can be sent, and a sentence on whether address, key, scopes and clock are right */
     public static function check(): array
     {
-        $report = LeadIntakeClient::check(self::url(), self::key(), attemptTimeoutSeconds: self::TEST_DEADLINE_SECONDS);
+        /* translators: %s: the reason, in English */
+        $none = __('No lead can be sent: %s', 'lead-intake');
+        try {
+            $report = LeadIntakeClient::check(self::url(), self::key(), attemptTimeoutSeconds: self::TEST_DEADLINE_SECONDS);
+        } catch (\LogicException $error) {
+            return [false, sprintf($none, $error->getMessage())];
+        }
         $found = array_column($report->findings, 'sentence', 'code');
         $faults = array_filter($report->findings, static fn ($each): bool => $each->verdict !== 'right' && $each->code !== 'not_checked');
         $clock = $found['clock_ahead'] ?? $found['clock_behind'] ?? '';
@@ -60,9 +66,7 @@ final class Settings
                 => [false, __('The address is right, but the key is not: it was mistyped, replaced or revoked, or has expired.', 'lead-intake')],
             isset($found['create_missing'])
                 => [false, __('Address and key are right, but the key may not create leads: it needs the scope leads.create.', 'lead-intake')],
-            !$report->canCreate
-                /* translators: %s: the reason, in English */
-                => [false, sprintf(__('No lead can be sent: %s', 'lead-intake'), reset($faults)->sentence)],
+            !$report->canCreate => [false, sprintf($none, reset($faults)->sentence)],
             $clock !== ''
                 /* translators: %s: a sentence about the clock, in English */
                 => [false, sprintf(__('Address and key are right, but the clock of this website is not: %s', 'lead-intake'), $clock)],
@@ -70,18 +74,6 @@ final class Settings
             $report->canRead => [true, __('Address, key, scopes and clock are right.', 'lead-intake')],
             default => [true, __('Address, key and clock are right; the key may create leads, and not read them.', 'lead-intake')],
         };
-    }
-
-    public static function setUp(): void
-    {
-        // Not autoloaded with every page.
-        add_option(self::OPTION, [], '', false);
-    }
-
-    public static function forget(): void
-    {
-        delete_option(self::OPTION);
-        delete_option(Mapping::OPTION);
     }
 
     /** @return array{url?: string, key?: string, proxy?: string} what to store of a submitted form: not an invalid field, or an empty key */
@@ -113,8 +105,9 @@ final class Settings
     {
         try {
             return (bool) new LeadIntakeClient('https://localhost', $key);
-        } catch (\InvalidArgumentException) {
-            return false;
+        } catch (\LogicException $error) {
+            // Without curl, a key is not wrong for that.
+            return !$error instanceof \InvalidArgumentException;
         }
     }
 

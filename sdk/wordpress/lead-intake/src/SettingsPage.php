@@ -21,7 +21,10 @@ final class SettingsPage
             register_setting(self::PAGE, Settings::OPTION, ['sanitize_callback' => Settings::checked(...)]);
         });
         // Leads that waited for the settings are sent without waiting for the next minute.
-        add_action('update_option_' . Settings::OPTION, Delivery::deliverSoon(...), accepted_args: 0);
+        add_action('update_option_' . Settings::OPTION, static function (): void {
+            delete_option(Delivery::FAILURE);
+            Delivery::deliverSoon();
+        });
         add_action('admin_menu', static function (): void {
             $title = __('Lead Intake', 'lead-intake');
             add_options_page($title, $title, Action::CAPABILITY, self::PAGE, self::show(...));

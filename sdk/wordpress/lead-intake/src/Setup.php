@@ -35,7 +35,8 @@ final class Setup
     /** @throws \Exception when the database fails */
     private static function setUp(): void
     {
-        Settings::setUp();
+        // Not autoloaded with every page.
+        add_option(Settings::OPTION, [], '', false);
         Outboxes::setUp();
         Delivery::schedule();
         update_option(self::OPTION, self::SCHEMA);
@@ -44,8 +45,7 @@ final class Setup
     public static function uninstall(): void
     {
         self::forSites(is_multisite(), static function (): void {
-            Settings::forget();
-            delete_option(self::OPTION);
+            array_map(delete_option(...), [Settings::OPTION, Mapping::OPTION, Delivery::FAILURE, self::OPTION]);
             // An undelivered lead is a person's enquiry: the tables stay until they contain none.
             Outboxes::dropIfDelivered();
         });

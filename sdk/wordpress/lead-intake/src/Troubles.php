@@ -65,18 +65,15 @@ final class Troubles
             $text = __('%s. Deactivate and activate the plugin to create a missing table.', 'lead-intake');
             $texts[sprintf($text, $error->getMessage())] = LeadsPage::url();
         }
-        $isSet = Settings::url() !== '' && Settings::hasKey();
-        $fault = $isSet ? Delivery::fault() : __('Leads are stored, but none is sent until address and key are set.', 'lead-intake');
-        if ($fault !== null) {
-            return $texts + [$fault => SettingsPage::url()];
-        }
         try {
             Settings::client();
+            $fault = Delivery::fault();
         } catch (\Exception $error) {
             /* translators: %s: what is missing or wrong, in English */
             $text = __('Leads are stored, but none is sent until this setting is corrected: %s.', 'lead-intake');
-            $texts[sprintf($text, $error->getMessage())] = SettingsPage::url();
+            $isSet = Settings::url() !== '' && Settings::hasKey();
+            $fault = $isSet ? sprintf($text, $error->getMessage()) : __('Leads are stored, but none is sent until address and key are set.', 'lead-intake');
         }
-        return $texts;
+        return $fault === null ? $texts : $texts + [$fault => SettingsPage::url()];
     }
 }

@@ -67,12 +67,8 @@ final class Update
 
     private static function get(string $name, array $options): array|\WP_Error
     {
-        $folder = self::folder();
-        if ($folder === null) {
-            return new \WP_Error('lead_intake_update', 'no address is set');
-        }
         // Not wp_safe_remote_get(), which refuses deployments within a network of one's own. No redirect is followed.
-        $answer = wp_remote_get($folder . $name, ['redirection' => 0, 'timeout' => self::TIMEOUT_SECONDS] + $options);
+        $answer = wp_remote_get(self::folder() . $name, ['redirection' => 0, 'timeout' => self::TIMEOUT_SECONDS] + $options);
         $status = wp_remote_retrieve_response_code($answer);
         return is_wp_error($answer) || $status === 200 ? $answer : new \WP_Error('lead_intake_update', "the answer was $status");
     }
