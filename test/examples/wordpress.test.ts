@@ -177,6 +177,18 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await captures()).toEqual([{ displayName: contact.value, contact }]);
     });
 
+    test('a message of as many characters as the form takes is stored with all lines that the form adds; one more is refused', async () => {
+      const [, most = ''] =
+        /name="lead_intake\[note\]" rows="6" maxlength="(\d+)"/.exec(await (await fetch(all)).text()) ?? [];
+      const person = { name: 'Ada', email: 'ada@example.org', phone: '0'.repeat(64), consent: '1' };
+      expect(await send(all, { ...person, note: 'x'.repeat(Number(most) + 1) })).toMatchObject({
+        status: 422,
+        text: expect.stringContaining(`of up to ${Number(most).toLocaleString('en')} characters`),
+      });
+      expect(await send(all, { ...person, note: 'x'.repeat(Number(most)) })).toMatchObject({ status: 200 });
+      expect((await captures())[0].note).toHaveLength(2000);
+    });
+
     test('a form that a visitor has altered is shown again', async () => {
       const [, hash = ''] = (await sealedOf(all)).split('.');
       const form = `${Buffer.from('{"fields":["email"],"source":"","consent":"","at":0}').toString('base64')}.${hash}`;
@@ -723,6 +735,33 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         expect(answer).toContain('That could not be stored. Please send it again later.');
         expect(answer).not.toContain(THANKS);
       });
+
+      if (plugin.name === 'cf7')
+        test('a message is cut where the service would refuse it, by its count of a line break', async () => {
+          await map(plugin.fields);
+          const note = (length: number) => `${'x'.repeat(17)}\r\n`.repeat(110) + 'y'.repeat(length - 1980);
+          const most = 2000 - '\n\nanimal: dog'.length;
+          await submit(person('Long', { note: note(most) }));
+          await submit(person('Longer', { note: note(most + 1) }));
+          expect((await submissions()).slice(-2).map(({ fault }) => fault)).toEqual(['', 'cut']);
+          await cron();
+          expect((await inCrm()).find(({ displayName }) => displayName === 'Long Hopper')?.note).toHaveLength(2000);
+        });
+
+      if (plugin.name === 'cf7')
+        // @proves bounds-130
+        test('one network cannot fill the list with submissions that have no consent', async () => {
+          const { email, consent } = plugin.fields;
+          await map({ email, consent });
+          await store({ url: service.url, key: leads.secret, proxy: 'HTTP_X_FORWARDED_FOR' });
+          const before = (await submissions()).length;
+          define({ TEST_MOST: 2 });
+          const bot = person('Bot', { consent: '' });
+          for (let number = 0; number < 4; number += 1) await submit(bot, { 'x-forwarded-for': '203.0.115.7' });
+          define({});
+          const added = (await submissions()).slice(before);
+          expect(added).toEqual(Array(2).fill({ form, fields: null, fault: 'consent' }));
+        });
 
       if (plugin.name === 'cf7')
         describe('when two submissions of a double click are sent again', () => {

@@ -16,6 +16,7 @@ final class Form
     private const FIELD = 'lead_intake';
     private const SENT = 'lead-intake-sent';
     private const FIELDS = ['name', 'email', 'phone', 'note'];
+    private const MOST_OF_PHONE = 64;
 
     /** Nobody fills in a form faster: seconds. On a cached page the time since it was made is longer than that. */
     private const LEAST_SECONDS = 2;
@@ -108,15 +109,16 @@ final class Form
                 default => __('Please enter your email address or your phone number.', 'lead-intake'),
             },
             /* translators: %s: number of characters */
-            'note' => sprintf(__('Please write a message of up to %s characters.', 'lead-intake'), number_format_i18n(self::mostOfNote($consent))),
+            'note' => sprintf(__('Please write a message of up to %s characters.', 'lead-intake'), number_format_i18n(self::mostOfNote($fields, $consent))),
             // An administrator has entered a source that is none.
             default => FormPlugins::refusal(),
         };
     }
 
-    private static function mostOfNote(string $consent): int
+    private static function mostOfNote(array $fields, string $consent): int
     {
-        return Capture::MOST_OF_NOTE - mb_strlen(Capture::note('', self::lines('', $consent)));
+        $phone = array_diff(['email', 'phone'], $fields) === [] ? str_repeat('0', self::MOST_OF_PHONE) : '';
+        return Capture::MOST_OF_NOTE + 1 - mb_strlen(Capture::note('-', self::lines($phone, $consent)));
     }
 
     /**
@@ -138,7 +140,7 @@ final class Form
         $inputs = [
             'name' => [__('Name', 'lead-intake'), 'maxlength="160" autocomplete="name" required'],
             'email' => [__('Email', 'lead-intake'), 'inputmode="email" maxlength="254" autocomplete="email"' . ($hasBoth ? '' : ' required')],
-            'phone' => [__('Phone', 'lead-intake'), 'inputmode="tel" maxlength="64" autocomplete="tel"' . ($hasBoth ? '' : ' required')],
+            'phone' => [__('Phone', 'lead-intake'), 'inputmode="tel" maxlength="' . self::MOST_OF_PHONE . '" autocomplete="tel"' . ($hasBoth ? '' : ' required')],
         ];
         $html = '<form class="lead-intake" method="post">';
         $html .= self::$fault === '' ? '' : '<p role="alert">' . esc_html(self::$fault) . '</p>';
@@ -147,7 +149,7 @@ final class Form
             [$title, $more] = $inputs[$field] ?? [__('Message', 'lead-intake'), ''];
             $html .= '<p><label>' . esc_html($title) . '<br>';
             $html .= $field === 'note'
-                ? '<textarea name="lead_intake[note]" rows="6" maxlength="' . self::mostOfNote($form['consent']) . '">' . self::entered('note') . '</textarea>'
+                ? '<textarea name="lead_intake[note]" rows="6" maxlength="' . self::mostOfNote($form['fields'], $form['consent']) . '">' . self::entered('note') . '</textarea>'
                 : "<input name=\"lead_intake[$field]\" value=\"" . self::entered($field) . "\" $more>";
             $html .= '</label></p>';
         }

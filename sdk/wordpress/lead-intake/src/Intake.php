@@ -21,12 +21,12 @@ final class Intake
         if ($mapping === null) {
             return;
         }
+        $isHeld = Throttle::isExceeded();
         if (!$mapping->hasConsent($values)) {
-            Submissions::add($form, null, Submissions::NO_CONSENT);
+            $isHeld || Submissions::add($form, null, Submissions::NO_CONSENT);
             return;
         }
         // First as it is: what no mapping can make a lead of is kept, too.
-        $isHeld = Throttle::isExceeded();
         $id = Submissions::add($form, $values, $isHeld ? Submissions::HELD : '');
         if (!$isHeld) {
             // A double click is one lead.

@@ -86,7 +86,9 @@ final class Mapping
      */
     public function lead(#[\SensitiveParameter] array $values, array $labels): array
     {
-        $values = array_map(static fn (string $text): string => str_replace("\0", '', wp_check_invalid_utf8($text, true)), $values);
+        // As browsers and the service count: a line break is one character, and is posted as two.
+        $read = static fn (string $text): string => str_replace(["\0", "\r\n", "\r"], ['', "\n", "\n"], wp_check_invalid_utf8($text, true));
+        $values = array_map($read, $values);
         $part = fn (string $part): string => trim($values[$this->fields[$part] ?? ''] ?? '');
         [$email, $phone] = [$part('email'), $part('phone')];
         $contact = Capture::contact($email, $phone);
