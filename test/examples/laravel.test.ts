@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
@@ -95,6 +95,21 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     expect((await drop()).status).toBe(0);
     expect(query("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'example_com%'")).toEqual([]);
     expect((await runCommands('cd "$SITE" && php artisan migrate --force', env)).status).toBe(0);
+  });
+
+  test('no visitor loses what was typed whose session has ended, or while the table is away', {
+    concurrent: false,
+  }, async () => {
+    const typed = { name: 'Hedy', email: 'hedy@example.org', message: 'On Monday, please.' };
+    const form = await openForm(`http://${env.ADDRESS}/contact`);
+    for (const file of globSync(join(env.SITE ?? '', 'storage/sessions/*'))) rmSync(file);
+    query('ALTER TABLE example_com_leads RENAME TO away');
+    const answer = await form.send(typed);
+    query('ALTER TABLE away RENAME TO example_com_leads');
+    expect(answer).toMatchObject({ status: 500, text: expect.stringContaining('It could not be stored') });
+    expect(answer.form?.entered).toEqual(typed);
+    expect((await form.send(typed)).text).toContain('Thank you');
+    query('DELETE FROM example_com_leads');
   });
 
   test('the report says how many there are when it does not print all', { concurrent: false }, async () => {

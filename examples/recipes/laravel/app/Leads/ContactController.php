@@ -18,22 +18,27 @@ final class ContactController
     public function show(): Response
     {
         // Each visitor gets another random text.
-        return self::page(['name' => '', 'email' => '', 'message' => '', 'page' => Str::random(32)], []);
+        return self::page(200, ['name' => '', 'email' => '', 'message' => '', 'page' => Str::random(32)], []);
     }
 
-    public function store(Request $request, Outbox $outbox): Response|RedirectResponse
+    public function store(Request $request): Response|RedirectResponse
     {
         $form = array_map(fn ($value) => is_string($value) ? $value : '', $request->all())
             + ['name' => '', 'email' => '', 'message' => '', 'page' => ''];
         $capture = new LeadCapture(trim($form['name']), Contact::email(trim($form['email'])), note: $form['message']);
         $faults = $capture->faults();
         if ($faults !== []) {
-            return self::page($form, $faults);
+            return self::page(422, $form, $faults);
         }
-        DB::transaction(function () use ($outbox, $capture, $form): void {
-            // Store other data of the submission here.
-            $outbox->add($capture, Outbox::keyFor("contact $form[page]", $capture));
-        });
+        try {
+            DB::transaction(function () use ($capture, $form): void {
+                // Store other data of the submission here.
+                app(Outbox::class)->add($capture, Outbox::keyFor("contact $form[page]", $capture));
+            });
+        } catch (\Throwable $error) {
+            report($error);
+            return self::page(500, $form, ['form' => ['could not be stored: please send it again later']]);
+        }
         return redirect('contact/thanks', 303);
     }
 
@@ -41,9 +46,8 @@ final class ContactController
      * @param array<string, string> $form what was entered; it stays in the form
      * @param array<string, list<string>> $faults
      */
-    private static function page(array $form, array $faults): Response
+    private static function page(int $status, array $form, array $faults): Response
     {
-        $page = response()->view('contact', ['form' => $form, 'faults' => $faults], $faults === [] ? 200 : 422);
-        return $page->header('Cache-Control', 'no-store');
+        return response()->view('contact', ['form' => $form, 'faults' => $faults], $status)->header('Cache-Control', 'no-store');
     }
 }

@@ -5,10 +5,9 @@
 <title>Contact</title>
 <h1>Contact</h1>
 @foreach ($faults as $field => [$fault])
-    <p role="alert">{{ ['displayName' => 'Name', 'contact.value' => 'Email', 'note' => 'Message'][$field] }} {{ $fault }}.</p>
+    <p role="alert">{{ ['form' => 'It', 'displayName' => 'Name', 'contact.value' => 'Email', 'note' => 'Message'][$field] }} {{ $fault }}.</p>
 @endforeach
 <form method="post" action="{{ url('contact') }}">
-    @csrf
     <input type="hidden" name="page" value="{{ $form['page'] }}">
     <p><label>Name <input name="name" maxlength="160" required value="{{ $form['name'] }}"></label></p>
     <p><label>Email <input name="email" inputmode="email" maxlength="254" required value="{{ $form['email'] }}"></label></p>
