@@ -24,10 +24,12 @@ const kindsOf = ({ kinds }: LeadChange): string[] => [
   ...new Set(kinds.map(({ kind }) => nameIn(LeadChangeKind, kind) ?? 'changed')),
 ];
 
-/** Whether an endpoint is sent a change: not if it has only kinds that the endpoint does not name. Erasures always are. */
+/** Whether an endpoint is sent a change: not if it has only kinds that the endpoint does not name. Erased leads always are. */
 export function isWanted(change: LeadChange, wanted: EndpointSettings['kinds']): boolean {
-  const known: readonly string[] = wanted ?? [];
-  return !wanted || kindsOf(change).some((kind) => ['erased', 'changed', ...known].includes(kind));
+  const kinds = kindsOf(change);
+  // None: the core does not know what is stored.
+  if (!wanted || change.lead?.eraseTime || kinds.length === 0) return true;
+  return kinds.some((kind) => ['erased', 'changed', ...wanted].includes(kind));
 }
 
 export function messageOf(change: LeadChange, payload: EndpointSettings['payload']): Message {

@@ -94,12 +94,17 @@ export function deliveryOf({ revision, since, kinds }: ChangeMark, createdAt: Da
   return { revision: revision < MAX_REVISION ? revision : 0, since: first, kinds: Object.fromEntries(recent) };
 }
 
-/** Returns what a consumer gets of a lead that has not changed, so that it has the lead. */
-export const resentDelivery = ({ revision }: Pick<ChangeMark, 'revision'>, now: Date): Delivery => ({
-  revision: revision < MAX_REVISION ? revision : 0,
-  since: now,
-  kinds: { resent: now },
-});
+/**
+ * Returns what a consumer gets of a lead so that it has the lead, also if that has not changed. If the mark is not yet
+ * distributed, its kinds too: once it is, the delivery already has its revision, and stays as it is.
+ *
+ * @param createdAt invalid if it cannot be read
+ */
+export function resentDelivery(mark: ChangeMark, createdAt: Date, now: Date): Delivery {
+  const { revision, kinds } = deliveryOf(mark, createdAt);
+  const isMarked = mark.since && mark.since.getTime() < DISTRIBUTED;
+  return { revision, since: now, kinds: { ...(isMarked && kinds), resent: now } };
+}
 
 /** A state of a lead that a consumer has processed. */
 export interface Acknowledgement {

@@ -431,7 +431,7 @@ export interface ConsumerStore {
 
   /**
    * Makes deliveries of some leads of a studio at their present revisions. A delivery that is there already, with that revision,
-   * stays as it is.
+   * stays as it is. Kinds of change that are not yet distributed must not be lost, whichever comes first.
    */
   backfillDeliveries(
     consumer: Pick<Consumer, 'number'>,

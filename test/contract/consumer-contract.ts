@@ -455,6 +455,28 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       });
     });
 
+    // @proves relay-1
+    test('leads that are sent again keep the kinds of changes that were not distributed', async () => {
+      const relay = await consumer();
+      const erased = await created();
+      await acknowledge(relay, await changesOf(relay));
+      const lead = await created();
+      await eraseIt(erased);
+      const now = plus(NOW, 1e9);
+      const some = { studioId: STUDIO_ID, leadIds: [lead.id, erased.id] };
+      expect(await store.backfillDeliveries(relay, some, now)).toEqual({ leads: 2, next: null });
+      const found = await changesOf(relay);
+      const kindsOf = ({ id }: Lead) =>
+        found
+          .find((each) => each.lead.id === id)
+          ?.kinds.map(({ kind }) => kind)
+          .toSorted();
+      expect(kindsOf(lead)).toEqual(['created', 'resent']);
+      expect(kindsOf(erased)).toEqual(['erased', 'resent']);
+      await acknowledge(relay, found);
+      expect(await changesOf(relay)).toEqual([]);
+    });
+
     // @proves feed-11
     test('those that changed in a range of times are sent again, erased ones too, to one consumer or to all, page by page', async () => {
       const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];

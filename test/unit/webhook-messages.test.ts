@@ -111,6 +111,9 @@ test('an endpoint is sent the kinds that it names, erasures, and kinds of later 
   ]).toEqual(Array(4).fill(true));
   expect([wanted([Kind.UPDATED]), wanted([Kind.RESENT, Kind.ENQUIRED])]).toEqual([false, false]);
   expect(isWanted(aChange([Kind.RESENT]), undefined)).toBe(true);
+  // Of an erased lead that is sent again, and of kinds that the core does not know.
+  expect(isWanted(aChange([Kind.RESENT], { eraseTime: time('2026-11-25T09:20:00Z') }), ['created'])).toBe(true);
+  expect(wanted([])).toBe(true);
 });
 
 // @proves relay-2

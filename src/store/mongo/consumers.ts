@@ -11,7 +11,7 @@ import { applyOnce } from './apply-once.ts';
 import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import { leadChangeOf } from './change-feed.ts';
 import type { Connection } from './connection.ts';
-import { checkedConsumers, type Distribution, deliveryDocument } from './distribution.ts';
+import { checkedConsumers, type Distribution, deliveryDocument, timeOrNone } from './distribution.ts';
 import {
   AFTER_ALL_STUDIOS,
   type ConsumersDocument,
@@ -183,7 +183,10 @@ function deliveryMethods(connection: Connection, { deliver, distribute, distribu
     backfillDeliveries: ({ number }, some, now) =>
       call(async () => {
         const { found, next } = await findSome(leads, some);
-        let rest = found.map((lead) => deliveryDocument(number, lead._id, resentDelivery(markOf(lead), now)));
+        let rest = found.map((lead) => {
+          const delivery = resentDelivery(markOf(lead), timeOrNone(lead.createdAt), now);
+          return deliveryDocument(number, lead._id, delivery);
+        });
         for (let attempt = 0; rest.length > 0; attempt += 1) {
           if (attempt === MAX_ATTEMPTS) throw new StoreUnavailable('deliveries are acknowledged while they are made');
           const stored = await deliver(rest);

@@ -221,7 +221,7 @@ function moveOf({ _id, studioId, changes }: LeadDocument, { since }: Delivery, i
   };
 }
 
-const timeOrNone = (time: unknown): Date => (time instanceof Date ? time : new Date(Number.NaN));
+export const timeOrNone = (time: unknown): Date => (time instanceof Date ? time : new Date(Number.NaN));
 
 export const deliveryDocument = (consumer: number, lead: LeadKey, delivery: Delivery): DeliveryDocument => ({
   _id: deliveryKey(consumer, lead),

@@ -6,7 +6,7 @@ import type { ConsumerStore } from '../store.ts';
 import { deliveriesIn, leadsToSend } from './change-feed.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
-import { markOf, NUMBERED_LEAD, prepareLists } from './rows.ts';
+import { LEAD_COLUMNS, markOf, NUMBERED_LEAD, prepareLists } from './rows.ts';
 import { settlingMethods } from './settling.ts';
 
 /** The maximum number of deliveries that a transaction removes. */
@@ -88,8 +88,10 @@ function deliveryMethods(connection: Connection, { consumers, deliver, distribut
         const studio = studios.inWrite(some.studioId);
         if (studio === undefined || !find(number)) return { leads: 0, next: null };
         const { rows, next } = selectLeads(studio, some);
-        for (const row of rows)
-          deliver({ number }, row[NUMBERED_LEAD.at.number] as string, resentDelivery(markOf(row), now));
+        for (const row of rows) {
+          const delivery = resentDelivery(markOf(row), new Date(row[LEAD_COLUMNS.at.createdAt] as number), now);
+          deliver({ number }, row[NUMBERED_LEAD.at.number] as string, delivery);
+        }
         return { leads: rows.length, next };
       }),
 
