@@ -103,6 +103,7 @@ function sendTo(
     ...(ca !== undefined && { ca }),
   });
   let isSecure = false;
+  let isAnswered = false;
   let interim = 0;
   const fail = (code: string) => {
     resolve({ code });
@@ -123,6 +124,7 @@ function sendTo(
     if (interim > MAX_INTERIM_RESPONSES) fail('RESPONSE_INVALID');
   });
   sent.on('response', (response) => {
+    isAnswered = true;
     const { statusCode: status = 0, socket } = response;
     const code = status >= 200 && status < 300 ? DELIVERED : `HTTP_${status}`;
     resolve({ code, retryAfterMs: retryAfter(response.headers['retry-after']) });
@@ -138,6 +140,8 @@ function sendTo(
     if (bytes > 0) response.destroy();
   });
   sent.on('error', (error: NodeJS.ErrnoException) => {
+    // An error after the response comes here, too.
+    if (isAnswered) return;
     // The receiver may have closed a connection as it was used again.
     if (sent.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(error.code ?? '') && !signal.aborted) {
       resolve(sendTo(addresses, { ...attempt, connections: false }, signal, ca));

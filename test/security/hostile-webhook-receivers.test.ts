@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { Agent } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer, type TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Network, newConnections, send } from '../../relay/send.ts';
@@ -190,6 +191,24 @@ describe('what an answer may have is bounded', () => {
       await expect.poll(() => Object.keys(connections.freeSockets).length).toBe(1);
     }
     expect(opened()).toBe(1);
+    connections.destroy();
+  });
+
+  // @proves relay-1
+  test('what was answered is not sent again when its connection is reset, also one that was used before', async () => {
+    let requests = 0;
+    const { url } = await aReceiver((socket, below) => {
+      requests += 1;
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${requests === 1 ? 0 : 9}\r\n\r\n`);
+      if (requests === 2) setTimeout(() => below.resetAndDestroy(), 50);
+    });
+    const connections = newConnections(1);
+    expect(await sendTo(url, {}, { connections })).toEqual({ code: 'DELIVERED' });
+    await expect.poll(() => Object.keys(connections.freeSockets).length).toBe(1);
+    expect(await sendTo(url, {}, { connections })).toEqual({ code: 'DELIVERED' });
+    await expect.poll(() => Object.keys(connections.sockets).length).toBe(0);
+    await sleep(200);
+    expect(requests).toBe(2);
     connections.destroy();
   });
 
