@@ -42,11 +42,11 @@ export function healthAfter(
   random: number,
 ): EndpointHealth {
   if (health.state === 'gone') return health;
-  if (code === DELIVERED) return HEALTHY;
   if (code === 'HTTP_410') return { ...health, state: 'gone' };
   // A request from before it became slow is no probe.
-  if (health.state !== 'open' && now < health.nextProbeAt)
-    return { ...health, nextProbeAt: Math.max(health.nextProbeAt, now + retryAfterMs) };
+  const isProbe = health.state === 'open' || now >= health.nextProbeAt;
+  if (code === DELIVERED) return isProbe ? HEALTHY : health;
+  if (!isProbe) return { ...health, nextProbeAt: Math.max(health.nextProbeAt, now + retryAfterMs) };
   const failures = health.failures + 1;
   const wasOpen = health.state === 'open';
   if (wasOpen && failures < FAILURES_TO_SLOW && !SLOWS_AT_ONCE.includes(code)) return { ...HEALTHY, failures };

@@ -53,7 +53,20 @@ describe('an endpoint', () => {
   test('is slow since the first failure: requests from before are no probes', () => {
     const slow = seeing(...Array(5).fill('HTTP_500'));
     const later = Array(7).fill(slow.nextProbeAt - 1);
-    expect(later.reduce((health, now) => healthAfter(health, { code: 'TIMEOUT' }, now, 0.5), slow)).toEqual(slow);
+    for (const code of ['TIMEOUT', DELIVERED])
+      expect(later.reduce((health, now) => healthAfter(health, { code }, now, 0.5), slow)).toEqual(slow);
+  });
+
+  test('that asks for a pause has it, whatever requests from before it are answered', () => {
+    const schedule = new Schedule<State>(8);
+    for (let id = 0; id < 20; id += 1) schedule.offer(aState(`${id}`));
+    const [refused, ...others] = Array.from({ length: 8 }, () => schedule.begin(0) as State) as [State, ...State[]];
+    schedule.ended(refused, { code: 'HTTP_429', retryAfterMs: DAY_MS }, 1, 0.5);
+    for (const each of others) expect(schedule.ended(each, { code: DELIVERED }, 2, 0.5)).toBeUndefined();
+    expect(schedule.begin(DAY_MS)).toBeUndefined();
+    const probe = schedule.begin(DAY_MS + 1) as State;
+    schedule.ended(probe, { code: DELIVERED }, DAY_MS + 2, 0.5);
+    expect(schedule.health).toEqual(HEALTHY);
   });
 });
 
@@ -98,6 +111,8 @@ interface State {
   readonly revision: bigint;
   readonly attempts: number;
 }
+
+const aState = (id: string): State => ({ lead: { studioId: 'a', id }, revision: 1n, attempts: 0 });
 
 /** A delivery of a core, of one lead to one consumer. */
 interface Delivery {
@@ -338,8 +353,7 @@ describe('whatever happens in which order, with kills of the relay between any t
 // @proves relay-3
 test('the endpoint is tried at once when its file changes, whatever is in flight, and that this fails counts for nothing', () => {
   const schedule = new Schedule<State>(1);
-  const change = (id: string) => ({ lead: { studioId: 'a', id }, revision: 1n, attempts: 0 });
-  for (let id = 0; id < 8; id += 1) schedule.offer(change(`${id}`));
+  for (let id = 0; id < 8; id += 1) schedule.offer(aState(`${id}`));
   for (let now = 0; now < 5; now += 1) schedule.ended(schedule.begin(now) as State, { code: 'HTTP_500' }, now, 0.5);
   const former = schedule.begin(schedule.health.nextProbeAt) as State;
   const now = schedule.health.nextProbeAt + 1;
