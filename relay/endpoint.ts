@@ -5,7 +5,7 @@ import { RELAY_AFTER_STOP_MS } from '../common/deadlines.ts';
 import { errorSummary } from '../common/error-summary.ts';
 import { Throttle } from '../common/throttle.ts';
 import type { LeadChange } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { type Core, isDenied, isRefused, namesOf } from './core.ts';
+import { type Core, isRefused, namesOf } from './core.ts';
 import type { EndpointState } from './endpoint-health.ts';
 import type { EndpointSettings } from './endpoints-file.ts';
 import { headersOf, isWanted, messageOf } from './message.ts';
@@ -94,6 +94,9 @@ export class Endpoint {
   async #watch(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
+      // Each watch sends again what waits. What is not among that is handled, or is not to be sent any more: the database was
+      // restored, or the caller may not have it.
+      this.#schedule.forget();
       try {
         for await (const changes of this.#parts.core.watch(this.#name, signal)) {
           this.#hasFeed = true;
@@ -103,11 +106,11 @@ export class Endpoint {
           );
           for (const change of wanted) this.#schedule.offer(change);
           this.#pump();
-          await this.#acknowledge(others);
+          // Not awaited: this does not end for a caller whose token is revoked, and the watch does.
+          this.#do(this.#acknowledge(others));
         }
       } catch (error) {
         if (!signal.aborted) this.#coreFailed(error);
-        if (isDenied(error)) this.#schedule.forget();
       }
       await sleep(CORE_PAUSE_MS, undefined, { signal }).catch(() => {});
     }

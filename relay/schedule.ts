@@ -22,8 +22,8 @@ export class Schedule<Change extends State> {
   readonly #waiting = new Map<string, Change>();
   /** Leads that have failed since the endpoint last took one. */
   readonly #failed = new Set<string>();
-  /** The states that were begun, and that the core has yet to be told of. */
-  readonly #begun = new Map<string, bigint>();
+  /** The states that were begun, and that the core has yet to be told of; whether the feed has sent the lead since `forget`. */
+  readonly #begun = new Map<string, { readonly revision: bigint; isKnown: boolean }>();
   /** The changes that a request is in flight for, which began with the present settings of the endpoint. */
   readonly #inFlight = new Set<Change>();
   #health = HEALTHY;
@@ -46,15 +46,18 @@ export class Schedule<Change extends State> {
     this.#health = this.#health.state === 'gone' ? HEALTHY : { ...this.#health, nextProbeAt: 0 };
   }
 
-  /** The leads that wait are not to be sent any more, unless the feed sends them again. */
+  /** The leads that wait, or fail in flight, are not to be sent any more, unless the feed sends them again. */
   forget(): void {
     this.#waiting.clear();
+    for (const begun of this.#begun.values()) begun.isKnown = false;
   }
 
   /** Takes a state from the feed, which sends it again on each new connection. */
   offer(change: Change): void {
     const key = keyOf(change);
-    if (change.revision <= (this.#begun.get(key) ?? -1n)) return;
+    const begun = this.#begun.get(key);
+    if (begun) begun.isKnown = true;
+    if (begun && change.revision <= begun.revision) return;
     // In the place of the former state: the lead keeps its turn.
     if (change.revision >= (this.#waiting.get(key)?.revision ?? 0n)) this.#waiting.set(key, change);
   }
@@ -66,7 +69,7 @@ export class Schedule<Change extends State> {
     const [key, next] = free.find(([each]) => !this.#failed.has(each)) ?? free[0] ?? [];
     if (key === undefined || !next) return undefined;
     this.#waiting.delete(key);
-    this.#begun.set(key, next.revision);
+    this.#begun.set(key, { revision: next.revision, isKnown: true });
     this.#inFlight.add(next);
     return next;
   }
@@ -92,9 +95,9 @@ export class Schedule<Change extends State> {
     if (isDelivered) this.#failed.clear();
     if (failure?.setAside === false) {
       // It waits after all others.
-      const newest = this.#waiting.get(key) ?? change;
+      const newest = this.#waiting.get(key) ?? (this.#begun.get(key)?.isKnown ? change : undefined);
       this.#waiting.delete(key);
-      this.#waiting.set(key, newest);
+      if (newest) this.#waiting.set(key, newest);
       this.#failed.add(key);
       this.#begun.delete(key);
     }
@@ -104,6 +107,6 @@ export class Schedule<Change extends State> {
   /** The core was told what became of a state. */
   settled(change: Change): void {
     const key = keyOf(change);
-    if ((this.#begun.get(key) ?? 0n) <= change.revision) this.#begun.delete(key);
+    if ((this.#begun.get(key)?.revision ?? 0n) <= change.revision) this.#begun.delete(key);
   }
 }

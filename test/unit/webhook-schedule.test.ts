@@ -159,6 +159,7 @@ class World {
 
   /** The watch ends, and the next begins. */
   watchAgain(): void {
+    this.schedule.forget();
     this.#sent = new Set();
   }
 
@@ -261,7 +262,6 @@ const HAPPENINGS = fc.array(
       'wait',
       'watch',
       'file',
-      'deny',
       'kill',
     ),
     number: fc.nat(7),
@@ -280,8 +280,7 @@ function live(world: World, happenings: readonly { what: string; number: number;
     if (what === 'tell') world.tell(number);
     if (what === 'wait') world.now += random * 4000 * 2 ** number;
     if (what === 'file') world.schedule.retry();
-    if (what === 'deny') world.schedule.forget();
-    if (what === 'watch' || what === 'deny') world.watchAgain();
+    if (what === 'watch') world.watchAgain();
     if (what === 'kill') world.restart();
   }
 }
@@ -367,6 +366,18 @@ test('the endpoint is tried at once when its file changes, whatever is in flight
   expect(schedule.ended(next, { code: DELIVERED }, now, 0.5)).toBeUndefined();
   expect(schedule.health).toEqual(HEALTHY);
   expect(schedule.begin(now)).toBeDefined();
+});
+
+// @proves relay-11
+test('what the feed does not send again is not sent, also if it was in flight and failed', () => {
+  const schedule = new Schedule<State>(2);
+  for (const id of ['gone', 'kept', 'waiting']) schedule.offer(aState(id));
+  const inFlight = [schedule.begin(0), schedule.begin(0)] as State[];
+  schedule.forget();
+  schedule.offer(aState('kept'));
+  schedule.retry();
+  for (const each of inFlight) expect(schedule.ended(each, { code: 'HTTP_502' }, 0, 0.5)).toEqual({ setAside: false });
+  expect([schedule.begin(1)?.lead.id, schedule.begin(1)]).toEqual(['kept', undefined]);
 });
 
 test('more leads than a window has that the receiver never takes hold up no other for ever', () => {

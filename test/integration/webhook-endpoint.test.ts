@@ -1,0 +1,93 @@
+/** What an endpoint of the relay does when its feed ends, with cores that do as they are told. */
+
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import pino from 'pino';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Secret } from '../../common/secret.ts';
+import {
+  LeadChangeKind as Kind,
+  type LeadChange,
+  LeadChangeSchema,
+} from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { Core } from '../../relay/core.ts';
+import { Endpoint } from '../../relay/endpoint.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { aWebhookReceiver } from '../support/webhooks.ts';
+
+const aChange = (id: string, kind: Kind = Kind.CREATED): LeadChange =>
+  create(LeadChangeSchema, {
+    lead: { id, studioId: 'demo', displayName: 'Ada' } as object,
+    revision: 1n,
+    kinds: [{ kind, time: { seconds: 1n } }],
+  });
+
+/** A core whose watches send what the test gives one after the other, each until it is ended. */
+function aCore(...feeds: readonly (readonly LeadChange[])[]) {
+  let watches = 0;
+  let end = () => {};
+  const core: Core = {
+    async *watch(_, signal) {
+      const changes = feeds[watches];
+      watches += 1;
+      if (!changes) throw new ConnectError('unknown token', Code.Unauthenticated);
+      const ended = Promise.withResolvers<void>();
+      end = ended.resolve;
+      signal.addEventListener('abort', end);
+      yield changes;
+      await ended.promise;
+    },
+    acknowledge: async () => {},
+    setAside: async () => {},
+    close: () => {},
+  };
+  return { core, endWatch: () => end(), watches: () => watches };
+}
+
+/** An endpoint with one request at a time, and its receiver. */
+async function anEndpoint(core: Core, kinds?: readonly ['created']) {
+  const receiver = await aWebhookReceiver(temporaryFolder());
+  const [secret = ''] = receiver.secrets;
+  const settings = {
+    url: new Secret(receiver.url),
+    secrets: [new Secret(secret)],
+    payload: 'thin',
+    allowPrivate: true,
+  };
+  const network = {
+    ca: readFileSync(receiver.caFile, 'utf8'),
+    resolve: async () => [{ address: '127.0.0.1', family: 4 }],
+  };
+  const parts = { core, log: pino({ level: 'silent' }), metrics: undefined, concurrency: 1, network };
+  const endpoint = new Endpoint('hooks', { ...settings, kinds } as ConstructorParameters<typeof Endpoint>[1], parts);
+  onTestFinished(() => endpoint.stop());
+  return { endpoint, receiver, settings: { ...settings, kinds } as Parameters<Endpoint['change']>[0] };
+}
+
+// @proves relay-11
+describe('when its feed ends, an endpoint is sent nothing more that had waited for it', () => {
+  test.each<[string, readonly (readonly LeadChange[])[]]>([
+    ['a revoked token, also while the core refuses to be told of kinds that it does not name', []],
+    ['a restored database, which has other leads', [[aChange('other')]]],
+  ])('%s', async (_, later) => {
+    const others = [aChange('unwanted', Kind.UPDATED)];
+    const { core, endWatch, watches } = aCore([aChange('first'), aChange('second'), ...others], ...later);
+    core.acknowledge = async () => Promise.reject(new ConnectError('unknown token', Code.Unauthenticated));
+    const { endpoint, receiver, settings } = await anEndpoint(core, ['created']);
+    const held = Promise.withResolvers<number>();
+    receiver.answer = () => held.promise;
+    await expect.poll(() => receiver.received.length).toBe(1);
+    endWatch();
+    await expect.poll(watches).toBe(2);
+    receiver.answer = () => 204;
+    held.resolve(502);
+    await expect.poll(() => endpoint.state).toBe('slow');
+    endpoint.change(settings);
+    const expected = ['first', ...later.flat().map(({ lead }) => lead?.id)];
+    await expect.poll(() => receiver.received.map(({ leadId }) => leadId)).toEqual(expected);
+    await sleep(200);
+    expect(receiver.received).toHaveLength(expected.length);
+  });
+});
