@@ -20,26 +20,18 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
   const consumers = createClient(ConsumerService, transport);
   const inTime = { timeoutMs: CORE_CALL_MS };
 
-  /** Watches once more, with the other token, if there are two: the refusal of a stream comes when it is read. */
-  async function* changesOf(...watch: Parameters<typeof leads.watchLeadChanges>) {
-    const { authorization } = token;
-    try {
-      yield* leads.watchLeadChanges(...watch);
-    } catch (error) {
-      if (token.insteadOf(authorization, error) === undefined) throw error;
-      yield* leads.watchLeadChanges(...watch);
-    }
-  }
-
   return {
     /** Yields changes of a consumer, or none as a sign of life, until the core ends the call. */
     async *watch(consumer: string, signal: AbortSignal): AsyncGenerator<readonly LeadChange[]> {
+      // A core of release 1.1 has no such method, and would take a consumer for the one without a name. This call is also
+      // repeated with the other token, if there are two; the refusal of a stream comes too late for that.
+      await consumers.listSetAsideLeadChanges({ consumer, pageSize: 1 }, { ...inTime, signal });
       const silence = new AbortController();
       const timer = setTimeout(() => silence.abort(), SILENCE_MS);
       const heartbeat = { seconds: BigInt(HEARTBEAT_MS / 1000), nanos: 0 };
       const ending = { signal: AbortSignal.any([signal, silence.signal]), timeoutMs: 0 };
       try {
-        for await (const { changes } of changesOf({ consumer, heartbeat }, ending)) {
+        for await (const { changes } of leads.watchLeadChanges({ consumer, heartbeat }, ending)) {
           timer.refresh();
           yield changes;
         }
@@ -74,10 +66,6 @@ export const namesOf = (change: LeadChange) => ({ ...stateOf(change), revision: 
 
 /** Milliseconds since 1970; 0 without a time. */
 export const timeOf = (time: Timestamp | undefined): number => (time ? timestampMs(time) : 0);
-
-/** Whether the core says that the caller may not have the changes of a consumer, or that there is none. */
-export const isDenied = (error: unknown): boolean =>
-  [Code.NotFound, Code.PermissionDenied, Code.Unauthenticated].includes(ConnectError.from(error).code);
 
 /** Whether a call cannot succeed when it is repeated. */
 export const isRefused = (error: unknown): boolean =>

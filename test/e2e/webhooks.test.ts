@@ -473,7 +473,7 @@ test('a relay whose token is changed before that of its core goes on with the fo
   writeFileSync(tokenFileOf.relay, second);
   await relay.printed(/tokens for the core reloaded/);
   // Nothing else calls the core: its connection is replaced by age.
-  await deployment.core.printed(/"operation":"WatchLeadChanges","outcome":"CALLER_UNAUTHENTICATED"/);
+  await deployment.core.printed(/"operation":"ListSetAsideLeadChanges","outcome":"CALLER_UNAUTHENTICATED"/);
   await deployment.createLead();
   await expect.poll(() => deployment.waiting()).toBe(0);
   writeFileSync(tokenFileOf.core, second);

@@ -1,18 +1,26 @@
 /** What an endpoint of the relay does when its feed ends, with cores that do as they are told. */
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
 import pino from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { CoreToken, tlsToCore } from '../../common/core-connection.ts';
 import { Secret } from '../../common/secret.ts';
+import { TlsCredentials } from '../../common/tls-credentials.ts';
 import {
   LeadChangeKind as Kind,
   type LeadChange,
   LeadChangeSchema,
+  LeadIntakeService,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { Core } from '../../relay/core.ts';
+import { readRelayConfig } from '../../relay/config.ts';
+import { type Core, connectCore } from '../../relay/core.ts';
 import { Endpoint } from '../../relay/endpoint.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { aWebhookReceiver } from '../support/webhooks.ts';
@@ -90,4 +98,36 @@ describe('when its feed ends, an endpoint is sent nothing more that had waited f
     await sleep(200);
     expect(receiver.received).toHaveLength(expected.length);
   });
+});
+
+test('a core of release 1.1, which knows no consumers, is neither watched nor told of anything', async () => {
+  const calls: string[] = [];
+  const server = createServer(
+    connectNodeAdapter({
+      routes: (router) =>
+        router.service(LeadIntakeService, {
+          async *watchLeadChanges() {
+            calls.push('watch');
+            yield { changes: [aChange('first')] };
+          },
+          acknowledgeLeadChanges() {
+            calls.push('acknowledge');
+            return {};
+          },
+        }),
+    }),
+  );
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  onTestFinished(() => void server.close());
+  const endpointsFile = join(temporaryFolder(), 'endpoints.json');
+  writeFileSync(endpointsFile, JSON.stringify({ endpoints: {} }));
+  const config = readRelayConfig({
+    RELAY_CORE_ADDRESS: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    RELAY_ENDPOINTS_FILE: endpointsFile,
+  });
+  const core = connectCore(config, new TlsCredentials(tlsToCore(config)), new CoreToken(config));
+  onTestFinished(() => core.close());
+  const watch = core.watch('hooks', new AbortController().signal);
+  await expect(watch.next()).rejects.toMatchObject({ code: Code.Unimplemented });
+  expect(calls).toEqual([]);
 });
