@@ -1,11 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Returns the result of work; undefined: it takes longer, and goes on. @param ms milliseconds; Infinity: however long it takes */
+/** No timer of Node waits longer: it would end at once. Milliseconds. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * Returns the result of work; undefined: it takes longer, and goes on.
+ *
+ * @param ms milliseconds, of which it waits for 24 days at most; Infinity: however long it takes
+ */
 export async function inTime<Result>(work: Promise<Result>, ms: number): Promise<Result | undefined> {
   if (ms === Number.POSITIVE_INFINITY) return work;
   const waiting = new AbortController();
   try {
-    return await Promise.race([work, sleep(ms, undefined, { signal: waiting.signal, ref: false })]);
+    return await Promise.race([
+      work,
+      sleep(Math.min(ms, MAX_TIMER_MS), undefined, { signal: waiting.signal, ref: false }),
+    ]);
   } finally {
     waiting.abort();
   }

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { inTime } from '../../common/in-time.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
 import {
   LeadChangePoller,
@@ -81,6 +83,14 @@ test('acknowledgements between all polls keep no watch from its heartbeats', asy
   const beats = [2, 1, 0].map((left) => [0, left]);
   expect(sent).toEqual([[3, 2], ...beats]);
 });
+
+test.each([2 ** 31, Number.MAX_SAFE_INTEGER])(
+  'a wait of %i ms, longer than timers are, does not end at once',
+  async (ms) => {
+    const wait = inTime(new Promise(() => {}), ms).then(() => 'ended');
+    expect(await Promise.race([wait, sleep(50, 'goes on')])).toBe('goes on');
+  },
+);
 
 test('a watch has its heartbeats while a poll takes long, and then what that finds', async () => {
   const change: LeadChange = { lead: aLead(), revision: 5, since: NOW, kinds: [], attempts: 0 };
