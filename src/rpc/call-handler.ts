@@ -100,6 +100,8 @@ export function callHandler(
     try {
       const handler = handlers.get(pathOf(request));
       if (!handler) return await answerUnserved(request, response, values, 404);
+      // Of the others no cache keeps an answer.
+      if (request.method === 'GET') response.setHeader('cache-control', 'no-store');
       // The library makes a URL of the authority, which not every client's is fit for. It matters to no call.
       request.headers[request.httpVersionMajor === 2 ? ':authority' : 'host'] = 'core';
       const call = universalRequestFromNodeRequest(request, response, undefined, values);

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { connect, type IncomingHttpHeaders } from 'node:http2';
 import { DatabaseSync } from 'node:sqlite';
 import { json } from 'node:stream/consumers';
@@ -405,6 +406,21 @@ describe('one port, every protocol', () => {
     expect((error as ConnectError).findDetails(ErrorInfoSchema)).toMatchObject([
       { reason: 'LEAD_ALREADY_OPEN', domain: 'leadintake', metadata: { leadId: lead?.id } },
     ]);
+  });
+
+  test('no cache may keep the answer to a GET', async () => {
+    const session = connect(core.url);
+    onTestFinished(() => session.destroy());
+    const query = `connect=v1&encoding=json&message=${encodeURIComponent(JSON.stringify({ studioId }))}`;
+    for (const [token, expected] of [
+      [CORE_TOKEN, 200],
+      ['other', 401],
+    ] as const) {
+      const path = `/leadintake.v1.LeadIntakeService/ListLeads?${query}`;
+      const stream = session.request({ ':path': path, authorization: `Bearer ${token}` });
+      const [{ ':status': status, 'cache-control': caching }] = await once(stream, 'response');
+      expect([status, caching]).toEqual([expected, 'no-store']);
+    }
   });
 
   const inJson = (method: string, request: object) => {
