@@ -41,9 +41,10 @@ export async function examineFeed(notes: Notes, config: RelayConfig): Promise<vo
   const consumers = createClient(ConsumerService, transport);
   for (const consumer of config.RELAY_ENDPOINTS_FILE.endpoints.keys()) {
     try {
-      // What a relay does, and with no change that it names does nothing. A core of release 1.1 has no consumers.
-      await consumers.listSetAsideLeadChanges({ consumer, pageSize: 1 }, { timeoutMs: DOCTOR_MS });
+      // What a relay does, and with no change that it names does nothing.
       await leads.acknowledgeLeadChanges({ consumer, acknowledgements: [] }, { timeoutMs: DOCTOR_MS });
+      // A core of release 1.1 passes over the name of the consumer, and has no such method.
+      await consumers.listSetAsideLeadChanges({ consumer, pageSize: 1 }, { timeoutMs: DOCTOR_MS });
       notes.ok(`has the consumer ${consumer}, for the endpoint of that name`);
     } catch (error) {
       const { code } = ConnectError.from(error);
