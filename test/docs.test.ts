@@ -59,7 +59,7 @@ test('command-line.md has every command, and no other; so have the other pages',
 
   // Other pages name only these, or a group of them.
   const named = CURRENT_PAGES.flatMap((page) =>
-    [...read(page).matchAll(/\blead-intake (?:--json )?([a-z-]+)(?: ([a-z-]+))?/g)].map(([text, group, name]) => ({
+    [...read(page).matchAll(/\blead-intake (?:--json )?([a-z][a-z-]*)(?: ([a-z-]+))?/g)].map(([text, group, name]) => ({
       page,
       text,
       isCommand: commands.some(

@@ -71,6 +71,15 @@ async function printed(commands: string, env: Texts = {}, before = WITHOUT_NPX):
   return stdout;
 }
 
+/** What pages set in front of commands, or export for them. */
+function variablesOfCommands(): ReadonlySet<string> {
+  const names = MARKDOWN_PAGES.flatMap(({ blocks }) => blocks.map(({ commands }) => commands))
+    .filter((commands) => commands.includes('npx lead-intake'))
+    .flatMap((commands) => [...commands.matchAll(/^export ([A-Z_]+)=|\b([A-Z_]+)=\S+ npx lead-intake/gm)])
+    .map(([, exported, set]) => `${exported ?? set}`);
+  return new Set([...names, 'DATABASE_URL_FILE', 'LEAD_INTAKE_SOURCE_ID']);
+}
+
 /** Starts commands that serve until the end of the test. */
 function serve(commands: string, env: Texts = {}) {
   const child = spawn('bash', ['-ec', commands], {
@@ -405,8 +414,8 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     for (const file of readdirSync(join(folder, 'etc')))
       expect(statSync(join(folder, 'etc', file)).mode & 0o7777).toBe(0o640);
 
-    // A systemd-run that does what these options say.
-    const systemdRun = `#!/bin/bash
+    // A systemd-run that does what these options say, with no variable of its caller.
+    const systemdRun = `#!/usr/bin/env -S -i /bin/bash
       for option; do
         case $option in
           --property=EnvironmentFile=*)
@@ -426,6 +435,18 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     );
     expect(await printed('lead-intake audit s1', env, '')).toContain(' for ada on ');
     expect(await printed('lead-intake doctor gateway || true', env, '')).toContain('https://api.example.com');
+    for (const name of variablesOfCommands()) {
+      const refused = await runCommands('lead-intake keys ending --days 1', { ...env, [name]: 'sqlite:other.db' });
+      expect([name, refused]).toEqual([name, { status: 1, stdout: '', stderr: expect.stringContaining('unset') }]);
+    }
+    await printed(`lead-intake backup ${folder}/data/leads-backup.db`, env, '');
+    // The user, which only root can become.
+    const asUser = 'runuser() { shift 3; "$@"; }\n';
+    const withVariables = commandsWith(DEPLOY, 'systemd-with-variables', {
+      '/var/lib/lead-intake': `${folder}/data`,
+      '/usr/bin/node': process.execPath,
+    });
+    expect(await printed(withVariables, {}, asUser)).toContain('leads-backup.db is a backup');
     writeFileSync(join(folder, 'etc/relay.env'), 'RELAY_ENDPOINTS_FILE=/no/endpoints.json\n');
     expect(await printed('lead-intake doctor relay || true', env, '')).toContain('/no/endpoints.json');
     expect(readdirSync(join(folder, 'data'))).toContain('lead-intake.db');
