@@ -39,7 +39,8 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const databaseUrl = config.DATABASE_URL.reveal();
   const created = absentFileIn(databaseUrl);
   const store = await openStore(databaseUrl, metrics?.storeCommand, unreadableRecordLog(log), slowCommandLog(log));
-  if (created !== undefined) log.warn({ file: created }, 'a new database was created: there was no such file');
+  if (created !== undefined)
+    log.warn({ file: created }, 'a new database was created: there was no such file, or an empty one');
   // A server is perhaps not there yet, and notes nothing in its backups.
   store.findEpoch().then(
     ({ backedUpAt }) =>

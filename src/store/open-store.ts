@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { Inspection, OnPage } from './damage.ts';
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/database-name.ts';
@@ -7,6 +6,7 @@ import {
   type BackupWatch,
   backUpFile,
   examineSqlite,
+  isAbsent,
   type Vacuumed,
   vacuumFile,
 } from './sqlite/database-file.ts';
@@ -32,10 +32,10 @@ export async function openStore(databaseUrl: string, ...listeners: StoreListener
   return openMongoStore(databaseUrl, ...listeners);
 }
 
-/** Returns the path of the file that an address names, if that does not exist; `openStore` creates it. */
+/** Returns the path of the file that an address names, if there is no database in it yet; `openStore` creates that. */
 export function absentFileIn(databaseUrl: string): string | undefined {
   const path = filePathIn(databaseUrl);
-  return path !== undefined && !existsSync(path) ? path : undefined;
+  return path !== undefined && isAbsent(path) ? path : undefined;
 }
 
 /** Reads all of the database at an address, and says what cannot be in it. @throws StoreUnavailable */

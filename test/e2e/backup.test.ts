@@ -47,6 +47,7 @@ test('no file is overwritten, and what prevents a backup is reported in one line
     [`sqlite:${path}`, unfinished, `${unfinished}.partial exists: another backup is running, or was killed`],
     [`sqlite:${path}`, join(folder, 'nowhere/backup.db'), 'ENOENT'],
     [`sqlite:${free}`, `${free}.backup`, `the database file ${free} does not exist: DATABASE_URL names it\n`],
+    [`sqlite:${unfinished}.partial`, free, 'unfinished.db.partial is empty: DATABASE_URL names it\n'],
     [`sqlite:${taken}`, free, `the file ${taken} is not a database`],
     ['mongodb://127.0.0.1:1/leads', free, 'DATABASE_URL names a server: back it up with its own tools\n'],
   ] as const) {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
@@ -154,6 +154,7 @@ async function ran(
   for (const name of ['leads.db', 'input.txt', 'journal', 'leads.csv']) {
     copyFileSync(join(original, name), join(folder, name));
   }
+  writeFileSync(join(folder, 'empty.db'), '');
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const [command = '', ...words] = output === 'closed' ? ['sh', '-c', 'exec "$0" "$@" >&-', CLI] : [CLI];
   const child = spawn(command, [...words, ...args], {
@@ -241,21 +242,26 @@ describe.each(COMMANDS)('%s', (name, command) => {
 });
 
 // @proves commands-1
-test('only a command that begins a deployment creates a database', async () => {
-  const created = [];
-  for (const [name] of COMMANDS) {
-    const { args, input } = ROWS[name] as Row;
-    const { status, stderr, folder } = await ran([...name.split(' '), ...args], { input, database: 'absent.db' });
-    if (existsSync(join(folder, 'absent.db'))) {
-      created.push(name);
-      expect(stderr).toBe(`a new database was created: ${join(folder, 'absent.db')}\n`);
-    } else if (!OFF_DATABASE.includes(name)) {
-      const said = `the database file ${join(folder, 'absent.db')} does not exist: DATABASE_URL names it\n`;
-      expect({ name, status, stderr }).toEqual({ name, status: 1, stderr: said });
+test.for(['does not exist', 'is empty'])(
+  'only a command that begins a deployment uses a file that %s',
+  async (state) => {
+    const created = [];
+    for (const [name] of COMMANDS) {
+      const { args, input } = ROWS[name] as Row;
+      const database = state === 'is empty' ? 'empty.db' : 'absent.db';
+      const { status, stderr, folder } = await ran([...name.split(' '), ...args], { input, database });
+      const path = join(folder, database);
+      if (statSync(path, { throwIfNoEntry: false })?.size) {
+        created.push(name);
+        expect(stderr).toBe(`a new database was created: ${path}\n`);
+      } else if (!OFF_DATABASE.includes(name)) {
+        const said = `the database file ${path} ${state}: DATABASE_URL names it\n`;
+        expect({ name, status, stderr }).toEqual({ name, status: 1, stderr: said });
+      }
     }
-  }
-  expect(created).toEqual(['studios put', 'demo']);
-});
+    expect(created).toEqual(['studios put', 'demo']);
+  },
+);
 
 // @proves secrets-7
 test('a secret that cannot be written works no more, and that is said', async () => {

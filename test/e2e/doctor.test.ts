@@ -158,11 +158,13 @@ test.each([
 const daysFromNow = (days: number) => plus(new Date(), days * DAY_MS);
 
 describe('the database', () => {
-  test('that does not exist is not created; a file that is not a database is a fault', async () => {
+  test('that does not exist, or is empty, is not created; a file that is not a database is a fault', async () => {
     const path = join(temporaryFolder(), 'leads.db');
     const env = { DATABASE_URL: `sqlite:${path}` };
     expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(/^warning: there is none at /)]);
     expect(existsSync(path)).toBe(false);
+    writeFileSync(path, '');
+    expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(/^warning: there is none at /)]);
 
     writeFileSync(path, 'no database, but long enough to be looked at: '.repeat(100));
     expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(/^fault: .*not a database/)]);

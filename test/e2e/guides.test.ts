@@ -489,7 +489,8 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     renameSync(join(folder, 'lead-intake.db'), join(pod, 'data/lead-intake.db'));
     symlinkSync(join(pod, 'data/lead-intake.db'), join(folder, 'lead-intake.db'));
     // What is executed in the pod runs in its folder; the cluster does the rest.
-    const kubectl = `lead-intake() { ${CLI} "$@"; }
+    writeFileSync(join(pod, 'lead-intake'), `#!/bin/sh\nexec ${CLI} "$@"\n`, { mode: 0o755 });
+    const kubectl = `PATH=${pod}:$PATH
       kubectl() {
         [ "$1" = exec ] || return 0
         while [ "$1" != -- ]; do shift; done
@@ -505,6 +506,12 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const restore = commandsWith(KUBERNETES, 'kubernetes-restore', {
       '/tmp/erasures.ndjson': join(pod, 'erasures.ndjson'),
     });
+    for (const bytes of [0, 5000]) {
+      const cut = `cp leads-backup.db whole.db; truncate --size ${bytes} leads-backup.db\n`;
+      expect(await runCommands(`${kubectl}${cut}${restore}`, inPod)).toMatchObject({ status: 1 });
+      expect(await leads()).toHaveLength(2);
+      renameSync(join(here, 'whole.db'), join(here, 'leads-backup.db'));
+    }
     expect(await printed(restore, inPod, kubectl)).toContain('restored');
     expect(await leads()).toHaveLength(2);
     expect(readdirSync(join(pod, 'data')).filter((name) => name.startsWith('backup'))).toEqual([]);

@@ -18,7 +18,7 @@ const OTHERS = 0o077;
 
 /** Examines a database file and its folder without changing them. Includes what was found before a fault. */
 export async function examineSqlite(path: string): Promise<FileState> {
-  let found: FileState = { kind: 'file', path, exists: existsSync(path) };
+  let found: FileState = { kind: 'file', path, exists: !isAbsent(path) };
   try {
     if (found.exists) {
       await access(path, constants.R_OK | constants.W_OK);
@@ -52,8 +52,13 @@ function nearestFolder(path: string): string {
   return existsSync(folder) ? folder : nearestFolder(folder);
 }
 
+/** Whether a file has no database: a process may die between creating it and its first write, and a copy may fail so. */
+export const isAbsent = (path: string): boolean => !statSync(path, { throwIfNoEntry: false })?.size;
+
 export const absentFile = (path: string): StoreUnavailable =>
-  new StoreUnavailable(`the database file ${path} does not exist: DATABASE_URL names it`);
+  new StoreUnavailable(
+    `the database file ${path} ${existsSync(path) ? 'is empty' : 'does not exist'}: DATABASE_URL names it`,
+  );
 
 export interface Vacuumed {
   readonly before: number;
@@ -67,8 +72,8 @@ export interface Vacuumed {
  * @throws StoreUnavailable when the file is in use, or its disk has no room for the copy
  */
 export function vacuumFile(path: string): Vacuumed {
-  const before = statSync(path, { throwIfNoEntry: false })?.size;
-  if (before === undefined) throw absentFile(path);
+  if (isAbsent(path)) throw absentFile(path);
+  const before = statSync(path).size;
   const database = openDatabase(path);
   try {
     database.exec('VACUUM');
@@ -125,7 +130,7 @@ export interface Backup {
  */
 export async function backUpFile(path: string, file: string, watch: BackupWatch): Promise<Backup> {
   const partial = `${file}.partial`;
-  if (!existsSync(path)) throw absentFile(path);
+  if (isAbsent(path)) throw absentFile(path);
   if (existsSync(file)) throw existsAlready(file);
   await makeFile(partial);
   try {
