@@ -53,7 +53,7 @@ function nearestFolder(path: string): string {
 }
 
 /** Whether a file has no database: a process may die between creating it and its first write, and a copy may fail so. */
-export const isAbsent = (path: string): boolean => !statSync(path, { throwIfNoEntry: false })?.size;
+export const isAbsent = (path: string): boolean => !existsSync(path) || statSync(path).size === 0;
 
 export const absentFile = (path: string): StoreUnavailable =>
   new StoreUnavailable(
