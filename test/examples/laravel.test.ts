@@ -87,7 +87,13 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     expect(stdout).toMatch(/^\S{36}, already_open: .+\n {2}\{.+"note":"On Monday, please\."\}\n$/);
     const drop = () => runCommands('cd "$SITE" && php artisan migrate:rollback --force', env);
     expect((await drop()).status).not.toBe(0);
-    expect(await run('laravel-discard', { KEY: stdout.slice(0, 36) })).toEqual(silent);
+    const KEY = stdout.slice(0, 36);
+    const retry = commandsIn(recipe, 'laravel-discard').replace('discard', 'retry');
+    expect(await runCommands(`cd "$SITE"\n${retry}`, { ...env, KEY })).toEqual(silent);
+    expect(query("SELECT idempotency_key AS id FROM example_com_leads WHERE state = 'waiting'")).toEqual([{ id: KEY }]);
+    expect(await send()).toEqual(silent);
+    expect((await run('laravel-report')).stdout).toBe(stdout);
+    expect(await run('laravel-discard', { KEY })).toEqual(silent);
     expect(await run('laravel-report')).toEqual(silent);
     expect((await run('laravel-discard', { KEY: 'none' })).status).not.toBe(0);
     const { stdout: scheduled } = await runCommands('cd "$SITE" && php artisan schedule:list', env);

@@ -10,28 +10,25 @@ use LeadIntake\Outbox\Outbox;
 
 final class LeadsCommand extends Command
 {
-    protected $signature = 'leads {what : send, report or discard} {key? : of a lead that somebody has read}';
+    protected $signature = 'leads {what : send, report, retry or discard} {key? : of a lead that somebody has read}';
 
-    protected $description = 'Sends stored leads, prints those that need somebody, or erases one';
+    protected $description = 'Sends stored leads, prints those that need somebody, sends one again or erases it';
 
     public function handle(Outbox $outbox): int
     {
-        return match ($this->argument('what')) {
-            'send' => $this->send($outbox),
+        $key = (string) $this->argument('key');
+        match ($this->argument('what')) {
+            'send' => $outbox->deliver($this->laravel->make(LeadIntakeClient::class)),
             'report' => $this->report($outbox),
-            'discard' => $this->discard($outbox),
-            default => throw new \InvalidArgumentException('send, report or discard?'),
+            'retry' => $outbox->retry($key),
+            'discard' => $outbox->discard($key),
+            default => throw new \InvalidArgumentException('send, report, retry or discard?'),
         };
-    }
-
-    private function send(Outbox $outbox): int
-    {
-        $outbox->deliver($this->laravel->make(LeadIntakeClient::class));
         return self::SUCCESS;
     }
 
     /** Prints what needs somebody with all that the visitor wrote, and nothing when there is none. */
-    private function report(Outbox $outbox): int
+    private function report(Outbox $outbox): void
     {
         $needy = $outbox->needsAttention();
         foreach ($needy->entries as $entry) {
@@ -41,12 +38,5 @@ final class LeadsCommand extends Command
         if ($needy->count > count($needy->entries)) {
             $this->line("and more: $needy->count in all");
         }
-        return self::SUCCESS;
-    }
-
-    private function discard(Outbox $outbox): int
-    {
-        $outbox->discard((string) $this->argument('key'));
-        return self::SUCCESS;
     }
 }
