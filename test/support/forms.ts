@@ -20,6 +20,8 @@ export interface Form {
   readonly entered: Required<Typed>;
   /** What its page says, without its tags. */
   readonly text: string;
+  /** The type of its field for the address. */
+  readonly typeOfEmail: string;
   /**
    * Sends it, as a browser does without JavaScript, any number of times.
    *
@@ -56,6 +58,7 @@ function formIn(html: string, url: string, cookie: string): Form | undefined {
   return {
     entered: { name: name?.value ?? '', email: email?.value ?? '', message: message?.value ?? '' },
     text: textOf(html),
+    typeOfEmail: /<input\b[^>]*\btype="email"/i.test(content) ? 'email' : 'text',
     async send(typed, isKeyless = false) {
       const isSent = ({ type, name }: { type: string; name: string }) =>
         type === 'hidden' && !(isKeyless && /(?:^|[[_])(?:key|formKey|page)\]?$/.test(name));

@@ -22,8 +22,16 @@ export function ContactForm({ typed = {}, faults = {} }) {
         </p>
         <p>
           <label>
+            {/* Browsers refuse addresses such as jörg@müller.de in fields for email. */}
             E-mail{' '}
-            <input name="email" type="email" required maxLength={254} autoComplete="email" defaultValue={typed.email} />
+            <input
+              name="email"
+              inputMode="email"
+              required
+              maxLength={254}
+              autoComplete="email"
+              defaultValue={typed.email}
+            />
           </label>
         </p>
         <p>
