@@ -21,7 +21,7 @@ createServer(async (request, response) => {
     message = webhook.verify(Buffer.concat(chunks), request.headers);
   } catch {
     // Also where the peer went away in the middle, which must not end this program.
-    response.writeHead(401).end();
+    response.writeHead(401, { connection: 'close' }).end();
     return;
   }
   const { leadId, revision, kinds } = message.data;

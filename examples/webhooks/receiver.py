@@ -23,8 +23,6 @@ class Receiver(BaseHTTPRequestHandler):
             body = self.rfile.read(length)
             message = webhook.verify(body, {name.lower(): value for name, value in self.headers.items()})
         except (TypeError, ValueError, WebhookVerificationError):
-            # What was not read of this request must not be read as the next one.
-            self.close_connection = True
             return self.answer(401)
         data = message["data"]
         # A change may come twice, or late. The first revision of a lead is 0.
@@ -37,6 +35,9 @@ class Receiver(BaseHTTPRequestHandler):
     def answer(self, status: int) -> None:
         self.send_response(status)
         self.send_header("content-length", "0")
+        if status == 401:
+            # What was not read of this request must not be read as the next one.
+            self.send_header("connection", "close")
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
