@@ -4,6 +4,7 @@
  */
 const [what = 'cpu', seconds = '30'] = process.argv.slice(2);
 const { INSPECTOR = '127.0.0.1:9229' } = process.env;
+const { fstatSync, writeFileSync } = process.getBuiltinModule('node:fs');
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const sessions = async () => (await fetch(`http://${INSPECTOR}/json`)).json();
@@ -20,12 +21,29 @@ async function patiently(attempt) {
   }
 }
 
+let written = Promise.resolve();
+// Whatever happens to the output, the port is closed.
+process.stdout.on('error', () => {});
+
+/** Writes behind what was written before. `written` rejects with the first fault. */
+function write(text) {
+  written = written.then(
+    () =>
+      new Promise((resolve, reject) => {
+        // On a file, the stream takes a write that a full disk cut for a whole one.
+        if (fstatSync(1).isFile()) resolve(writeFileSync(1, text));
+        else process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+      }),
+  );
+  written.catch(() => {});
+}
+
 const [{ webSocketDebuggerUrl }] = await patiently(sessions);
 const socket = new WebSocket(webSocketDebuggerUrl);
 const waiting = new Map();
 socket.addEventListener('message', ({ data }) => {
   const { id, method, params, error, result } = JSON.parse(data);
-  if (method === 'HeapProfiler.addHeapSnapshotChunk') process.stdout.write(params.chunk);
+  if (method === 'HeapProfiler.addHeapSnapshotChunk') write(params.chunk);
   waiting.get(id)?.(error ? Promise.reject(new Error(error.message)) : result);
 });
 const call = (method, params = {}) =>
@@ -38,6 +56,7 @@ await new Promise((resolve, reject) => {
   socket.addEventListener('open', resolve);
   socket.addEventListener('error', () => reject(new Error(`no connection to ${INSPECTOR}`)));
 });
+let fault = '';
 try {
   if (what === 'heap') {
     await call('HeapProfiler.takeHeapSnapshot');
@@ -46,14 +65,23 @@ try {
     await call('Profiler.start');
     await sleep(Number(seconds) * 1000);
     const { profile } = await call('Profiler.stop');
-    process.stdout.write(JSON.stringify(profile));
+    write(JSON.stringify(profile));
   }
-} finally {
-  // Once this has left.
-  const expression = "setTimeout(() => process.getBuiltinModule('node:inspector').close(), 500)";
-  await call('Runtime.evaluate', { expression });
-  socket.close();
-  await patiently(async () => {
-    if (await sessions().catch(() => undefined)) throw new Error(`${INSPECTOR} is still open: try again with cpu 0`);
-  });
+  await written;
+} catch (error) {
+  fault = `${error.message}; `;
+}
+// Once this has left.
+const expression = "setTimeout(() => process.getBuiltinModule('node:inspector').close(), 500)";
+await call('Runtime.evaluate', { expression });
+socket.close();
+const isClosed = await patiently(async () => {
+  if (await sessions().catch(() => undefined)) throw new Error(`${INSPECTOR} is still open`);
+}).then(
+  () => true,
+  () => false,
+);
+if (fault || !isClosed) {
+  console.error(`${fault}${INSPECTOR} is ${isClosed ? 'closed' : 'still open: try again with cpu 0'}`);
+  process.exitCode = 1;
 }

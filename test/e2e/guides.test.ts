@@ -626,6 +626,21 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(cpu.nodes.length).toBeGreaterThan(1);
     expect(heap.snapshot.node_count).toBeGreaterThan(10_000);
     expect(statSync(files['core.heapsnapshot']).mode & 0o777).toBe(0o600);
+    for (const output of ['> /dev/full', '| true']) {
+      for (const what of ['cpu 1', 'heap']) {
+        const taken = await runCommands(
+          `set -o pipefail; kill -USR1 ${core.child.pid}; node ops/profile.mjs ${what} ${output}`,
+          {
+            INSPECTOR: `127.0.0.1:${port}`,
+          },
+        );
+        expect(taken).toMatchObject({
+          status: 1,
+          stderr: expect.stringMatching(/^.*(?:EPIPE|ENOSPC).*; 127\S+ is closed\n$/),
+        });
+        await expect(fetch(`http://127.0.0.1:${port}/json`)).rejects.toThrow('fetch failed');
+      }
+    }
     await expect(fetch(`http://127.0.0.1:${port}/json`)).rejects.toThrow('fetch failed');
     expect(await run('src/check-health.ts', { env: ports }).ended()).toBe(0);
   });
