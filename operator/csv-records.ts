@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { CommandFault } from './command.ts';
-import { linesOf } from './lines.ts';
+import { linesOf, refuseOtherForms } from './lines.ts';
 
 type Cells = { readonly cells: readonly string[] } | { readonly fault: string };
 
@@ -132,9 +132,7 @@ function decoded(cells: readonly string[]): Cells {
 async function* linesBehindMark(input: Readable): AsyncGenerator<string> {
   let isFirst = true;
   for await (const line of linesOf(input, MAX_RECORD_LENGTH)) {
-    if (isFirst && /^(?:\xff\xfe|\xfe\xff)/.test(line)) {
-      throw new CommandFault('the file is UTF-16: save it as UTF-8, which spreadsheets call "CSV UTF-8"');
-    }
+    if (isFirst) refuseOtherForms(line);
     yield isFirst ? line.replace(/^\xef\xbb\xbf/, '') : line;
     isFirst = false;
   }

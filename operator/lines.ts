@@ -1,3 +1,30 @@
+import { CommandFault } from './command.ts';
+
+const UTF16_MARKS = ['\xff\xfe', '\xfe\xff'];
+const PACKED = ['\x1f\x8b', 'PK\x03\x04', 'BZh', '\xfd7zXZ', '\x28\xb5\x2f\xfd'];
+
+/** @param beginning of a file, each byte as a character @throws CommandFault when it is no text, or one in UTF-16 */
+export function refuseOtherForms(beginning: string): void {
+  const isOneOf = (marks: readonly string[]) => marks.some((mark) => beginning.startsWith(mark));
+  if (isOneOf(UTF16_MARKS))
+    throw new CommandFault('the file is UTF-16: save it as UTF-8, which spreadsheets call "CSV UTF-8"');
+  if (isOneOf(PACKED)) throw new CommandFault('the file is packed, as .gz and .zip are: unpack it');
+}
+
+/** Yields the pieces of a text, each byte as a character. @throws CommandFault where a secret in it could not be seen */
+export async function* piecesOf(input: NodeJS.ReadableStream): AsyncGenerator<string> {
+  let [beginning, end] = ['', ''];
+  for await (const chunk of input) {
+    const piece = (chunk as Buffer).toString('latin1');
+    beginning = (beginning + piece).slice(0, 6);
+    refuseOtherForms(beginning);
+    // Without a mark, as where a log was appended to.
+    if ((end + piece).includes('l\0i\0k\0_')) throw new CommandFault('the file has keys in UTF-16: save it as UTF-8');
+    yield piece;
+    end = (end + piece).slice(-6);
+  }
+}
+
 /**
  * Yields the lines of an input with their ends, each byte as a character.
  *

@@ -12,6 +12,7 @@ import {
   revokeApiKey,
 } from '../../src/usecases/manage-api-keys.ts';
 import { BY_HAND } from '../command.ts';
+import { piecesOf } from '../lines.ts';
 import {
   AUDITED_MEMBER,
   DEFAULT_QUOTA_HELP,
@@ -89,8 +90,8 @@ export function addKeyCommands(): void {
     )
     .action((file: string | undefined) =>
       runOnStore(async (deps) => {
-        const input = file === undefined ? process.stdin.setEncoding('utf8') : createReadStream(file, 'utf8');
-        const { found, misspelt } = await findLeakedKeys(deps, input);
+        const input = file === undefined ? process.stdin : createReadStream(file);
+        const { found, misspelt } = await findLeakedKeys(deps, piecesOf(input));
         if (misspelt > 0) console.error(`ignored ${misspelt} strings like secrets: their checksums are wrong`);
         return found.map(foundSecret);
       }),

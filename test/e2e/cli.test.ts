@@ -3,6 +3,7 @@ import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { Lead } from '../../src/domain/lead.ts';
@@ -766,6 +767,22 @@ test('the operator finds the owners of leaked keys, and revokes one without bein
   expect(JSON.parse(await given(first.secret, '--json', 'keys', 'find'))).toMatchObject([
     { opens: 'nothing at the moment', revokedAt: expect.any(String) },
   ]);
+  const file = join(temporaryFolder(), 'leak');
+  const utf16 = Buffer.from(first.secret, 'utf16le');
+  for (const [bytes, reason] of [
+    [Buffer.concat([Buffer.from([0xff, 0xfe]), utf16]), 'is UTF-16'],
+    [Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from(utf16).swap16()]), 'is UTF-16'],
+    [Buffer.concat([Buffer.from('a log\n'), utf16]), 'has keys in UTF-16'],
+    [Buffer.concat([Buffer.from('a log\n'), Buffer.from(utf16).swap16()]), 'has keys in UTF-16'],
+    [gzipSync(first.secret), 'is packed'],
+  ] as const) {
+    writeFileSync(file, bytes);
+    const stderr = expect.stringMatching(new RegExp(`^the file ${reason}.*\n$`));
+    expect(await cli('keys', 'find', file).catch((error) => error)).toMatchObject({ code: 1, stdout: '', stderr });
+  }
+  // A log that was cut in place while its writer went on.
+  writeFileSync(file, Buffer.concat([Buffer.alloc(100_000), Buffer.from(first.secret)]));
+  expect(await json('keys', 'find', file)).toMatchObject([{ secretHint: first.secretHint }]);
   const nowhere = await cli('keys', 'find', '/nowhere/at-all').catch((error) => error);
   expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringMatching(/ENOENT.*\/nowhere\/at-all/) });
 });
