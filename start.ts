@@ -33,6 +33,8 @@ try {
   const coreUrl = await startProcess('src/main.ts', { CORE_REFLECTION: 'yes' });
   // Only the embedded database gets a demo studio. The core starts first: it says what is wrong with the file.
   const demo = process.env.DATABASE_URL || process.env.DATABASE_URL_FILE ? undefined : makeDemo();
+  // At once: it is never shown again, and the gateway may not start.
+  if (demo?.secret) console.log(`\nThe key of the demo studio, shown this once:\n  ${demo.secret}\n`);
   const gatewayUrl = await startProcess('gateway/main.ts', { CORE_URL: coreUrl });
   console.log(welcome(gatewayUrl, coreUrl, demo));
 } catch (error) {
@@ -106,9 +108,6 @@ The demo key was shown when it was created. To create another one:
 `;
   }
   return `
-The key of the demo studio, shown this once:
-  ${secret}
-
 Create a lead:
 curl -i ${gatewayUrl}/v1/integrations/leads \\
   -H 'Authorization: Bearer ${secret}' \\

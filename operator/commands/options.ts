@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DAY_MS } from '../../common/units.ts';
 import { LEAD_STAGES, type LeadStage } from '../../src/domain/lead.ts';
 import type { GivenLeadFilter } from '../../src/domain/lead-filter.ts';
+import { CommandFault } from '../command.ts';
 import { IMPORT_FIELDS } from '../csv-import.ts';
 import { parseTime, TIME_FORM } from '../parse-time.ts';
 
@@ -68,6 +69,9 @@ export function columnOption(value: string, others: ReadonlyMap<string, string> 
   return new Map([...others, [heading, field]]);
 }
 
+/** @throws CommandFault when no `Date` is so far ahead */
 export function daysFromNow(days: number): Date {
-  return new Date(Date.now() + days * DAY_MS);
+  const time = new Date(Date.now() + days * DAY_MS);
+  if (Number.isNaN(time.getTime())) throw new CommandFault('--days names a time that is too far ahead');
+  return time;
 }

@@ -6,7 +6,6 @@ import { createApiKey, listApiKeys } from './manage-api-keys.ts';
 import { listEveryLeadSource, putLeadSource, putMember } from './members-and-sources.ts';
 import { putStudio } from './studios.ts';
 
-const STUDIO_ID = 'demo';
 const MEMBER_ID = 'demo-owner';
 
 /** A studio for demonstrations. */
@@ -18,21 +17,26 @@ export interface Demo {
   readonly secret: string | null;
 }
 
-/** Creates the demo studio, its owner, its lead source and its first key, each unless it exists. */
+/** Creates the demo studio, its owner, its lead source and its first key, each unless it exists; another one behind one that has ended. */
 export async function createDemo(deps: Dependencies, by: Pick<Requester, 'caller' | 'callId'>): Promise<Demo> {
   const { store, clock, newId } = deps;
-  if (!(await store.findStudio(STUDIO_ID))) {
-    await putStudio(deps, { id: STUDIO_ID, status: 'active', regionCode: undefined, memberId: MEMBER_ID, ...by });
+  let [studioId, studio] = ['demo', await store.findStudio('demo')];
+  for (let number = 2; studio?.status === 'ended'; number += 1) {
+    studioId = `demo-${number}`;
+    studio = await store.findStudio(studioId);
   }
-  if (!(await store.findMember(STUDIO_ID, MEMBER_ID))) {
-    await putMember(deps, { studioId: STUDIO_ID, id: MEMBER_ID, role: 'owner', ...by });
+  if (!studio) {
+    await putStudio(deps, { id: studioId, status: 'active', regionCode: undefined, memberId: MEMBER_ID, ...by });
   }
-  let [source] = await listEveryLeadSource(deps, STUDIO_ID);
+  if (!(await store.findMember(studioId, MEMBER_ID))) {
+    await putMember(deps, { studioId, id: MEMBER_ID, role: 'owner', ...by });
+  }
+  let [source] = await listEveryLeadSource(deps, studioId);
   if (!source) {
-    source = { studioId: STUDIO_ID, id: newId(), name: 'Website form', enabled: true };
+    source = { studioId, id: newId(), name: 'Website form', enabled: true };
     await putLeadSource(deps, { ...source, ...by });
   }
-  const manager = { studioId: STUDIO_ID, memberId: MEMBER_ID };
+  const manager = { studioId, memberId: MEMBER_ID };
   const hasKey = (await listApiKeys(deps, manager)).apiKeys.length > 0;
   const issued = hasKey
     ? null

@@ -600,6 +600,29 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
   expect(await json('vacuum')).toMatchObject({ before: expect.any(Number) });
 });
 
+test('a demo studio that has ended is no demo: another one is made, and later found', async () => {
+  const { cli, json } = commandLine();
+  expect(await json('demo')).toMatchObject({ studioId: 'demo', secret: expect.stringMatching(/^lik_/) });
+  await cli('studios', 'erase', 'demo', '--confirm', 'demo');
+  expect(await json('demo')).toMatchObject({ studioId: 'demo-2', secret: expect.stringMatching(/^lik_/) });
+  expect(await json('demo')).toMatchObject({ studioId: 'demo-2', secret: null });
+});
+
+test('a number of days that no calendar has is refused', async () => {
+  const { cli } = commandLine();
+  await cli('demo');
+  const days = ['--days', '99999999999'];
+  for (const command of [
+    ['keys', 'ending'],
+    ['keys', 'create', 'demo', '--member', 'demo-owner', '--name', 'Website'],
+  ])
+    await expect(cli(...command, ...days)).rejects.toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: '--days names a time that is too far ahead\n',
+    });
+});
+
 test('a command whose input is longer than a string can be holds no more of it than it needs', async () => {
   const { path, cli, json } = commandLine();
   await cli('studios', 'put', 's1');

@@ -154,5 +154,10 @@ describe('npm start', () => {
     expect(second.output()).toContain(`cannot listen on port ${port} of 127.0.0.1, because another process uses it`);
     expect(second.output()).toMatch(/^\S.*EADDRINUSE.*GATEWAY_PORT/m);
     expect(second.output()).toMatch(/gateway\/main.ts exited/);
+
+    // Its key is shown once, by whatever start.
+    const other = run('start.ts', { cwd: temporaryFolder(), env: { GATEWAY_PORT: port } });
+    expect(await other.ended()).toBe(1);
+    expect(other.output()).toMatch(/shown this once:\n {2}lik_\S{48}\n/);
   });
 });
