@@ -4,7 +4,10 @@ import { ownAddress } from '../common/settings.ts';
 
 const url = `http://${ownAddress('GATEWAY', process.env)}/readyz`;
 const why = await fetch(url, { signal: AbortSignal.timeout(2000) }).then(
-  ({ ok, status }) => (ok ? undefined : `${status}, it is not ready: its log says why`),
+  async (response) =>
+    (await response.text()) === '{"status":"ready"}'
+      ? undefined
+      : `${response.status}, it is not ready: its log says why`,
   errorSummary,
 );
 if (why !== undefined) console.error(`the gateway at ${url}: ${why}`);

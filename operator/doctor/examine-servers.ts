@@ -137,18 +137,21 @@ function notePolicy(notes: Notes, memory: string | undefined): void {
 
 /** Checks whether the gateway is ready at its public address. */
 export async function examineGateway(notes: Notes, publicUrl: string): Promise<void> {
-  const ask = (path: string) => fetch(publicUrl + path, { signal: AbortSignal.timeout(DOCTOR_MS) });
+  const ask = async (path: string) => {
+    const response = await fetch(publicUrl + path, { signal: AbortSignal.timeout(DOCTOR_MS) });
+    return { status: response.status, says: response.status === 200 ? await response.text() : '' };
+  };
   try {
     const alive = await ask('/healthz');
     if (alive.status >= 500) {
       notes.fault(
         `at ${publicUrl}/healthz does not answer: what is in front of it says ${alive.status}. Check that a gateway runs and is ready, and that the balancer or proxy reaches it`,
       );
-    } else if (alive.status !== 200) {
+    } else if (alive.says !== '{"status":"alive"}') {
       notes.fault(
-        `at ${publicUrl}/healthz answers ${alive.status}: check that PUBLIC_URL is the address of the gateway`,
+        `at ${publicUrl}/healthz answers ${alive.status}, and not as a gateway does: check that PUBLIC_URL is the address of the gateway`,
       );
-    } else if ((await ask('/readyz')).status === 200) notes.ok(`at ${publicUrl} is ready`);
+    } else if ((await ask('/readyz')).says === '{"status":"ready"}') notes.ok(`at ${publicUrl} is ready`);
     else
       notes.fault(
         `at ${publicUrl} runs, but is not ready: see its log; the core or the quota store does not answer it`,

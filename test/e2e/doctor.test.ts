@@ -129,6 +129,19 @@ test.each([502, 504])(
   },
 );
 
+test('another web server than a gateway is not taken for one', async () => {
+  const server = createServer((_, response) => response.end('<h1>It works!</h1>')).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL: `http://127.0.0.1:${port}` })).toEqual([
+    expect.stringMatching(/^fault: at http:.*healthz answers 200, and not as a gateway does: check that PUBLIC_URL/),
+  ]);
+  const health = run('gateway/check-health.ts', { env: { GATEWAY_PORT: `${port}` } });
+  expect(await health.ended()).toBe(1);
+  expect(health.output()).toContain(': 200, it is not ready');
+});
+
 test.each([
   ['has expired', -10, -1, /^fault: \S+ expired at .*: renew it/],
   ['is not valid yet', 1, 100, /^fault: \S+ is not valid before /],
