@@ -1,8 +1,16 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+
+test('a core starts on an empty file, which one leaves that dies before its first write, and warns', async () => {
+  const path = join(temporaryFolder(), 'leads.db');
+  writeFileSync(path, '');
+  const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });
+  await addressOf(core);
+  expect(core.output()).toContain('"msg":"a new database was created: there was no such file, or an empty one"');
+});
 
 describe('an unusable database file is reported in one line, with what to do, and status 1', () => {
   test.each([
