@@ -69,8 +69,21 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/admission/authentication.ts',
-        find: 'let decision = await consumePatiently(quota, sender, LIMITS);',
-        put: 'let decision = { ...(await consumePatiently(quota, sender, LIMITS)), admitted: true };',
+        find: 'let decision = await begin(network);',
+        put: 'let decision = { ...(await begin(network)), admitted: true };',
+      },
+    ],
+  },
+  {
+    name: 'a call to a core that has vanished is used on',
+    suite: 'test/unit/exchange-batcher.test.ts',
+    caughtBy:
+      'a call without a result meanwhile is left to what it has, and ends with that: bound of what is sent undefined',
+    patches: [
+      {
+        file: 'gateway/core/exchange-batcher.ts',
+        find: 'if (pending.call?.resultCount === pending.resultsBefore && this.#call === pending.call) this.#call = undefined;',
+        put: '',
       },
     ],
   },
