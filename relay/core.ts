@@ -25,7 +25,10 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
     async *watch(consumer: string, signal: AbortSignal): AsyncGenerator<readonly LeadChange[]> {
       // A core of release 1.1 has no such method, and would take a consumer for the one without a name. This call is also
       // repeated with the other token, if there are two; the refusal of a stream comes too late for that.
-      await consumers.listSetAsideLeadChanges({ consumer, pageSize: 1 }, { ...inTime, signal });
+      await consumers.listSetAsideLeadChanges({ consumer, pageSize: 1 }, { ...inTime, signal }).catch((error) => {
+        // A record that cannot be read: the core has the method, and lets the caller in.
+        if (![Code.Internal, Code.DataLoss].includes(ConnectError.from(error).code)) throw error;
+      });
       const silence = new AbortController();
       const timer = setTimeout(() => silence.abort(), SILENCE_MS);
       const heartbeat = { seconds: BigInt(HEARTBEAT_MS / 1000), nanos: 0 };

@@ -117,8 +117,10 @@ const LIMITS = { key: MAX_UNKNOWN_KEYS, studio: undefined };
  */
 export const HELD_REFUSAL_MS = 1000;
 
+const MAX_HELD_MS = 1.5 * HELD_REFUSAL_MS;
+
 /** Those that came together do not end together. */
-const holdRefusal = (): Promise<void> => sleep(HELD_REFUSAL_MS * (0.5 + Math.random()));
+const holdRefusal = (): Promise<void> => sleep(MAX_HELD_MS - HELD_REFUSAL_MS * Math.random());
 
 /** @returns a function that waits before a refusal that no quota counts, if its address has too many of them */
 export function uncountedRefusals(): (request: FastifyRequest) => Promise<void> {
@@ -152,8 +154,9 @@ function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Pr
     const name = `${network} ${textOfHash(secretSha256)}`;
     forgetOld(counted);
     if (counted.has(name)) return lookUp(secretSha256, request.id);
-    for (let waitedMs = 0; (underWay.get(network) ?? 0) >= MAX_LOOK_UPS_AT_ONCE; waitedMs += HELD_REFUSAL_MS) {
-      if (waitedMs >= CORE_CALL_MS) throw OVERLOADED;
+    const giveUpAt = performance.now() + CORE_CALL_MS - MAX_HELD_MS;
+    while ((underWay.get(network) ?? 0) >= MAX_LOOK_UPS_AT_ONCE) {
+      if (performance.now() > giveUpAt) throw OVERLOADED;
       await holdRefusal();
       if (counted.has(name)) return lookUp(secretSha256, request.id);
     }

@@ -40,8 +40,10 @@ export function marked({ revision, since, kinds }: ChangeMark, kind: ChangeKind,
   const last = revision < MAX_REVISION ? revision : -1;
   const next = Math.max(last + 1, time.getTime(), lowest);
   assert(next > last, 'revision_grows');
-  // A lead that was imported may be created long before its mark, and named consumers get no kind from before that.
-  const created = revision === 0 && since && since.getTime() < DISTRIBUTED ? { created: since } : {};
+  // A lead that was imported may be created long before its mark, and named consumers get no kind from before that. Release
+  // 1.0 stored no time.
+  const isNew = revision === 0 && since && since.getTime() > 0 && since.getTime() < DISTRIBUTED;
+  const created = isNew ? { created: since } : {};
   return {
     revision: next,
     since: since && since <= time ? since : time,
