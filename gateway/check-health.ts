@@ -3,12 +3,12 @@ import { errorSummary } from '../common/error-summary.ts';
 import { ownAddress } from '../common/settings.ts';
 
 const url = `http://${ownAddress('GATEWAY', process.env)}/readyz`;
-const why = await fetch(url, { signal: AbortSignal.timeout(2000) }).then(
-  async (response) =>
+const why = await fetch(url, { signal: AbortSignal.timeout(2000) })
+  .then(async (response) =>
     (await response.text()) === '{"status":"ready"}'
       ? undefined
       : `${response.status}, it is not ready: its log says why`,
-  errorSummary,
-);
+  )
+  .catch(errorSummary);
 if (why !== undefined) console.error(`the gateway at ${url}: ${why}`);
 process.exit(why === undefined ? 0 : 1);

@@ -5,7 +5,8 @@ set -euo pipefail
 lead=$1
 # One key per lead, the same in every repetition: keep it with the lead until there is an answer.
 key=${2:-$(cat /proc/sys/kernel/random/uuid)}
-url=${LEAD_INTAKE_URL%/}/v1/integrations/leads
+url=${LEAD_INTAKE_URL:?}
+url=${url%/}/v1/integrations/leads
 ATTEMPTS=6
 
 answer=$(mktemp)

@@ -13,6 +13,8 @@ MAX_BYTES = 1024 * 1024
 
 class Receiver(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Seconds, in which a client sends more, or its connection is closed.
+    timeout = 30
 
     def do_POST(self) -> None:
         try:

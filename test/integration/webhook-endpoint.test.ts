@@ -6,13 +6,14 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
-import { Code, ConnectError } from '@connectrpc/connect';
+import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import pino from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { CoreToken, tlsToCore } from '../../common/core-connection.ts';
 import { Secret } from '../../common/secret.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
+import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import {
   LeadChangeKind as Kind,
   type LeadChange,
@@ -100,23 +101,9 @@ describe('when its feed ends, an endpoint is sent nothing more that had waited f
   });
 });
 
-test('a core of release 1.1, which knows no consumers, is neither watched nor told of anything', async () => {
-  const calls: string[] = [];
-  const server = createServer(
-    connectNodeAdapter({
-      routes: (router) =>
-        router.service(LeadIntakeService, {
-          async *watchLeadChanges() {
-            calls.push('watch');
-            yield { changes: [aChange('first')] };
-          },
-          acknowledgeLeadChanges() {
-            calls.push('acknowledge');
-            return {};
-          },
-        }),
-    }),
-  );
+/** A client of a core that has services as given. */
+async function clientOfCore(routes: (router: ConnectRouter) => void) {
+  const server = createServer(connectNodeAdapter({ routes }));
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   onTestFinished(() => void server.close());
   const endpointsFile = join(temporaryFolder(), 'endpoints.json');
@@ -127,7 +114,40 @@ test('a core of release 1.1, which knows no consumers, is neither watched nor to
   });
   const core = connectCore(config, new TlsCredentials(tlsToCore(config)), new CoreToken(config));
   onTestFinished(() => core.close());
-  const watch = core.watch('hooks', new AbortController().signal);
+  return core;
+}
+
+/** A feed, and the calls that it has. */
+function aFeed() {
+  const calls: string[] = [];
+  const feed = (router: ConnectRouter) =>
+    router.service(LeadIntakeService, {
+      async *watchLeadChanges() {
+        calls.push('watch');
+        yield { changes: [aChange('first')] };
+      },
+      acknowledgeLeadChanges() {
+        calls.push('acknowledge');
+        return {};
+      },
+    });
+  return { feed, calls };
+}
+
+test('a core of release 1.1, which knows no consumers, is neither watched nor told of anything', async () => {
+  const { feed, calls } = aFeed();
+  const watch = (await clientOfCore(feed)).watch('hooks', new AbortController().signal);
   await expect(watch.next()).rejects.toMatchObject({ code: Code.Unimplemented });
   expect(calls).toEqual([]);
+});
+
+test('a core that cannot read what was set aside is watched', async () => {
+  const { feed, calls } = aFeed();
+  const listSetAsideLeadChanges = () => {
+    throw new ConnectError('not readable', Code.Internal);
+  };
+  const core = await clientOfCore((router) => feed(router).service(ConsumerService, { listSetAsideLeadChanges }));
+  const watch = core.watch('hooks', new AbortController().signal);
+  expect((await watch.next()).value).toMatchObject([{ lead: { id: 'first' } }]);
+  expect(calls).toEqual(['watch']);
 });
