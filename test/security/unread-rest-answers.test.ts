@@ -93,7 +93,7 @@ test('connections with an unread page, an unread part of the docs or unread refu
     lines('GET /docs/assets/style.css HTTP/1.1', 'Host: a', '').repeat(1000),
     lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', ''),
     // Refusals by the router, by the hooks and by the routes.
-    ...['GET /nothing', 'GET /%zz', 'SEARCH /nothing', `PUT ${LEADS}`, `GET ${LEADS}`, `GET ${LEADS}/%zz`].map(
+    ...['GET /nothing', 'GET /%6eothing', 'SEARCH /nothing', `PUT ${LEADS}`, `GET ${LEADS}`, `GET ${LEADS}/%6e`].map(
       (start) => lines(`${start} HTTP/1.1`, 'Host: a', '').repeat(3000),
     ),
   ].map((request) => aSlowReader(request.repeat(ON_ONE_CONNECTION)));
