@@ -129,4 +129,7 @@ export const LONGEST = [
   'test/containers',
   'test/security/personal-data',
   'test/outbox/',
+  'test/e2e/production-install',
+  'test/e2e/alerts',
+  'test/simulation/mongo-contract',
 ];
