@@ -108,7 +108,7 @@ export const STORE_DISCONNECT_MS = 200;
 export const TRACES_CLOSE_MS = 1000;
 
 /** The maximum delay of a Node timer; one with a longer delay fires immediately. */
-const TIMER_MS = 2 ** 31 - 1;
+export const TIMER_MS = 2 ** 31 - 1;
 
 /** How long Node tries one address of a host before the next. */
 const NEXT_ADDRESS_MS = 500;

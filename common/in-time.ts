@@ -1,7 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-
-/** No timer of Node waits longer: it would end at once. Milliseconds. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+import { TIMER_MS } from './deadlines.ts';
 
 /**
  * Returns the result of work; undefined: it takes longer, and goes on.
@@ -12,10 +10,7 @@ export async function inTime<Result>(work: Promise<Result>, ms: number): Promise
   if (ms === Number.POSITIVE_INFINITY) return work;
   const waiting = new AbortController();
   try {
-    return await Promise.race([
-      work,
-      sleep(Math.min(ms, MAX_TIMER_MS), undefined, { signal: waiting.signal, ref: false }),
-    ]);
+    return await Promise.race([work, sleep(Math.min(ms, TIMER_MS), undefined, { signal: waiting.signal, ref: false })]);
   } finally {
     waiting.abort();
   }

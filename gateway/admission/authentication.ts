@@ -111,6 +111,9 @@ const MAX_COUNTED_KEYS = 50_000;
 
 const LIMITS = { key: MAX_UNKNOWN_KEYS, studio: undefined };
 
+/** What is counted in these quotas: a client's network in place of a key. */
+const callerOf = (network: string) => ({ apiKeyId: network, studioId: '' });
+
 /**
  * How long a refusal waits, more or less, of an address that has too many that no quota counts. So a flood on hundreds of
  * connections becomes a trickle, and leaves the processor to the requests of others.
@@ -126,7 +129,7 @@ const holdRefusal = (): Promise<void> => sleep(MAX_HELD_MS - HELD_REFUSAL_MS * M
 export function uncountedRefusals(): (request: FastifyRequest) => Promise<void> {
   const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
   return async (request) => {
-    const { admitted } = await quota.consume({ apiKeyId: clientNetwork(request), studioId: '' }, LIMITS);
+    const { admitted } = await quota.consume(callerOf(clientNetwork(request)), LIMITS);
     if (!admitted) await holdRefusal();
   };
 }
@@ -145,7 +148,7 @@ function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Pr
   };
   const begin = async (network: string) => {
     count(network, 1);
-    const decision = await consumePatiently(quota, { apiKeyId: network, studioId: '' }, LIMITS);
+    const decision = await consumePatiently(quota, callerOf(network), LIMITS);
     if (!decision.admitted) count(network, -1);
     return decision;
   };
@@ -183,7 +186,7 @@ function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Pr
       count(network, -1);
       if (!isInVain) {
         counted.delete(name);
-        await quota.refund({ apiKeyId: network, studioId: '' }, decision.windows);
+        await quota.refund(callerOf(network), decision.windows);
       }
     }
   };

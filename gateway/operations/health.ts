@@ -1,11 +1,12 @@
 import type { FastifyInstance } from 'fastify';
+import { ALIVE, READY } from '../../common/probe-answers.ts';
 import type { GatewayReadiness } from '../observation.ts';
 import { Problem } from '../problems.ts';
 import { allowOnly } from './allowed-methods.ts';
 
 /** Serves the liveness and readiness probes. @rule 10.health */
 export function reportHealth(app: FastifyInstance, { core, quota, isStopping }: GatewayReadiness): void {
-  app.get('/healthz', { config: { operation: 'healthz' } }, async () => ({ status: 'alive' }));
+  app.get('/healthz', { config: { operation: 'healthz' } }, async () => ALIVE);
   allowOnly(app, '/healthz', 'GET');
 
   app.get('/readyz', { config: { operation: 'readyz' } }, async () => {
@@ -15,7 +16,7 @@ export function reportHealth(app: FastifyInstance, { core, quota, isStopping }: 
       ...(coreFault === undefined ? [] : ['the core does not serve']),
       ...(quotaFault === undefined ? [] : ['the quota store does not answer']),
     ];
-    if (faults.length === 0) return { status: 'ready' };
+    if (faults.length === 0) return READY;
     // Readiness logs a fault when it begins and ends, which is enough: probes come every few seconds.
     throw new Problem('integration_unavailable', { detail: `Not ready: ${faults.join(', ')}.`, isLogged: true });
   });

@@ -3,6 +3,7 @@ import { createConnectTransport } from '@connectrpc/connect-node';
 import { type CoreAccess, CoreSessions, CoreToken, presentToken, tlsToCore } from '../../common/core-connection.ts';
 import { DOCTOR_MS } from '../../common/deadlines.ts';
 import { errorSummary } from '../../common/error-summary.ts';
+import { ALIVE, READY } from '../../common/probe-answers.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { openQuota } from '../../gateway/admission/quota/open-quota.ts';
 import {
@@ -147,11 +148,11 @@ export async function examineGateway(notes: Notes, publicUrl: string): Promise<v
       notes.fault(
         `at ${publicUrl}/healthz does not answer: what is in front of it says ${alive.status}. Check that a gateway runs and is ready, and that the balancer or proxy reaches it`,
       );
-    } else if (alive.says !== '{"status":"alive"}') {
+    } else if (alive.says !== JSON.stringify(ALIVE)) {
       notes.fault(
         `at ${publicUrl}/healthz answers ${alive.status}, and not as a gateway does: check that PUBLIC_URL is the address of the gateway`,
       );
-    } else if ((await ask('/readyz')).says === '{"status":"ready"}') notes.ok(`at ${publicUrl} is ready`);
+    } else if ((await ask('/readyz')).says === JSON.stringify(READY)) notes.ok(`at ${publicUrl} is ready`);
     else
       notes.fault(
         `at ${publicUrl} runs, but is not ready: see its log; the core or the quota store does not answer it`,

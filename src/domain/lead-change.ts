@@ -42,8 +42,7 @@ export function marked({ revision, since, kinds }: ChangeMark, kind: ChangeKind,
   assert(next > last, 'revision_grows');
   // A lead that was imported may be created long before its mark, and named consumers get no kind from before that. Release
   // 1.0 stored no time.
-  const isNew = revision === 0 && since && since.getTime() > 0 && since.getTime() < DISTRIBUTED;
-  const created = isNew ? { created: since } : {};
+  const created = revision === 0 && isUndistributed(since) && since.getTime() > 0 ? { created: since } : {};
   return {
     revision: next,
     since: since && since <= time ? since : time,
@@ -57,6 +56,9 @@ export function marked({ revision, since, kinds }: ChangeMark, kind: ChangeKind,
  * release 1.1; milliseconds.
  */
 export const DISTRIBUTED = 1e15;
+
+/** Whether named consumers have yet to be given the changes since then. */
+const isUndistributed = (since: ChangeMark['since']): since is Date => Boolean(since && since.getTime() < DISTRIBUTED);
 
 /** Returns the mark of a lead once its changes were distributed. */
 export const distributedSince = (since: Date): Date => new Date(since.getTime() + DISTRIBUTED);
@@ -104,8 +106,7 @@ export function deliveryOf({ revision, since, kinds }: ChangeMark, createdAt: Da
  */
 export function resentDelivery(mark: ChangeMark, createdAt: Date, now: Date): Delivery {
   const { revision, kinds } = deliveryOf(mark, createdAt);
-  const isMarked = mark.since && mark.since.getTime() < DISTRIBUTED;
-  return { revision, since: now, kinds: { ...(isMarked && kinds), resent: now } };
+  return { revision, since: now, kinds: { ...(isUndistributed(mark.since) && kinds), resent: now } };
 }
 
 /** A state of a lead that a consumer has processed. */

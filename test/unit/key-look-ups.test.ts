@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { API_KEY_CACHE_MS } from '../../common/deadlines.ts';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyCache, authenticator } from '../../gateway/admission/authentication.ts';
@@ -96,24 +96,41 @@ test('who waits for a look-up without an answer has none either; other keys do n
   expect(asked.length).toBe(2);
 });
 
-// @proves bounds-25
-test('of keys that are new to a gateway none is refused for the others of its address, however slow the core is', async () => {
-  const { lookUps, asked } = lookUpsAtCore();
+/** Requests of one address, each with a key that the gateway has not seen. */
+function requestsWithNewKeys(lookUps: KeyLookUps) {
   const authenticate = authenticator(lookUps, new ApiKeyCache(API_KEY_CACHE_MS));
   const reply = { header: () => reply } as unknown as FastifyReply;
-  const identify = async () => {
+  return async () => {
     const raw = { headersDistinct: { authorization: [`Bearer ${newKeySecret()}`] } };
     return authenticate({ raw, id: 'request', ip: '192.0.2.1' } as unknown as FastifyRequest, reply);
   };
-  const identified = times(700, identify);
-  await expect.poll(() => asked.length).toBe(250);
-  await sleep(100);
-  expect(asked.length).toBe(250);
-  const answering = setInterval(() => {
-    for (const answer of asked) answer.resolve(caller);
-  }, 20);
-  onTestFinished(() => clearInterval(answering));
+}
 
-  expect(await Promise.all(identified)).toHaveLength(700);
-  expect(await identify()).toMatchObject({ caller });
+describe('of keys that are new to a gateway', () => {
+  // @proves bounds-25
+  test('none is refused for the others of its address, however slow the core is', async () => {
+    const { lookUps, asked } = lookUpsAtCore();
+    const identify = requestsWithNewKeys(lookUps);
+    const identified = times(700, identify);
+    await expect.poll(() => asked.length).toBe(250);
+    await sleep(100);
+    expect(asked.length).toBe(250);
+    const answering = setInterval(() => {
+      for (const answer of asked) answer.resolve(caller);
+    }, 20);
+    onTestFinished(() => clearInterval(answering));
+
+    expect(await Promise.all(identified)).toHaveLength(700);
+    expect(await identify()).toMatchObject({ caller });
+  });
+
+  // @proves bounds-25
+  test('those that wait for others are told that nothing was written, when the core answers none of these', async () => {
+    const { lookUps, asked } = lookUpsAtCore();
+    const identify = requestsWithNewKeys(lookUps);
+    for (const identified of times(250, identify)) identified.catch(() => {});
+    await expect.poll(() => asked.length).toBe(250);
+    await expect(identify()).rejects.toBe(OVERLOADED);
+    expect(asked.length).toBe(250);
+  });
 });
