@@ -308,10 +308,15 @@ export function mayUse({ may }: Caller, serviceName: string): boolean {
  */
 export function refuseOtherStudios({ name, studios }: Caller, request: object): void {
   // A request with an API key is about the key's studio, which is checked when the key is authenticated; one about a
-  // consumer is about the consumer's studios, which is checked when it is found. Of what a gateway reports, the rest is skipped.
-  if (!studios || 'secretSha256' in request || isAboutConsumer(request) || isReport(request)) return;
-  const studioId = studioIdIn(request);
-  if (studioId !== undefined && studios.has(studioId)) return;
+  // consumer is about the consumer's studios, which is checked when it is found. What a gateway reports of others is skipped.
+  // A list that names another studio is refused whole: a count would tell which leads that studio has.
+  if (!studios || 'secretSha256' in request || isReport(request)) return;
+  const listed = Object.values(request)
+    .filter(Array.isArray)
+    .flat()
+    .flatMap(({ studioId = [] }) => studioId);
+  const named = isAboutConsumer(request) ? listed : [studioIdIn(request), ...listed];
+  if (named.every((studioId) => studios.has(studioId))) return;
   throw forbidden(name, 'may access only its own studios, and must name one');
 }
 

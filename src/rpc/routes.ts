@@ -8,6 +8,7 @@ import {
   type JsonValue,
 } from '@bufbuild/protobuf';
 import { isFieldError } from '@bufbuild/protobuf/reflect';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import {
   Code,
   ConnectError,
@@ -137,7 +138,7 @@ export const safeJson = (message: DescMessage) => ({
       try {
         const text = UTF8.decode(bytes);
         fromJsonString(message, text, LENIENT);
-        const field = fieldOfUnknownWord(message, JSON.parse(text));
+        const field = misreadField(message, JSON.parse(text));
         if (field) throw unreadable(field);
         return text;
       } catch (error) {
@@ -157,16 +158,28 @@ function unreadable(field: Pick<DescField, 'name'> | undefined): ConnectError {
   );
 }
 
-/** The library passes over unknown words of enums with unknown fields: a filter of such stages would match every lead. */
-function fieldOfUnknownWord(message: DescMessage, json: JsonValue): DescField | undefined {
+/**
+ * Returns a field that the library reads as something else. It passes over unknown words of enums, so that a filter of
+ * such stages would match every lead. It moves a day that is not on the calendar, and the hour 24, to the next day.
+ */
+function misreadField(message: DescMessage, json: JsonValue): DescField | undefined {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return undefined;
   for (const field of message.fields) {
     const { enum: words, message: inner } = field;
     for (const value of [json[field.jsonName], json[field.name]].flat()) {
-      if (words && typeof value === 'string' && !words.values.some(({ name }) => name === value)) return field;
-      const within = inner && value !== undefined && fieldOfUnknownWord(inner, value);
+      if (typeof value === 'string') {
+        if (words && !words.values.some(({ name }) => name === value)) return field;
+        if (inner?.typeName === TimestampSchema.typeName && isMoved(value)) return field;
+      }
+      const within = inner && value !== undefined && misreadField(inner, value);
       if (within) return within;
     }
   }
   return undefined;
+}
+
+/** @param time that the library has read */
+function isMoved(time: string): boolean {
+  const day = time.slice(0, 10);
+  return time.includes('T24') || !new Date(day).toISOString().startsWith(day);
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DescMethod } from '@bufbuild/protobuf';
+import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
@@ -57,6 +57,29 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
     ] as const
   ).flatMap(([names, roles]) => names.split(' ').map((name) => [name, roles] as const)),
 );
+
+/** The names of the lists in a message whose elements name a studio, however deep. */
+const listsOfStudios = ({ fields }: DescMessage): string[] =>
+  fields.flatMap((field) => {
+    const { message, localName } = field;
+    if (!message) return [];
+    const within = listsOfStudios(message).map((name) => `${localName}.${name}`);
+    const isOne = field.fieldKind === 'list' && message.fields.some(({ name }) => name === 'studio_id');
+    return isOne ? [localName, ...within] : within;
+  });
+
+/** A valid request about some leads, and an element of its list, for each method that takes leads of several studios. */
+const ABOUT_SOME_LEADS: Readonly<Record<string, () => { readonly each: object } & object>> = {
+  'LeadIntakeService/AcknowledgeLeadChanges': () => ({ consumer: 'copy', each: { revision: 0 } }),
+  'ConsumerService/SetAsideLeadChanges': () => ({ consumer: 'copy', each: { revision: 0, reason: 'ANY' } }),
+  'RequestLogService/RecordRequests': () => ({
+    batchId: randomUUID(),
+    each: {
+      ...{ time: { seconds: Math.floor(Date.now() / 1000) }, operation: 'getLead', apiKeyId: randomUUID() },
+      ...{ secretHint: 'abcd', status: 200, requestId: 'some' },
+    },
+  }),
+};
 
 const nameOf = (rpc: string) => rpc.split('/')[1] as string;
 
@@ -208,6 +231,43 @@ describe('a caller of some studios', () => {
     expect(await caller.call('DirectoryService/GetStudio', { studioId: 'other' })).toMatchObject({
       studio: { status: 'STUDIO_STATUS_ACTIVE' },
     });
+  });
+
+  test('learns from no list of a request whether another studio has a lead, or exists', async () => {
+    const token = newCoreToken();
+    const file = aFileOf({ branch: entry(token, ['crm', 'gateway'], ['own']) });
+    const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
+    const leadOf = async (studioId: string): Promise<string> => {
+      await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_ACTIVE' } });
+      const request = aCreateLeadRequest(studioId);
+      const { lead } = await caller.call<{ lead: { id: string } }>('LeadIntakeService/CreateLead', request);
+      return lead.id;
+    };
+    const [ownLead, otherLead] = [await leadOf('own'), await leadOf('other')];
+    const call = as(caller, token);
+    const consumer = { name: 'copy', studioIds: ['own'] };
+    await call('ConsumerService/CreateConsumer', { consumer, start: 'CONSUMER_START_ALL_LEADS' });
+
+    const named = ALL_SERVICES.flatMap(({ methods }) => methods).flatMap((method) =>
+      listsOfStudios(method.input).map((field) => ({ rpc: `${method.parent.name}/${method.name}`, field })),
+    );
+    expect(named.map(({ rpc }) => rpc).toSorted()).toEqual(Object.keys(ABOUT_SOME_LEADS).toSorted());
+    for (const { rpc, field } of named) {
+      const about = (studioId: string, leadId: string) => {
+        const { each, ...rest } = ABOUT_SOME_LEADS[rpc]?.() ?? expect.fail(rpc);
+        const own = { ...each, studioId: 'own', leadId: ownLead };
+        const answer = call(rpc, { ...rest, [field]: [own, { ...each, studioId, leadId }] });
+        return answer.catch(() => refusalOf(answer));
+      };
+      // This changes what is known of the caller's own lead, so the calls below differ in the other element only.
+      expect(await about('own', ownLead)).not.toHaveProperty('reason');
+      const learnt = [
+        await about('other', otherLead),
+        await about('other', randomUUID()),
+        await about('none', randomUUID()),
+      ];
+      expect({ rpc, learnt }).toEqual({ rpc, learnt: learnt.map(() => learnt[0]) });
+    }
   });
 
   test('as a gateway, gets the same refusal for the keys of other studios as for unknown ones', async () => {

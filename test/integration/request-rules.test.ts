@@ -342,6 +342,60 @@ test.each(methods)('%s refuses a word that its enum does not have, and passes ov
   }
 });
 
+/** Yields a request that has a time and nothing else, for each of its fields with a time, and the name of that field. */
+function* timedRequests({ fields }: DescMessage, time: string): Generator<[string, JsonObject]> {
+  for (const { fieldKind, name, jsonName, message } of fields) {
+    if (!message) continue;
+    const put = (value: JsonValue) => ({ [jsonName]: fieldKind === 'list' ? [value] : value });
+    if (message.typeName === 'google.protobuf.Timestamp') yield [name, put(time)];
+    else for (const [at, inner] of timedRequests(message, time)) yield [at, put(inner)];
+  }
+}
+
+const TIMES = [
+  ...['2024-02-29T23:59:59.999999999Z', '2000-02-29T00:00:00+23:59', '2023-04-30T23:59:59-00:00'],
+  ...['0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z', '2023-01-01T00:00:00.240Z'],
+];
+const NO_TIMES = {
+  'a day that is not on the calendar': [
+    ...['2023-02-29T00:00:00Z', '1900-02-29T12:00:00Z', '2023-04-31T23:59:59.999Z', '2023-02-31T00:00:00+14:00'],
+    ...['2023-00-10T00:00:00Z', '2023-13-01T00:00:00Z', '2023-01-00T00:00:00Z', '2023-01-32T00:00:00Z'],
+  ],
+  'the hour 24': ['2023-01-01T24:00:00Z', '2023-12-31T24:00:00.000+01:00', '2023-01-01T24:59:59Z'],
+  'the second 60': ['2016-12-31T23:59:60Z'],
+  'no zone': ['2023-01-01T00:00:00', '2023-01-01'],
+} as const;
+
+// @proves clients-7
+test('each request in JSON is refused for a time that is none, and read with a valid one', async () => {
+  const fields = new Set<string>();
+  const refusalsOf = async (time: string) => {
+    const all = allMethods.flatMap(([rpc, { input }]) =>
+      [...timedRequests(input, time)].map(([field, request]) => ({ rpc, field, request })),
+    );
+    return Promise.all(
+      all.map(async ({ rpc, field, request }) => {
+        fields.add(`${rpc} ${JSON.stringify(request).replaceAll(time, '')}`);
+        const answer = await answerTo(rpc, 'application/grpc+json', Buffer.from(JSON.stringify(request)));
+        return { rpc, field, isRefused: answer.includes('cannot be read') };
+      }),
+    );
+  };
+  for (const time of TIMES)
+    expect({ time, refused: (await refusalsOf(time)).filter(({ isRefused }) => isRefused) }).toEqual({
+      time,
+      refused: [],
+    });
+  for (const [what, times] of Object.entries(NO_TIMES))
+    for (const time of times)
+      expect({ what, time, taken: (await refusalsOf(time)).filter(({ isRefused }) => !isRefused) }).toEqual({
+        what,
+        time,
+        taken: [],
+      });
+  expect(fields.size).toBeGreaterThan(30);
+});
+
 /** A time or duration within a message of a request, and the names of the fields that lead to it. */
 interface Moment {
   readonly message: Record<string, unknown>;

@@ -107,6 +107,24 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'a day that is not on the calendar becomes one of the next month',
+    suite: 'test/integration/request-rules.test.ts',
+    caughtBy: 'each request in JSON is refused for a time that is none, and read with a valid one',
+    patches: [{ file: 'src/rpc/routes.ts', find: '!new Date(day).toISOString().startsWith(day)', put: 'false' }],
+  },
+  {
+    name: 'a list may name studios that the caller may not access',
+    suite: CALLERS,
+    caughtBy: 'learns from no list of a request whether another studio has a lead, or exists',
+    patches: [
+      {
+        file: 'src/rpc/callers.ts',
+        find: 'named.every((studioId) => studios.has(studioId))',
+        put: 'named.slice(0, 1).every((studioId) => studios.has(studioId))',
+      },
+    ],
+  },
+  {
     name: 'a display name may be one code point longer than the contract allows',
     suite: 'test/integration/request-rules.test.ts',
     caughtBy: 'LeadIntakeService/CreateLead: the rules in the contract and the core agree on its request',
