@@ -86,7 +86,10 @@ export const PROBLEM_CODES = Object.keys(PROBLEMS) as ProblemCode[];
 
 export const kindOf = (code: ProblemCode): ProblemKind => PROBLEMS[code];
 
-/** The code for each refusal of the core. A refusal that only RPC callers can get is an internal error here. */
+/**
+ * The code for each refusal of the core. A core that refuses the gateway itself cannot serve it. A refusal that only other RPC callers get is an
+ * internal error here. @rule 7.order
+ */
 export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECIFIED'>, ProblemCode> = {
   INVALID_REQUEST: 'integration_invalid_request',
   SOURCE_INVALID: 'integration_source_invalid',
@@ -102,8 +105,8 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   KEY_LIMIT_REACHED: 'internal_error',
   KEY_REVOKED: 'internal_error',
   KEY_EXPIRED: 'internal_error',
-  CALLER_UNAUTHENTICATED: 'internal_error',
-  CALLER_FORBIDDEN: 'internal_error',
+  CALLER_UNAUTHENTICATED: 'integration_unavailable',
+  CALLER_FORBIDDEN: 'integration_unavailable',
   DIRECTORY_LIMIT_REACHED: 'internal_error',
   SCOPE_FORBIDDEN: 'integration_scope_forbidden',
   UPDATE_TIME_MISMATCH: 'internal_error',

@@ -12,7 +12,7 @@ import { TooManyPending } from './exchange-batcher.ts';
  *
  * @rule 7.internal_error 7.integration_unavailable 7.unknown-outcome
  */
-const FAULTS = new Set([Code.Internal, Code.InvalidArgument, Code.Unauthenticated]);
+const FAULTS = new Set([Code.Internal, Code.InvalidArgument]);
 
 /** Returns the problem for a failed call to the core, whatever the cause. */
 export function problemOfError(thrown: unknown): Problem {

@@ -7,6 +7,18 @@ const PIPELINE_SUITE = 'test/integration/pipelining.test.ts';
 /** Faults of the bounds on what clients of the gateway send and leave unread, and of its responses. */
 export const EDGE_BUGS: readonly PlantedBug[] = [
   {
+    name: 'a core that refuses the gateway is an internal error to callers',
+    suite: 'test/unit/core-problems.test.ts',
+    caughtBy: 'no reason that a gateway may be given is an internal error',
+    patches: [
+      {
+        file: 'gateway/problems.ts',
+        text: "CALLER_FORBIDDEN: 'integration_unavailable'",
+        put: "CALLER_FORBIDDEN: 'internal_error'",
+      },
+    ],
+  },
+  {
     name: 'the keys that are counted are unbounded',
     suite: 'test/unit/busiest-keys.test.ts',
     caughtBy: 'are there among any number of others, in bounded memory, with no more than they have sent',

@@ -278,7 +278,7 @@ describe('a caller that the core identifies by the subject of its certificate', 
     for (const name of ['gateway', 'gateway of the website 2', 'localhost']) {
       const other = await authority.issue(name, 'client');
       const url = await gatewayOf(core.port, { ...settingsFor(other), CORE_TOKEN: undefined });
-      await expectProblem(await sendRequest(url), 500, 'internal_error', []);
+      await expectProblem(await sendRequest(url), 503, 'integration_unavailable', []);
     }
   });
 
@@ -289,7 +289,7 @@ describe('a caller that the core identifies by the subject of its certificate', 
       ...settingsFor(own),
       CORE_TOKEN: 'a token that the core does not have',
     });
-    await expectProblem(await sendRequest(url), 500, 'internal_error', []);
+    await expectProblem(await sendRequest(url), 503, 'integration_unavailable', []);
     expect((await fetch(`${url}/readyz`)).status).toBe(503);
   });
 });

@@ -53,8 +53,8 @@ export interface Service extends Omit<CoreClients, 'close'> {
   coreMetrics(): Promise<Samples>;
   /** Stops the core but not the gateway. */
   stopCore(): Promise<void>;
-  /** Restarts the core on the same port and database. */
-  startCore(): Promise<void>;
+  /** Restarts the core on the same port and database. @param overrides of its settings */
+  startCore(overrides?: Record<string, string>): Promise<void>;
   /** Stops everything and removes the database. */
   dispose(): Promise<void>;
 }
@@ -168,8 +168,8 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
     coreMetrics: () => scrape(core.metricsUrl),
     stopCore: () => core.stop(),
 
-    async startCore() {
-      core = await startCore(readCoreConfig({ CORE_PORT: new URL(coreUrl).port, ...coreEnv }));
+    async startCore(overrides = {}) {
+      core = await startCore(readCoreConfig({ CORE_PORT: new URL(coreUrl).port, ...coreEnv, ...overrides }));
     },
 
     async dispose() {

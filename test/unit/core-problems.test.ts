@@ -1,5 +1,10 @@
+import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
-import { problemOfStatus } from '../../gateway/core/core-problems.ts';
+import { problemOfError, problemOfStatus } from '../../gateway/core/core-problems.ts';
+import type { ProblemCode } from '../../gateway/problems.ts';
+import { StatusSchema } from '../../proto/gen/google/rpc/status_pb.ts';
+import { RefusalReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts';
 import { Refusal } from '../../src/domain/refusal.ts';
 import { connectErrorOf, statusOf } from '../../src/rpc/refusals.ts';
 
@@ -27,3 +32,52 @@ test.each(['studioId', 'secretSha256', 'request', 'items'])(
     expect(problemOfFaults('displayName', field)).toMatchObject({ code: 'integration_unavailable', faults: [] });
   },
 );
+
+/** The answer for each code that a core, or a proxy in front of it, gives without a reason: a call or an item. */
+const WITHOUT_REASON: Readonly<Record<keyof typeof Code, ProblemCode>> = {
+  Canceled: 'integration_unavailable',
+  Unknown: 'integration_unavailable',
+  InvalidArgument: 'internal_error',
+  DeadlineExceeded: 'integration_unavailable',
+  NotFound: 'integration_unavailable',
+  AlreadyExists: 'integration_unavailable',
+  PermissionDenied: 'integration_unavailable',
+  ResourceExhausted: 'integration_unavailable',
+  FailedPrecondition: 'integration_unavailable',
+  Aborted: 'integration_unavailable',
+  OutOfRange: 'integration_unavailable',
+  Unimplemented: 'integration_unavailable',
+  Internal: 'internal_error',
+  Unavailable: 'integration_unavailable',
+  DataLoss: 'integration_unavailable',
+  Unauthenticated: 'integration_unavailable',
+};
+
+test.each(Object.entries(WITHOUT_REASON))('a call or an item that ends with %s is %s', (name, code) => {
+  const status = Code[name as keyof typeof Code];
+  for (const problem of [
+    problemOfError(new ConnectError('', status)),
+    problemOfStatus(create(StatusSchema, { code: status })),
+  ]) {
+    expect(problem).toMatchObject({ code });
+    if (problem.status === 503) expect(problem.headers).toHaveProperty('retry-after', '1');
+  }
+});
+
+/** The reasons that no method gives which gateways call. */
+const OF_OTHER_METHODS = [
+  ...['STUDIO_NOT_FOUND', 'MEMBER_FORBIDDEN', 'KEY_NOT_FOUND', 'KEY_LIMIT_REACHED', 'KEY_REVOKED', 'KEY_EXPIRED'],
+  ...['DIRECTORY_LIMIT_REACHED', 'UPDATE_TIME_MISMATCH', 'CONSUMER_NOT_FOUND', 'CONSUMER_EXISTS'],
+  ...['CONSUMER_LIMIT_REACHED', 'NOT_A_TEST_STUDIO', 'LEAD_HELD'],
+];
+
+test('no reason that a gateway may be given is an internal error', () => {
+  const reasons = Object.keys(RefusalReason).filter((name) => Number.isNaN(Number(name)) && name !== 'UNSPECIFIED');
+  const internal = reasons.filter((reason) => {
+    const error = connectErrorOf(new Refusal(reason as ConstructorParameters<typeof Refusal>[0]));
+    const { code } = problemOfError(error);
+    expect(problemOfStatus(statusOf(error)).code).toBe(code);
+    return code === 'internal_error';
+  });
+  expect(internal.toSorted()).toEqual(OF_OTHER_METHODS.toSorted());
+});

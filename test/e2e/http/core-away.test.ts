@@ -1,10 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { tokenHash } from '../../../src/callers-file.ts';
 import { times } from '../../support/builders.ts';
 import {
   aCapture,
   aSeparateService,
   aService,
+  CORE_TOKEN,
   expectProblem,
   LEADS,
   leadOf,
@@ -13,9 +18,18 @@ import {
 
 const service = aService();
 let studio: StudioWithKey;
+/** A key that the gateway has seen valid. */
+let known: StudioWithKey;
 beforeAll(async () => {
-  studio = await service.aStudioWithKey();
+  [studio, known] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
 });
+
+const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+/** A callers file in which the gateway has another role than `gateway`. */
+const callersFile = join(folder, 'callers.json');
+const gateway = { may: ['read'], tokens: [{ sha256: tokenHash(CORE_TOKEN) }] };
+writeFileSync(callersFile, JSON.stringify({ callers: { gateway } }));
 
 /** Waits until the gateway has reconnected to the core, and is ready. */
 async function served(): Promise<void> {
@@ -27,23 +41,34 @@ async function served(): Promise<void> {
 }
 
 // @proves crashes-28
-describe('while the core is away', () => {
-  beforeAll(() => service.stopCore());
+describe.each<[string, restart?: () => Promise<void>]>([
+  ['is away'],
+  ['refuses the token', () => service.startCore({ CORE_TOKEN: 'another token than that of the gateway' })],
+  ['has no such role for the caller', () => service.startCore({ CORE_CALLERS_FILE: callersFile })],
+])('while the core %s', (_, restart) => {
+  beforeAll(async () => {
+    expect((await service.get(known.secret)).status).toBe(200);
+    await service.stopCore();
+    await restart?.();
+  });
   afterAll(async () => {
+    if (restart) await service.stopCore();
     await service.startCore();
     await served();
   });
 
-  test.each([
-    ['createLead', () => service.post(studio.secret, aCapture())],
-    ['createLead, with an invalid body', () => service.post(studio.secret, '{')],
-    ['getLead', () => service.get(studio.secret, `/${randomUUID()}`)],
-    ['listLeads', () => service.get(studio.secret)],
+  test.each<[string, (secret: string) => Promise<Response>]>([
+    ['createLead', (secret) => service.post(secret, aCapture())],
+    ['createLead, with an invalid body', (secret) => service.post(secret, '{')],
+    ['getLead', (secret) => service.get(secret, `/${randomUUID()}`)],
+    ['getLead, with an invalid id', (secret) => service.get(secret, '/42')],
+    ['listLeads', (secret) => service.get(secret)],
   ])(
-    '%s is refused with 503 and a time to wait',
-    { tags: ['7.integration_unavailable', '7.wait'] },
+    '%s is refused with 503 and a time to wait, with a key that the gateway has seen or not',
+    { tags: ['7.integration_unavailable', '7.wait', '7.order'] },
     async (_, call) => {
-      await expectProblem(await call(), 503, 'integration_unavailable', []);
+      for (const { secret } of [studio, known])
+        await expectProblem(await call(secret), 503, 'integration_unavailable', []);
     },
   );
 
