@@ -9,12 +9,12 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core that refuses the gateway is an internal error to callers',
     suite: 'test/unit/core-problems.test.ts',
-    caughtBy: 'no reason that a gateway may be given is an internal error',
+    caughtBy: 'a call or an item that ends with Unauthenticated is integration_unavailable',
     patches: [
       {
-        file: 'gateway/problems.ts',
-        text: "CALLER_FORBIDDEN: 'integration_unavailable'",
-        put: "CALLER_FORBIDDEN: 'internal_error'",
+        file: 'gateway/core/core-problems.ts',
+        find: 'new Set([Code.Internal, Code.InvalidArgument])',
+        put: 'new Set([Code.Internal, Code.InvalidArgument, Code.Unauthenticated])',
       },
     ],
   },
