@@ -16,6 +16,7 @@ import { type AdmissionParts, admitCallers } from './admission/admission.ts';
 import { ApiKeyCache } from './admission/authentication.ts';
 import { openQuota } from './admission/quota/open-quota.ts';
 import type { Quota } from './admission/quota/quota-port.ts';
+import { clientAddresses } from './client-address.ts';
 import { type GatewayConfig, gatewaySummary } from './config.ts';
 import { createCoreClient } from './core/core-client.ts';
 import { RequestLog } from './core/request-log.ts';
@@ -154,7 +155,6 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestIdOf,
-    trustProxy: config.TRUSTED_PROXIES ?? false,
     bodyLimit: MAX_BODY_BYTES,
     serverFactory: (handler) => createHttpServer(connections, handler, answers.malformed),
     // Requests in flight when the gateway stops are served, not refused.
@@ -165,6 +165,12 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     frameworkErrors: answers.ofFramework,
     clientErrorHandler: answers.ofClients(() => app, connections),
   }) as unknown as FastifyInstance;
+  const addressOf = clientAddresses(config.TRUSTED_PROXIES, log);
+  app.decorateRequest('clientAddress', {
+    getter() {
+      return addressOf(this);
+    },
+  });
   registerAllMethods(app);
   beginRequests(
     app,

@@ -1,38 +1,95 @@
-import { isIP, isIPv6 } from 'node:net';
+import { isIPv4 } from 'node:net';
 import type { FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { addressBlocks, canonicalAddress } from '../common/addresses.ts';
+import { Throttle } from '../common/throttle.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The address of the client, in its one form; '' if the client has disconnected. */
+    readonly clientAddress: string;
+  }
+}
+
+/** Why all clients behind a proxy count as one, as if TRUSTED_PROXIES were not set; each is logged at most once in LOG_INTERVAL_MS (an hour). */
+const FAULTS = {
+  untrusted: 'X-Forwarded-For is ignored: its sender is not in TRUSTED_PROXIES; if it is your proxy, add its address',
+  absent:
+    'a proxy in TRUSTED_PROXIES sent no X-Forwarded-For, so its clients count as one: have it send their addresses',
+  invalid:
+    'X-Forwarded-For of a proxy in TRUSTED_PROXIES has no address, so its clients count as one: have it send their addresses',
+};
+
+const LOG_INTERVAL_MS = 3_600_000;
+
+/** An address with or without a port, as Azure, AWS and IIS write it. An IPv6 address has brackets if a port follows. */
+const WITH_PORT = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?$/;
+
+function addressIn(text: string): string | undefined {
+  const [, v6, v4] = WITH_PORT.exec(text) ?? [];
+  return canonicalAddress(v6 ?? v4 ?? text);
+}
 
 /**
- * The address of the client of a request: that of its connection or, behind trusted proxies, the last in `X-Forwarded-For`
- * that is none of theirs. What a client writes into that header stands before what the first of them adds.
+ * Returns a function that finds the address of the client of a request: that of its connection or, behind trusted proxies, the last in
+ * `X-Forwarded-For` that is none of theirs. What a client writes into that header stands before what the first of them adds.
  */
-export function clientAddress({ ip, raw }: FastifyRequest): string {
-  // A trusted proxy may pass on what is no address, and so of any length.
-  return isIP(ip) === 0 ? (raw.socket.remoteAddress ?? '') : ip;
+export function clientAddresses(
+  proxies: readonly string[] | undefined,
+  log: Logger,
+): (request: Pick<FastifyRequest, 'headers' | 'raw'>) => string {
+  const trusted = addressBlocks(...(proxies ?? []));
+  const isTrusted = (address: string) => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
+  const throttle = new Throttle(LOG_INTERVAL_MS, Object.keys(FAULTS).length);
+  const warn = (fault: keyof typeof FAULTS) => throttle.allow(fault) && log.warn(FAULTS[fault]);
+  return ({ headers, raw }) => {
+    let client = canonicalAddress(raw.socket.remoteAddress ?? '') ?? '';
+    if (!proxies || client === '') return client;
+    let rest = headers['x-forwarded-for']?.toString();
+    if (!isTrusted(client)) {
+      if (rest !== undefined) warn('untrusted');
+      return client;
+    }
+    if (rest === undefined) warn('absent');
+    // From the end on, and no further than proxies are trusted: a client may have written thousands before.
+    while (rest !== undefined && isTrusted(client)) {
+      const comma = rest.lastIndexOf(',');
+      const address = addressIn(rest.slice(comma + 1).trim());
+      if (address === undefined) {
+        warn('invalid');
+        return client;
+      }
+      client = address;
+      rest = comma < 0 ? undefined : rest.slice(0, comma);
+    }
+    return client;
+  };
 }
 
 /** Of an IPv6 address, its network of so many groups of 16 bits; of an IPv4 address, so many of its four numbers. */
 function networkOf(address: string, groups: number, numbers: number): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
-  if (!isIPv6(mapped)) return mapped.split('.').slice(0, numbers).join('.');
-  const [head = '', tail = ''] = mapped.split('::', 2);
-  const before = head === '' ? [] : head.split(':');
-  const after = tail === '' ? [] : tail.split(':');
-  const zeros = mapped.includes('::') ? 8 - before.length - after.length : 0;
-  return [...before, ...Array<string>(zeros).fill('0'), ...after].slice(0, groups).join(':');
+  const canonical = canonicalAddress(address) ?? '';
+  if (!canonical.includes(':')) return canonical.split('.').slice(0, numbers).join('.');
+  const [before = [], after = []] = canonical.split('::').map((part) => part.split(':').filter(Boolean));
+  const zeros = Array<string>(8 - before.length - after.length).fill('0');
+  return [...before, ...zeros, ...after].slice(0, groups).join(':');
 }
 
 /** What counts as one client, by its address: an IPv6 client has a network of 64 bits. */
 export const clientOf = (address: string): string => networkOf(address, 4, 4);
-export const clientNetwork = (request: FastifyRequest): string => clientOf(clientAddress(request));
+export const clientNetwork = ({ clientAddress }: Pick<FastifyRequest, 'clientAddress'>): string =>
+  clientOf(clientAddress);
 
 export const ADDRESS_LOGGING = ['none', 'network', 'whole'] as const;
 export type AddressLogging = (typeof ADDRESS_LOGGING)[number];
 
 /** What the log may have of an address; `network`: 24 bits of IPv4, 48 of IPv6, which identify nobody. Undefined: nothing. */
-export function loggedAddress(request: FastifyRequest, logging: AddressLogging): string | undefined {
+export function loggedAddress(
+  { clientAddress }: Pick<FastifyRequest, 'clientAddress'>,
+  logging: AddressLogging,
+): string | undefined {
   if (logging === 'none') return undefined;
-  const address = clientAddress(request);
-  if (logging === 'whole') return address;
-  const network = networkOf(address, 3, 3);
+  if (logging === 'whole') return clientAddress;
+  const network = networkOf(clientAddress, 3, 3);
   return network.includes('.') ? `${network}.0/24` : `${network}::/48`;
 }

@@ -121,7 +121,7 @@ function proxies(value: string): string[] {
     const [address = '', bits = '', ...more] = part.split('/');
     const max = isIP(address) === 4 ? 32 : 128;
     const isNetwork = /^\d{1,3}$/.test(bits) && Number(bits) > 0 && Number(bits) <= max;
-    if (isIP(address) === 0 || more.length > 0 || (part.includes('/') && !isNetwork)) {
+    if (isIP(address) === 0 || address.includes('%') || more.length > 0 || (part.includes('/') && !isNetwork)) {
       throw new Error('must be addresses and networks of proxies, such as 10.0.0.5,10.1.0.0/16,fd00::/8');
     }
   }

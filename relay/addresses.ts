@@ -1,14 +1,5 @@
-import { BlockList, isIPv4, isIPv6 } from 'node:net';
-
-/** Returns a list of blocks of addresses, each `ADDRESS/BITS`. */
-function blocks(...subnets: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const subnet of subnets) {
-    const [address = '', bits] = subnet.split('/');
-    list.addSubnet(address, Number(bits), isIPv4(address) ? 'ipv4' : 'ipv6');
-  }
-  return list;
-}
+import { type BlockList, isIPv4 } from 'node:net';
+import { addressBlocks as blocks, canonicalAddress } from '../common/addresses.ts';
 
 /**
  * What no endpoint may have, whatever its settings: this network, link-local and multicast addresses, and those at which
@@ -31,24 +22,13 @@ const SPECIAL = blocks(
 );
 const GLOBAL_IPV6 = blocks('2000::/3');
 
-/** Forms of IPv6 that contain the IPv4 address that is reached, in their last four bytes: mapped, and NAT64. */
-const CONTAINS_IPV4 = blocks('::ffff:0:0/96', '64:ff9b::/96');
-
 /** Whether a webhook may be sent to a resolved address. */
-export function isAllowed(address: string, allowPrivate: boolean): boolean {
-  const isV4 = isIPv4(address);
+export function isAllowed(resolved: string, allowPrivate: boolean): boolean {
   // One with a zone is link-local.
-  if (!isV4 && (!isIPv6(address) || address.includes('%'))) return false;
-  if (!isV4 && CONTAINS_IPV4.check(address, 'ipv6')) return isAllowed(lastFourBytes(address), allowPrivate);
+  const address = resolved.includes('%') ? undefined : canonicalAddress(resolved);
+  if (address === undefined) return false;
+  const isV4 = isIPv4(address);
   const isIn = (list: BlockList) => list.check(address, isV4 ? 'ipv4' : 'ipv6');
   if (isIn(FORBIDDEN)) return false;
   return isIn(PRIVATE) ? allowPrivate : !isIn(SPECIAL) && (isV4 || isIn(GLOBAL_IPV6));
-}
-
-/** The last four bytes of an IPv6 address of CONTAINS_IPV4, as an IPv4 address. */
-function lastFourBytes(address: string): string {
-  // In the canonical form, which a URL has, only groups of those bytes follow the zeros that are left out.
-  const [, tail = ''] = new URL(`http://[${address}]`).host.slice(0, -1).split('::');
-  const [high = 0, low = 0] = ['0', ...tail.split(':')].slice(-2).map((group) => Number.parseInt(group || '0', 16));
-  return [high >>> 8, high & 255, low >>> 8, low & 255].join('.');
 }

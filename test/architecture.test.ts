@@ -97,7 +97,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // The gateway shares only the contract with the core. Its docs import the shapes of requests and responses, and nothing of how
   // they are served. A request goes from the socket down to the core, and no room knows the one above it.
   'gateway/problems.ts': ['common/rules/', 'proto/gen/'],
-  'gateway/client-address.ts': [],
+  'gateway/client-address.ts': ['common/'],
   'gateway/busiest-keys.ts': [],
   'gateway/request.ts': ['common/rules/', 'proto/gen/', 'gateway/problems.ts'],
   'gateway/operations/schemas.ts': ['common/rules/', 'gateway/problems.ts'],

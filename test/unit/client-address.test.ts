@@ -1,26 +1,105 @@
 import type { FastifyRequest } from 'fastify';
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { clientAddress, clientNetwork, loggedAddress } from '../../gateway/client-address.ts';
-
-const request = (ip: string) => ({ ip, raw: { socket: { remoteAddress: '192.0.2.9' } } }) as FastifyRequest;
+import { clientAddresses, clientNetwork, clientOf, loggedAddress } from '../../gateway/client-address.ts';
 
 test.each([
   ['198.51.100.7', '198.51.100.7', '198.51.100.0/24'],
   ['::ffff:198.51.100.7', '198.51.100.7', '198.51.100.0/24'],
+  ['::FFFF:C633:6407', '198.51.100.7', '198.51.100.0/24'],
+  ['0:0:0:0:0:ffff:c633:6407', '198.51.100.7', '198.51.100.0/24'],
+  ['64:ff9b::198.51.100.7', '198.51.100.7', '198.51.100.0/24'],
+  ['64:ff9b::c633:6407', '198.51.100.7', '198.51.100.0/24'],
+  ['64:ff9b:1::c633:6407', '64:ff9b:1:0', '64:ff9b:1::/48'],
   ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2', '2001:db8:1::/48'],
+  ['2001:0DB8:0001:2::6', '2001:db8:1:2', '2001:db8:1::/48'],
   ['2001:db8::6', '2001:db8:0:0', '2001:db8:0::/48'],
   ['2001:db8:1:2::', '2001:db8:1:2', '2001:db8:1::/48'],
+  ['fe80::1%eth0', 'fe80:0:0:0', 'fe80:0:0::/48'],
   ['::1', '0:0:0:0', '0:0:0::/48'],
   ['::', '0:0:0:0', '0:0:0::/48'],
   ['1::8', '1:0:0:0', '1:0:0::/48'],
-])('of %s one client is %s, and the log has %s', (ip, network, logged) => {
-  expect(clientNetwork(request(ip))).toBe(network);
-  expect(loggedAddress(request(ip), 'network')).toBe(logged);
-  expect(loggedAddress(request(ip), 'whole')).toBe(ip);
-  expect(loggedAddress(request(ip), 'none')).toBeUndefined();
+])('counts %s as the client %s, and logs %s', (address, network, logged) => {
+  const request = { clientAddress: address };
+  expect(clientOf(address)).toBe(network);
+  expect(clientNetwork(request)).toBe(network);
+  expect(loggedAddress(request, 'network')).toBe(logged);
+  expect(loggedAddress(request, 'whole')).toBe(address);
+  expect(loggedAddress(request, 'none')).toBeUndefined();
 });
 
-test.each(['unknown', '', 'x'.repeat(9000), '198.51.100.7:80', '<script>'])(
-  'what is no address is that of the connection: %.20s',
-  (ip) => expect(clientAddress(request(ip))).toBe('192.0.2.9'),
+/** Finds clients behind the proxies 192.0.2.9 and 10.0.0.0/8, and collects what is logged. */
+function clientsBehindProxies(proxies: readonly string[] | undefined = ['192.0.2.9', '10.0.0.0/8', 'fd00::/8']) {
+  const logged: string[] = [];
+  const find = clientAddresses(proxies, pino({}, { write: (line) => void logged.push(line) }));
+  return {
+    logged,
+    clientOf: (forwarded: string | undefined, remoteAddress: string | undefined = '192.0.2.9') =>
+      find({
+        headers: { 'x-forwarded-for': forwarded },
+        raw: { socket: { remoteAddress } },
+      } as unknown as FastifyRequest),
+  };
+}
+
+// @proves hostile-10
+test.each([
+  ['198.51.100.7', '198.51.100.7'],
+  ['198.51.100.7:54321', '198.51.100.7'],
+  ['2001:db8::7', '2001:db8::7'],
+  ['[2001:db8::7]', '2001:db8::7'],
+  ['[2001:DB8:0::7]:443', '2001:db8::7'],
+  ['::ffff:198.51.100.7', '198.51.100.7'],
+  ['[64:ff9b::c633:6407]:1', '198.51.100.7'],
+  ['203.0.113.1, 198.51.100.7', '198.51.100.7'],
+  ['unknown, 198.51.100.7:1', '198.51.100.7'],
+  ['203.0.113.1:80,198.51.100.7:2 ,  10.0.0.5:54321', '198.51.100.7'],
+  ['203.0.113.1, 198.51.100.7, [fd00::5]:1, 10.0.0.5', '198.51.100.7'],
+  ['10.0.0.6, 10.0.0.5', '10.0.0.6'],
+  [`${'10.0.0.6,'.repeat(1700)}198.51.100.7`, '198.51.100.7'],
+])('a trusted proxy names the client by X-Forwarded-For, with ports or without: %.60s', (forwarded, client) => {
+  const proxies = clientsBehindProxies();
+  expect(proxies.clientOf(forwarded)).toBe(client);
+  expect(proxies.clientOf(forwarded, '::ffff:192.0.2.9')).toBe(client);
+  expect(proxies.logged).toEqual([]);
+});
+
+/** Each case in which all clients behind a proxy are one. */
+const WITHOUT_EFFECT: readonly [string, forwarded: string | undefined, peer: string, client: string, RegExp][] = [
+  ['a name', 'unknown', '192.0.2.9', '192.0.2.9', /has no address/],
+  ['nothing', '', '192.0.2.9', '192.0.2.9', /has no address/],
+  ['very much', 'x'.repeat(9000), '192.0.2.9', '192.0.2.9', /has no address/],
+  ['a port that is none', '198.51.100.7:http', '192.0.2.9', '192.0.2.9', /has no address/],
+  ['a name before another proxy', '198.51.100.7, _hidden, 10.0.0.5', '192.0.2.9', '10.0.0.5', /has no address/],
+  ['no header', undefined, '192.0.2.9', '192.0.2.9', /sent no X-Forwarded-For/],
+  ['the header, and is not trusted', '198.51.100.7', '203.0.113.1', '203.0.113.1', /is ignored/],
+];
+
+// @proves hostile-10
+test.each(WITHOUT_EFFECT)(
+  'a proxy that sends %s is the client, and the log says so once and without an address',
+  (_, forwarded, peer, client, message) => {
+    const { clientOf, logged } = clientsBehindProxies();
+    for (let count = 0; count < 3; count += 1) expect(clientOf(forwarded, peer)).toBe(client);
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toMatch(message);
+    expect(logged[0]).not.toMatch(/198\.51|203\.0|192\.0|hidden|xxx/);
+  },
 );
+
+test('without trusted proxies the client is who opens the connection, and nothing is logged', () => {
+  const { clientOf, logged } = clientsBehindProxies([]);
+  const unset = clientAddresses(undefined, pino({}, { write: (line) => void logged.push(line) }));
+  const request = { headers: { 'x-forwarded-for': '198.51.100.7' }, raw: { socket: { remoteAddress: '192.0.2.9' } } };
+  expect(unset(request as unknown as FastifyRequest)).toBe('192.0.2.9');
+  expect(logged).toEqual([]);
+  expect(clientOf(undefined)).toBe('192.0.2.9');
+});
+
+test('a connection that is closed already has no address', () => {
+  const { clientOf, logged } = clientsBehindProxies();
+  const gone = clientAddresses(['192.0.2.9'], pino({ level: 'silent' }));
+  expect(gone({ headers: {}, raw: { socket: {} } } as unknown as FastifyRequest)).toBe('');
+  expect(clientOf('198.51.100.7')).toBe('198.51.100.7');
+  expect(logged).toEqual([]);
+});

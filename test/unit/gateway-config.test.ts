@@ -67,6 +67,7 @@ test('trusted proxies are addresses and networks, and never everybody', () => {
     '10.0.0.5,',
     'proxy.internal',
     '10.1/16/2',
+    'fe80::1%eth0',
     '',
   ]) {
     expect(() => read(value), value).toThrow(/TRUSTED_PROXIES (must be|has no value)/);

@@ -285,7 +285,7 @@ describe('behind a balancer', () => {
 
   // @proves bounds-25
   test.each([
-    ['198.51.100.7', '198.51.100.8'],
+    ['198.51.100.7:54321', '198.51.100.8:54321'],
     ['2001:db8::7', '2001:db8:0:1::7'],
   ])('a client that guesses keys takes nothing from others, whatever it claims to be: %s', async (client, other) => {
     const service = await aSeparateService({ gateway: { TRUSTED_PROXIES: '192.0.2.1,127.0.0.0/8' } });
