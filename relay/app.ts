@@ -29,7 +29,7 @@ export async function startRelay(config: RelayConfig, network?: Network): Promis
   const stopping = new Map<string, Promise<void>>();
   let wanted: Endpoints = new Map();
 
-  /** Begins, changes and ends endpoints. One that comes back begins once it has ended: it sends nothing twice at once. */
+  /** Begins, changes and ends endpoints, and leaves the others alone. One that comes back begins once it has ended. */
   const use = (next: Endpoints) => {
     wanted = next;
     for (const [name, endpoint] of endpoints) {

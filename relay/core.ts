@@ -11,6 +11,12 @@ import type { RelayConfig } from './config.ts';
 const HEARTBEAT_MS = 15_000;
 const SILENCE_MS = 45_000;
 
+/** A change of a lead, and the restores of the database that it is read from. */
+export interface FeedChange extends LeadChange {
+  readonly databaseEpoch: bigint;
+  readonly restoredToTime: Timestamp | undefined;
+}
+
 export type Core = ReturnType<typeof connectCore>;
 
 /** The change feed of a core, for its named consumers. Methods reject with a ConnectError. */
@@ -22,7 +28,7 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
 
   return {
     /** Yields changes of a consumer, or none as a sign of life, until the core ends the call. */
-    async *watch(consumer: string, signal: AbortSignal): AsyncGenerator<readonly LeadChange[]> {
+    async *watch(consumer: string, signal: AbortSignal): AsyncGenerator<readonly FeedChange[]> {
       // A core of release 1.1 has no such method, and would take a consumer for the one without a name. This call is also
       // repeated with the other token, if there are two; the refusal of a stream comes too late for that.
       await consumers.listSetAsideLeadChanges({ consumer, pageSize: 1 }, { ...inTime, signal }).catch((error) => {
@@ -34,9 +40,12 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
       const heartbeat = { seconds: BigInt(HEARTBEAT_MS / 1000), nanos: 0 };
       const ending = { signal: AbortSignal.any([signal, silence.signal]), timeoutMs: 0 };
       try {
-        for await (const { changes } of leads.watchLeadChanges({ consumer, heartbeat }, ending)) {
+        for await (const { changes, databaseEpoch, restoredToTime } of leads.watchLeadChanges(
+          { consumer, heartbeat },
+          ending,
+        )) {
           timer.refresh();
-          yield changes;
+          yield changes.map((change) => ({ ...change, databaseEpoch, restoredToTime }));
         }
       } finally {
         clearTimeout(timer);

@@ -4,10 +4,9 @@ import type { Logger } from 'pino';
 import { RELAY_AFTER_STOP_MS } from '../common/deadlines.ts';
 import { errorSummary } from '../common/error-summary.ts';
 import { Throttle } from '../common/throttle.ts';
-import type { LeadChange } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { type Core, isRefused, namesOf } from './core.ts';
+import { type Core, type FeedChange, isRefused, namesOf } from './core.ts';
 import type { EndpointState } from './endpoint-health.ts';
-import type { EndpointSettings } from './endpoints-file.ts';
+import { type EndpointSettings, isSame } from './endpoints-file.ts';
 import { headersOf, isWanted, messageOf } from './message.ts';
 import type { RelayMetrics } from './observation.ts';
 import { keyOf, Schedule } from './schedule.ts';
@@ -35,13 +34,13 @@ interface Parts {
 export class Endpoint {
   readonly #name: string;
   readonly #parts: Parts;
-  readonly #schedule: Schedule<LeadChange>;
+  readonly #schedule: Schedule<FeedChange>;
   #settings: EndpointSettings;
   #hasFeed = false;
   #probe: NodeJS.Timeout | undefined;
   #connections: Agent;
   /** What the core has yet to be told was handled, by lead: all of it in one call at a time. */
-  readonly #handled = new Map<string, LeadChange>();
+  readonly #handled = new Map<string, FeedChange>();
   #isTelling = false;
   readonly #log: Logger;
   readonly #mayLog = new Throttle(LOG_INTERVAL_MS);
@@ -68,8 +67,9 @@ export class Endpoint {
     return this.#hasFeed;
   }
 
-  /** Puts other settings to use, from the next attempt on: one follows at once, whatever requests with the former wait for. */
+  /** Puts settings to use if they differ. An attempt then follows at once, whatever requests with the former ones wait for. */
   change(settings: EndpointSettings): void {
+    if (isSame(settings, this.#settings)) return;
     this.#settings = settings;
     this.#connections = newConnections(this.#parts.concurrency);
     this.#schedule.retry();
@@ -117,7 +117,7 @@ export class Endpoint {
   }
 
   /** Tells the core what was handled: what comes while it is being told makes one call after that. */
-  async #acknowledge(changes: readonly LeadChange[]): Promise<void> {
+  async #acknowledge(changes: readonly FeedChange[]): Promise<void> {
     for (const change of changes) this.#handled.set(keyOf(change), change);
     if (this.#isTelling) return;
     this.#isTelling = true;
@@ -162,7 +162,7 @@ export class Endpoint {
     if (waitMs > 0) this.#probe = setTimeout(() => this.#pump(), waitMs);
   }
 
-  async #relay(change: LeadChange): Promise<void> {
+  async #relay(change: FeedChange): Promise<void> {
     const outcome = await this.#send(change);
     // Not the endpoint's fault: this process stops.
     if (this.#cutting.signal.aborted && outcome.code !== DELIVERED) return;
@@ -180,7 +180,7 @@ export class Endpoint {
   }
 
   /** One attempt; never rejects. */
-  async #send(change: LeadChange): Promise<Outcome> {
+  async #send(change: FeedChange): Promise<Outcome> {
     const { url, secrets, payload, allowPrivate } = this.#settings;
     const began = performance.now();
     let outcome: Outcome;
@@ -200,7 +200,7 @@ export class Endpoint {
     return outcome;
   }
 
-  async #setAside(change: LeadChange, reason: string, pauseMs: number | undefined): Promise<void> {
+  async #setAside(change: FeedChange, reason: string, pauseMs: number | undefined): Promise<void> {
     const retryAt = pauseMs === undefined ? undefined : new Date(Date.now() + pauseMs);
     if (!retryAt) this.#log.warn({ ...namesOf(change), reason }, 'lead set aside');
     await this.#repeated((core) => core.setAside(this.#name, change, reason, retryAt));

@@ -85,6 +85,12 @@ export function parseEndpoints(text: string): Endpoints {
   );
 }
 
+/** Whether two endpoints have the same settings, secrets included. */
+export function isSame(...both: readonly [EndpointSettings, EndpointSettings]): boolean {
+  const [one, other] = both.map((each) => JSON.stringify([each, [each.url, ...each.secrets].map((of) => of.reveal())]));
+  return one === other;
+}
+
 function urlFault(text: string, name: string): string | undefined {
   const url = URL.parse(text);
   return url?.protocol === 'https:' && url.username === '' && url.password === '' && url.hash === ''

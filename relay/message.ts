@@ -1,11 +1,13 @@
 import { Webhook } from 'standardwebhooks';
 import type { Secret } from '../common/secret.ts';
 import { type LeadChange, LeadChangeKind, LeadStage } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { namesOf, timeOf } from './core.ts';
+import { type FeedChange, namesOf, timeOf } from './core.ts';
 import type { EndpointSettings } from './endpoints-file.ts';
 
 /** Bytes of a full payload, above which it has no enquiries. */
 const MAX_FULL_BYTES = 64 * 1024;
+
+const isoOf = (time: Parameters<typeof timeOf>[0]): string => new Date(timeOf(time)).toISOString();
 
 /** What is sent of a change, the same in each attempt. */
 export interface Message {
@@ -32,11 +34,15 @@ export function isWanted(change: LeadChange, wanted: EndpointSettings['kinds']):
   return kinds.some((kind) => ['erased', 'changed', ...wanted].includes(kind));
 }
 
-export function messageOf(change: LeadChange, payload: EndpointSettings['payload']): Message {
+export function messageOf(change: FeedChange, payload: EndpointSettings['payload']): Message {
   const { lead, revision } = change;
   const kinds = kindsOf(change);
   const isErased = lead?.eraseTime !== undefined;
-  const data = { ...namesOf(change), kinds };
+  const restores = {
+    databaseEpoch: `${change.databaseEpoch}`,
+    restoredToTime: change.restoredToTime && isoOf(change.restoredToTime),
+  };
+  const data = { ...namesOf(change), kinds, ...restores };
   const write = (more: object) =>
     JSON.stringify({
       type: isErased ? 'lead.erased' : 'lead.changed',
@@ -53,18 +59,17 @@ export function messageOf(change: LeadChange, payload: EndpointSettings['payload
 
 function fullLead({ lead }: LeadChange, withEnquiries: boolean): object {
   const { case: type = 'email', value } = lead?.contact?.value ?? {};
-  const iso = (time: Parameters<typeof timeOf>[0]) => new Date(timeOf(time)).toISOString();
   return {
     displayName: lead?.displayName,
     contact: { [type]: value },
     sourceId: lead?.sourceId,
     note: lead?.note,
     stage: nameIn(LeadStage, lead?.stage),
-    createTime: iso(lead?.createTime),
-    updateTime: iso(lead?.updateTime),
+    createTime: isoOf(lead?.createTime),
+    updateTime: isoOf(lead?.updateTime),
     ...(withEnquiries && {
       enquiries: lead?.enquiries.map(({ time, displayName, sourceId, note }) => ({
-        time: iso(time),
+        time: isoOf(time),
         displayName,
         sourceId,
         note,

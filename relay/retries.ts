@@ -1,5 +1,5 @@
 import { HOUR_MS, MINUTE_MS } from '../common/units.ts';
-import { type EndpointHealth, jittered } from './endpoint-health.ts';
+import { asksForPause, type EndpointHealth, jittered } from './endpoint-health.ts';
 import type { Outcome } from './send.ts';
 
 /** The pauses after the first to the ninth failure of a lead: the example schedule of Standard Webhooks. */
@@ -21,7 +21,8 @@ export interface Failure {
 
 /**
  * Decides what becomes of a lead. Only failures of an open endpoint count for it, so that an outage sets no lead aside for
- * good. But where a whole window of leads has failed in a row, they make way for others: perhaps only these cannot be taken.
+ * good. A receiver that asks for a pause refuses no lead. But where a whole window of leads has failed in a row, they make
+ * way for others: perhaps only these cannot be taken.
  *
  * @param health before the attempt
  * @param attempts how often the lead has been set aside before
@@ -29,15 +30,17 @@ export interface Failure {
  */
 export function afterFailure(
   health: EndpointHealth,
-  { code, retryAfterMs = 0 }: Outcome,
+  outcome: Outcome,
   {
     attempts,
     unacknowledged,
     random,
   }: { readonly attempts: number; readonly unacknowledged: number; readonly random: number },
 ): Failure {
+  const { code, retryAfterMs = 0 } = outcome;
   const pauseMs = RETRY_PAUSES_MS[attempts];
   const makesWay = health.failures >= WINDOW && unacknowledged >= WINDOW && pauseMs !== undefined;
-  if (code === 'HTTP_410' || (health.state !== 'open' && !makesWay)) return { setAside: false };
+  const isOfEndpoint = health.state !== 'open' || asksForPause(outcome);
+  if (code === 'HTTP_410' || (isOfEndpoint && !makesWay)) return { setAside: false };
   return { setAside: true, pauseMs: pauseMs && Math.max(jittered(pauseMs, random), retryAfterMs) };
 }

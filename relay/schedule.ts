@@ -24,8 +24,8 @@ export class Schedule<Change extends State> {
   readonly #failed = new Set<string>();
   /** The states that were begun, and that the core has yet to be told of; whether the feed has sent the lead since `forget`. */
   readonly #begun = new Map<string, { readonly revision: bigint; isKnown: boolean }>();
-  /** The changes that a request is in flight for, which began with the present settings of the endpoint. */
-  readonly #inFlight = new Set<Change>();
+  /** The changes that a request is in flight for which began with the present settings of the endpoint, and when. */
+  readonly #inFlight = new Map<Change, number>();
   #health = HEALTHY;
 
   /** @param concurrency the maximum number of requests in flight */
@@ -38,12 +38,12 @@ export class Schedule<Change extends State> {
   }
 
   /**
-   * The endpoint may be mended: it is tried at once, also if it was gone. That a request fails which is in flight now
-   * counts for nothing.
+   * The endpoint may be mended: it is tried at once, even if it was gone. Failures of requests already in flight are ignored.
    */
   retry(): void {
     this.#inFlight.clear();
-    this.#health = this.#health.state === 'gone' ? HEALTHY : { ...this.#health, nextProbeAt: 0 };
+    const { state } = this.#health;
+    this.#health = state === 'gone' ? { ...HEALTHY, maxInFlight: 1 } : { ...this.#health, nextProbeAt: 0 };
   }
 
   /** The leads that wait, or fail in flight, are not to be sent any more, unless the feed sends them again. */
@@ -70,7 +70,7 @@ export class Schedule<Change extends State> {
     if (key === undefined || !next) return undefined;
     this.#waiting.delete(key);
     this.#begun.set(key, { revision: next.revision, isKnown: true });
-    this.#inFlight.add(next);
+    this.#inFlight.set(next, now);
     return next;
   }
 
@@ -85,13 +85,14 @@ export class Schedule<Change extends State> {
     const unacknowledged = new Set([...this.#waiting.keys(), ...this.#begun.keys()]).size;
     const { attempts } = change;
     const isDelivered = outcome.code === DELIVERED;
+    const beganAt = this.#inFlight.get(change) ?? 0;
     const counts = this.#inFlight.delete(change) || isDelivered;
     let failure: Failure | undefined;
     if (!isDelivered) {
       const lead = { attempts, unacknowledged, random };
       failure = counts ? afterFailure(this.#health, outcome, lead) : { setAside: false };
     }
-    if (counts) this.#health = healthAfter(this.#health, outcome, now, random);
+    if (counts) this.#health = healthAfter(this.#health, outcome, { beganAt, now, random });
     if (isDelivered) this.#failed.clear();
     if (failure?.setAside === false) {
       // It waits after all others.

@@ -16,25 +16,27 @@ import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import {
   LeadChangeKind as Kind,
-  type LeadChange,
   LeadChangeSchema,
   LeadIntakeService,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { readRelayConfig } from '../../relay/config.ts';
-import { type Core, connectCore } from '../../relay/core.ts';
+import { type Core, connectCore, type FeedChange } from '../../relay/core.ts';
 import { Endpoint } from '../../relay/endpoint.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { aWebhookReceiver } from '../support/webhooks.ts';
 
-const aChange = (id: string, kind: Kind = Kind.CREATED): LeadChange =>
-  create(LeadChangeSchema, {
+const aChange = (id: string, kind: Kind = Kind.CREATED): FeedChange => ({
+  ...create(LeadChangeSchema, {
     lead: { id, studioId: 'demo', displayName: 'Ada' } as object,
     revision: 1n,
     kinds: [{ kind, time: { seconds: 1n } }],
-  });
+  }),
+  databaseEpoch: 0n,
+  restoredToTime: undefined,
+});
 
 /** A core whose watches send what the test gives one after the other, each until it is ended. */
-function aCore(...feeds: readonly (readonly LeadChange[])[]) {
+function aCore(...feeds: readonly (readonly FeedChange[])[]) {
   let watches = 0;
   let end = () => {};
   const core: Core = {
@@ -77,7 +79,7 @@ async function anEndpoint(core: Core, kinds?: readonly ['created']) {
 
 // @proves relay-11
 describe('when its feed ends, an endpoint is sent nothing more that had waited for it', () => {
-  test.each<[string, readonly (readonly LeadChange[])[]]>([
+  test.each<[string, readonly (readonly FeedChange[])[]]>([
     ['a revoked token, also while the core refuses to be told of kinds that it does not name', []],
     ['a restored database, which has other leads', [[aChange('other')]]],
   ])('%s', async (_, later) => {
@@ -93,7 +95,7 @@ describe('when its feed ends, an endpoint is sent nothing more that had waited f
     receiver.answer = () => 204;
     held.resolve(502);
     await expect.poll(() => endpoint.state).toBe('slow');
-    endpoint.change(settings);
+    endpoint.change({ ...settings, payload: 'full' });
     const expected = ['first', ...later.flat().map(({ lead }) => lead?.id)];
     await expect.poll(() => receiver.received.map(({ leadId }) => leadId)).toEqual(expected);
     await sleep(200);

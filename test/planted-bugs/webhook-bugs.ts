@@ -16,7 +16,9 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
     name: 'an outage counts for the leads that wait for its end',
     suite: SCHEDULE,
     caughtBy: 'an outage sets nothing aside for good',
-    patches: [{ file: 'relay/retries.ts', find: "health.state !== 'open' && !makesWay", put: 'attempts < 0' }],
+    patches: [
+      { file: 'relay/retries.ts', find: "health.state !== 'open' || asksForPause(outcome)", put: 'attempts < 0' },
+    ],
   },
   {
     name: 'a window full of leads that an endpoint never takes holds up all others',
@@ -36,6 +38,26 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
         put: "this.#inFlight.delete(change) || key !== ''",
       },
     ],
+  },
+  {
+    name: 'a receiver that asks for a pause gets all that waits at once after it',
+    suite: SCHEDULE,
+    caughtBy: 'a receiver that takes N requests a second gets nearly N, and nothing within its pauses',
+    patches: [{ file: 'relay/endpoint-health.ts', find: 'maxInFlight: health.maxInFlight + 1', put: 'failures: 0' }],
+  },
+  {
+    name: 'an endpoint that leaves the file has all others tried again',
+    suite: 'test/e2e/webhooks.test.ts',
+    caughtBy: 'disturbs no endpoint whose entry stays when another one leaves it',
+    patches: [
+      { file: 'relay/endpoint.ts', find: 'isSame(settings, this.#settings)', put: 'this.#stopping.signal.aborted' },
+    ],
+  },
+  {
+    name: 'a payload has a field that its schema lacks',
+    suite: 'test/unit/webhook-messages.test.ts',
+    caughtBy: 'accepts each payload, and lists no field that none has',
+    patches: [{ file: 'relay/message.ts', find: 'displayName: lead?.displayName', put: 'name: lead?.displayName' }],
   },
   {
     name: 'one good address among bad ones is enough',

@@ -18,6 +18,7 @@ export const aWebhookSecret = (): string => `whsec_${randomBytes(32).toString('b
 
 /** A request that a receiver got. */
 export interface Received {
+  readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
   readonly leadId: string;
@@ -54,6 +55,7 @@ export async function aWebhookReceiver(folder: string): Promise<WebhookReceiver>
     if (!receiver.secrets.some((secret) => isVerified(secret, body, request.headers))) unverified += 1;
     const { data } = JSON.parse(body);
     const got = {
+      path: request.url ?? '',
       headers: request.headers,
       body,
       leadId: data.leadId,
@@ -98,6 +100,7 @@ export interface WebhookDeployment {
   /** Starts the core again, at its address. */
   restartCore(): Promise<void>;
   readonly coreUrl: string;
+  readonly databaseUrl: string;
   readonly crm: CoreClients;
   readonly studioId: string;
   readonly memberId: string;
@@ -151,7 +154,7 @@ export async function aWebhookDeployment(
       core = startCore();
       await addressOf(core);
     },
-    ...{ coreUrl, crm, studioId, memberId, receiver, relayToken, endpointsFile },
+    ...{ coreUrl, databaseUrl: settings.DATABASE_URL, crm, studioId, memberId, receiver, relayToken, endpointsFile },
     putEndpoints(changes = {}) {
       const endpoint = { url: receiver.url, secrets: receiver.secrets, allowPrivate: true };
       const text =

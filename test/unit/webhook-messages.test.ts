@@ -1,24 +1,31 @@
 import { createHmac } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../common/secret.ts';
 import {
   LeadChangeKind as Kind,
-  type LeadChange,
   LeadChangeSchema,
   LeadSchema,
   LeadStage,
+  PullLeadChangesResponseSchema,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { FeedChange } from '../../relay/core.ts';
 import { headersOf, isWanted, messageOf } from '../../relay/message.ts';
+import { payloadFaults, payloadFields } from '../support/webhook-payloads.ts';
 
 const ID = '01970000-0000-7000-8000-000000000001';
 const time = (iso: string) => timestampFromDate(new Date(iso));
 
 /** A change of a lead with a name that no escape of JSON changes in length. */
-function aChange(kinds: readonly Kind[], lead: MessageInitShape<typeof LeadChangeSchema>['lead'] = {}): LeadChange {
-  return create(LeadChangeSchema, {
+function aChange(
+  kinds: readonly Kind[],
+  lead: MessageInitShape<typeof LeadChangeSchema>['lead'] = {},
+  restores: Pick<FeedChange, 'databaseEpoch' | 'restoredToTime'> = { databaseEpoch: 0n, restoredToTime: undefined },
+): FeedChange {
+  const change = create(LeadChangeSchema, {
     lead: {
       id: ID,
       studioId: 'demo',
@@ -32,6 +39,7 @@ function aChange(kinds: readonly Kind[], lead: MessageInitShape<typeof LeadChang
     revision: 1_764_063_000_123n,
     kinds: kinds.map((kind) => ({ kind, time: time('2026-11-25T09:30:00.123Z') })),
   });
+  return { ...change, ...restores };
 }
 
 const ENQUIRY = { time: time('2026-11-25T09:30:00.123Z'), displayName: 'Ada', note: 'Still free on Monday?' };
@@ -44,8 +52,25 @@ describe('the payload', () => {
     expect(JSON.parse(body)).toEqual({
       type: 'lead.changed',
       timestamp: '2026-11-25T09:30:00.123Z',
-      data: { studioId: 'demo', leadId: ID, revision: '1764063000123', kinds: ['created', 'stage_changed'] },
+      data: {
+        studioId: 'demo',
+        leadId: ID,
+        revision: '1764063000123',
+        kinds: ['created', 'stage_changed'],
+        databaseEpoch: '0',
+      },
     });
+  });
+
+  test('tells of restores of the database, as a pull does', () => {
+    const restores = { databaseEpoch: 2n ** 53n + 1n, restoredToTime: time('2026-11-24T01:55:00.000Z') };
+    expect(JSON.parse(messageOf(aChange([Kind.RESENT], {}, restores), 'thin').body).data).toMatchObject({
+      databaseEpoch: '9007199254740993',
+      restoredToTime: '2026-11-24T01:55:00.000Z',
+    });
+    // A new field of a pull is one of these, or is about the pull.
+    const ofPull = PullLeadChangesResponseSchema.fields.map(({ localName }) => localName);
+    expect(ofPull).toEqual(['changes', 'heldBack', ...Object.keys(restores)]);
   });
 
   test('is full by choice: the lead with its contact and enquiries', () => {
@@ -89,7 +114,7 @@ describe('the payload', () => {
     expect(JSON.parse(messageOf(aChange([Kind.ERASED], erased), payload).body)).toEqual({
       type: 'lead.erased',
       timestamp: '2026-11-25T09:30:00.123Z',
-      data: { studioId: 'demo', leadId: ID, revision: '1764063000123', kinds: ['erased'] },
+      data: { studioId: 'demo', leadId: ID, revision: '1764063000123', kinds: ['erased'], databaseEpoch: '0' },
     });
   });
 
@@ -98,6 +123,68 @@ describe('the payload', () => {
       'changed',
       'updated',
     ]);
+  });
+});
+
+/** The paths of all fields of a value, such as `data.kinds`; `[]` is any element. */
+function pathsIn(value: unknown, prefix = ''): string[] {
+  if (Array.isArray(value)) return value.flatMap((each) => pathsIn(each, `${prefix.slice(0, -1)}[].`));
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, of]) => [prefix + name, ...pathsIn(of, `${prefix}${name}.`)]);
+}
+
+/** The names of an enum as payloads have them, and its numbers, without the unspecified one. */
+const namesIn = (of: object) =>
+  Object.entries(of).flatMap(([name, number]) =>
+    typeof number === 'number' && number > 0 ? [name.toLowerCase()] : [],
+  );
+const numbersIn = <Value extends number>(of: Readonly<Record<string, string | Value>>): Value[] =>
+  Object.values(of).filter((value): value is Value => typeof value === 'number' && value > 0);
+
+// @proves relay-13
+describe('the JSON schema of payloads', () => {
+  const optional = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined });
+  const aTime = fc.date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true }).map(timestampFromDate);
+  const aContact = fc.constantFrom(
+    { value: { case: 'email', value: 'ada@example.org' } },
+    { value: { case: 'phone', value: '+49 30 1234567' } },
+  );
+  const ofCreation = { displayName: fc.string(), sourceId: optional(fc.uuid()), note: optional(fc.string()) };
+  const anEnquiry = fc.record({ ...ofCreation, time: aTime });
+  const aLead = fc.record({
+    ...{ ...ofCreation, contact: aContact, createTime: aTime, updateTime: aTime, eraseTime: optional(aTime) },
+    stage: fc.constantFrom(...numbersIn(LeadStage)),
+    enquiries: fc.array(anEnquiry, { maxLength: 3 }),
+  });
+  const aFeedChange = fc
+    .tuple(
+      fc.uniqueArray(fc.constantFrom(...numbersIn(Kind), 77 as Kind)),
+      aLead,
+      fc.record({ databaseEpoch: fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), restoredToTime: optional(aTime) }),
+    )
+    .map(([kinds, lead, restores]) => aChange(kinds, lead as object, restores));
+
+  test('accepts each payload, and lists no field that none has', () => {
+    const paths = new Set<string>();
+    fc.assert(
+      fc.property(aFeedChange, fc.constantFrom<'thin' | 'full'>('thin', 'full'), (change, payload) => {
+        const { body } = messageOf(change, payload);
+        expect(payloadFaults(body)).toEqual([]);
+        for (const path of pathsIn(JSON.parse(body))) paths.add(path);
+      }),
+      { numRuns: 300 },
+    );
+    expect(
+      payloadFields()
+        .map(({ path }) => path)
+        .filter((path) => !paths.has(path)),
+    ).toEqual([]);
+  });
+
+  test('lists the kinds and stages of the feed, and accepts others', () => {
+    const listed = (path: string) => payloadFields().find((field) => field.path === path)?.schema;
+    expect(listed('data.kinds')?.items?.anyOf?.[0]?.enum?.toSorted()).toEqual([...namesIn(Kind), 'changed'].toSorted());
+    expect(listed('data.lead.stage')?.anyOf?.[0]?.enum).toEqual(namesIn(LeadStage));
   });
 });
 

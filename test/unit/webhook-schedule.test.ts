@@ -3,14 +3,18 @@ import { describe, expect, test } from 'vitest';
 import { type EndpointHealth, HEALTHY, healthAfter } from '../../relay/endpoint-health.ts';
 import { afterFailure, RETRY_PAUSES_MS, WINDOW } from '../../relay/retries.ts';
 import { Schedule } from '../../relay/schedule.ts';
-import { DELIVERED } from '../../relay/send.ts';
+import { DELIVERED, type Outcome } from '../../relay/send.ts';
 
 const SECOND_MS = 1000;
 const DAY_MS = 86_400_000;
 
+/** The state of an endpoint after a request that has begun and ended at a time. */
+const tried = (health: EndpointHealth, outcome: Outcome, now: number): EndpointHealth =>
+  healthAfter(health, outcome, { beganAt: now, now, random: 0.5 });
+
 /** The state of an endpoint after outcomes, a second apart. */
 const seeing = (...codes: string[]): EndpointHealth =>
-  codes.reduce((health, code, index) => healthAfter(health, { code }, index * SECOND_MS, 0.5), HEALTHY);
+  codes.reduce((health, code, index) => tried(health, { code }, index * SECOND_MS), HEALTHY);
 
 const LEAD = { attempts: 0, unacknowledged: 1, random: 0.5 };
 
@@ -20,7 +24,7 @@ describe('an endpoint', () => {
     expect(seeing(...Array(4).fill('HTTP_500')).state).toBe('open');
     expect(seeing(...Array(5).fill('HTTP_500')).state).toBe('slow');
     expect(seeing(...Array(4).fill('TIMEOUT'), DELIVERED, 'TIMEOUT')).toEqual({ ...HEALTHY, failures: 1 });
-    expect(seeing(...Array(9).fill('TLS'), DELIVERED)).toEqual(HEALTHY);
+    expect(seeing(...Array(9).fill('TLS'), DELIVERED)).toEqual({ ...HEALTHY, maxInFlight: 2 });
   });
 
   test.each(['HTTP_429', 'HTTP_502', 'HTTP_504'])('becomes slow at once by %s', (code) => {
@@ -36,7 +40,7 @@ describe('an endpoint', () => {
     let health = seeing(...Array(5).fill('HTTP_500'));
     const pauses: number[] = [];
     for (let now = health.nextProbeAt; health.state === 'slow'; now = health.nextProbeAt) {
-      health = healthAfter(health, { code: 'HTTP_500' }, now, 0.5);
+      health = tried(health, { code: 'HTTP_500' }, now);
       pauses.push(health.nextProbeAt - now);
     }
     expect(pauses.slice(0, 5)).toEqual([10, 20, 40, 60, 60].map((seconds) => seconds * SECOND_MS));
@@ -45,16 +49,35 @@ describe('an endpoint', () => {
     expect(pauses.length).toBeGreaterThan(1400);
   });
 
-  test('is not probed before its Retry-After', () => {
-    const health = healthAfter(HEALTHY, { code: 'HTTP_429', retryAfterMs: DAY_MS }, 0, 0.5);
-    expect(health.nextProbeAt).toBe(DAY_MS);
+  // @proves relay-12
+  test.each(['HTTP_429', 'HTTP_503'])(
+    'waits for its Retry-After once it has answered %s, and longer only if it does so again',
+    (code) => {
+      const pauses: number[] = [];
+      let health = HEALTHY;
+      const ask = (seconds: number) => {
+        const now = health.nextProbeAt;
+        health = tried(health, { code, retryAfterMs: seconds * SECOND_MS }, now);
+        pauses.push((health.nextProbeAt - now) / SECOND_MS);
+      };
+      for (const seconds of [1, 1, 1, 3, 1, 1, 1, 1, 86_400]) ask(seconds);
+      health = tried(health, { code: DELIVERED }, health.nextProbeAt);
+      for (const seconds of [2, 0]) ask(seconds);
+      expect(pauses).toEqual([1, 2, 4, 24, 16, 32, 60, 60, 86_400, 2, 2]);
+    },
+  );
+
+  test('is tried again a second after a 429 without Retry-After', () => {
+    const first = tried(HEALTHY, { code: 'HTTP_429' }, 0);
+    expect(first.nextProbeAt).toBe(SECOND_MS);
+    expect(tried(first, { code: 'HTTP_429' }, SECOND_MS).nextProbeAt).toBe(3 * SECOND_MS);
   });
 
   test('is slow since the first failure: requests from before are no probes', () => {
     const slow = seeing(...Array(5).fill('HTTP_500'));
     const later = Array(7).fill(slow.nextProbeAt - 1);
     for (const code of ['TIMEOUT', DELIVERED])
-      expect(later.reduce((health, now) => healthAfter(health, { code }, now, 0.5), slow)).toEqual(slow);
+      expect(later.reduce((health, now) => tried(health, { code }, now), slow)).toEqual(slow);
   });
 
   test('that asks for a pause has it, whatever requests from before it are answered', () => {
@@ -66,7 +89,17 @@ describe('an endpoint', () => {
     expect(schedule.begin(DAY_MS)).toBeUndefined();
     const probe = schedule.begin(DAY_MS + 1) as State;
     schedule.ended(probe, { code: DELIVERED }, DAY_MS + 2, 0.5);
-    expect(schedule.health).toEqual(HEALTHY);
+    expect(schedule.health.state).toBe('open');
+  });
+
+  test('is not backed off by late refusals of requests from before its pause', () => {
+    const schedule = new Schedule<State>(2);
+    for (const id of ['first', 'second']) schedule.offer(aState(id));
+    const [first, second] = [schedule.begin(0), schedule.begin(0)] as [State, State];
+    const refusal = { code: 'HTTP_429', retryAfterMs: SECOND_MS };
+    schedule.ended(first, refusal, 0, 0.5);
+    schedule.ended(second, refusal, 5 * SECOND_MS, 0.5);
+    expect(schedule.health.nextProbeAt).toBe(6 * SECOND_MS);
   });
 });
 
@@ -85,14 +118,16 @@ describe('a lead that fails', () => {
   });
 
   test('comes again not before its Retry-After', () => {
-    const outcome = { code: 'HTTP_503', retryAfterMs: DAY_MS };
+    const outcome = { code: 'HTTP_500', retryAfterMs: DAY_MS };
     expect(afterFailure(HEALTHY, outcome, LEAD)).toEqual({ setAside: true, pauseMs: DAY_MS });
   });
 
-  test('is not charged for a failure of an endpoint that is not open, nor for a 410', () => {
+  test('is not charged for a pause, a 410, or a failure of an endpoint that is not open', () => {
     const slow = seeing(...Array(5).fill('HTTP_500'));
     expect(afterFailure(slow, { code: 'HTTP_500' }, LEAD)).toEqual({ setAside: false });
-    expect(afterFailure(HEALTHY, { code: 'HTTP_410' }, LEAD)).toEqual({ setAside: false });
+    for (const outcome of [{ code: 'HTTP_410' }, { code: 'HTTP_429' }, { code: 'HTTP_503', retryAfterMs: 0 }])
+      expect(afterFailure(HEALTHY, outcome, LEAD)).toEqual({ setAside: false });
+    expect(afterFailure(HEALTHY, { code: 'HTTP_503' }, LEAD).setAside).toBe(true);
   });
 
   test('makes way for others once a whole window of leads has failed in a row, but is not set aside for good by that', () => {
@@ -364,8 +399,103 @@ test('the endpoint is tried at once when its file changes, whatever is in flight
   expect(schedule.ended(former, { code: 'HTTP_410', retryAfterMs: DAY_MS }, now, 0.5)).toEqual({ setAside: false });
   expect(schedule.health).toEqual(health);
   expect(schedule.ended(next, { code: DELIVERED }, now, 0.5)).toBeUndefined();
-  expect(schedule.health).toEqual(HEALTHY);
+  expect(schedule.health.state).toBe('open');
   expect(schedule.begin(now)).toBeDefined();
+});
+
+/** A receiver of so many requests in each second. It counts by windows, or fills a bucket that a request takes from. */
+const LIMITS = {
+  window(perSecond: number) {
+    const taken = new Map<number, number>();
+    return (now: number) => {
+      const second = Math.floor(now / SECOND_MS);
+      const count = (taken.get(second) ?? 0) + 1;
+      taken.set(second, count);
+      return count <= perSecond;
+    };
+  },
+  bucket(perSecond: number) {
+    let [level, since] = [perSecond, 0];
+    return (now: number) => {
+      level = Math.min(perSecond, level + ((now - since) * perSecond) / SECOND_MS);
+      since = now;
+      if (level < 1) return false;
+      level -= 1;
+      return true;
+    };
+  },
+};
+
+interface Limited {
+  readonly limit: keyof typeof LIMITS;
+  readonly perSecond: number;
+  readonly latencyMs: number;
+  /** How it refuses. */
+  readonly refusal: Outcome;
+}
+
+/**
+ * Sends a receiver with a limit what waits for twenty seconds of simulated time.
+ *
+ * @returns how many requests it took in a second
+ */
+function ratePerSecond({ limit, perSecond, latencyMs, refusal }: Limited): number {
+  const takes = LIMITS[limit](perSecond);
+  const schedule = new Schedule<State>(8);
+  const inFlight: { readonly change: State; readonly endsAt: number; readonly outcome: Outcome }[] = [];
+  let [now, offered, taken] = [0, 0, 0];
+  /** Until when the receiver has asked for a pause, and the successes since; none before the first refusal. */
+  let [askedUntil, successes] = [0, Number.POSITIVE_INFINITY];
+  const offer = () => {
+    schedule.offer(aState(`${offered}`));
+    offered += 1;
+  };
+  for (let lead = 0; lead < 16; lead += 1) offer();
+  while (now < 20 * SECOND_MS) {
+    for (let change = schedule.begin(now); change; change = schedule.begin(now)) {
+      expect(now >= askedUntil && inFlight.length <= successes).toBe(true);
+      inFlight.push({ change, endsAt: now + latencyMs, outcome: takes(now) ? { code: DELIVERED } : refusal });
+    }
+    const [next] = inFlight;
+    now = next?.endsAt ?? schedule.health.nextProbeAt;
+    if (!next) continue;
+    inFlight.shift();
+    const { change, outcome } = next;
+    const failure = schedule.ended(change, outcome, now, 0.5);
+    if (failure) {
+      expect(failure).toEqual({ setAside: false });
+      askedUntil = Math.max(askedUntil, now + (outcome.retryAfterMs ?? 0));
+      successes = 0;
+    } else {
+      schedule.settled(change);
+      offer();
+      [taken, successes] = [taken + 1, successes + 1];
+    }
+  }
+  return taken / 20;
+}
+
+// @proves relay-12
+test('a receiver that takes N requests a second gets nearly N, and nothing within its pauses', () => {
+  const refusals = [
+    { code: 'HTTP_429', retryAfterMs: SECOND_MS },
+    { code: 'HTTP_503', retryAfterMs: SECOND_MS },
+    { code: 'HTTP_429' },
+  ];
+  fc.assert(
+    fc.property(
+      fc.record({
+        limit: fc.constantFrom<keyof typeof LIMITS>('window', 'bucket'),
+        perSecond: fc.integer({ min: 1, max: 100 }),
+        latencyMs: fc.integer({ min: 1, max: 20 }),
+        refusal: fc.constantFrom(...refusals),
+      }),
+      (limited) => {
+        expect(ratePerSecond(limited)).toBeGreaterThanOrEqual(0.8 * limited.perSecond);
+      },
+    ),
+    { numRuns: 50 },
+  );
 });
 
 // @proves relay-11
