@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Contact, openClaims } from '../../src/domain/contact.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { vacuumDatabase } from '../../src/store/open-store.ts';
+import { OpenedFiles } from '../../src/store/sqlite/opened-files.ts';
 import { hashBytes } from '../../src/store/sqlite/rows.ts';
 import { Checkpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
@@ -216,7 +217,8 @@ test('a truncation of the log that failed is done later', async () => {
   holder.prepare('UPDATE leads SET note = NULL').run();
   expect(found()).toBe(true);
   // The worker cannot open the file.
-  const checkpoints = new Checkpoints(join(link, 'leads.db'));
+  const { identities } = new OpenedFiles(join(folder, 'leads.db'));
+  const checkpoints = new Checkpoints(join(link, 'leads.db'), identities);
   onTestFinished(() => checkpoints.close());
   checkpoints.erased();
   await new Promise((resolve) => setTimeout(resolve, 500));

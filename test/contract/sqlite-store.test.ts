@@ -253,7 +253,7 @@ describe('SQLite', () => {
 
   /** Opens a connection like the store's. */
   function connect(): DatabaseSync {
-    const database = openDatabase(path);
+    const { database } = openDatabase(path);
     onTestFinished(() => {
       if (database.isOpen) database.close();
     });
@@ -323,7 +323,7 @@ describe('SQLite', () => {
       chmodSync(folder, 0o755);
       const store = openStore();
       await create(store, aLead());
-      openDatabase(join(folder, 'new', 'leads.db')).close();
+      openDatabase(join(folder, 'new', 'leads.db')).database.close();
       expect(statSync(join(folder, 'new')).mode & 0o777).toBe(0o700);
       rmSync(join(folder, 'new'), { recursive: true });
 
@@ -610,9 +610,9 @@ describe('SQLite', () => {
 
   test('opening a file reads not all of its leads, as each command and each core does it', () => {
     const path = join(temporaryFolder(), 'leads.db');
-    openDatabase(path).close();
+    openDatabase(path).database.close();
     const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
-    const database = openDatabase(path);
+    const { database } = openDatabase(path);
     const queries = prepare.mock.calls.map(([sql]) => sql).filter((sql) => sql.startsWith('SELECT'));
     prepare.mockRestore();
     const steps = queries.flatMap((sql) => database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all());

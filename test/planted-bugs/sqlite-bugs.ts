@@ -2,6 +2,8 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const STORE = 'test/contract/sqlite-store.test.ts';
 const LOCKS = 'test/contract/sqlite-locks.test.ts';
+const FILES = 'test/contract/sqlite-files.test.ts';
+const SQLITE_STORE = 'src/store/sqlite/sqlite-store.ts';
 const LEADS = 'src/store/sqlite/leads.ts';
 const CREDENTIALS = 'src/store/sqlite/credentials.ts';
 const LEAD_READS = 'src/store/sqlite/lead-reads.ts';
@@ -63,12 +65,43 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#lastError = cause;', put: '' }],
   },
   {
+    name: 'a commit into a file that was removed is acknowledged until the next check',
+    suite: FILES,
+    caughtBy: 'once its files have gone, createLead is not acknowledged as the first write',
+    patches: [
+      {
+        file: SQLITE_STORE,
+        find: "const committed = () => { checkFiles(); if (path !== ':memory:') checkpoints.committed(); };",
+        put: "const committed = () => path !== ':memory:' && checkpoints.committed();",
+      },
+    ],
+  },
+  {
+    name: 'a core that finds its files removed reads on from them',
+    suite: FILES,
+    caughtBy: 'once the file is removed, the check fails, then each call, and also when the files are back',
+    patches: [{ file: SQLITE_STORE, find: "if (name !== 'close') files.requireFound();", put: '' }],
+    inSoak: true,
+  },
+  {
+    name: 'a backup that takes the place of an open file is opened with its log',
+    suite: FILES,
+    caughtBy: 'a file that takes the place of an open one is not written to, and has no log',
+    patches: [
+      {
+        file: SQLITE_STORE,
+        find: "database.exec('PRAGMA wal_checkpoint(TRUNCATE)');",
+        put: '',
+      },
+    ],
+  },
+  {
     name: 'waiting for the lock of another process blocks the core',
     suite: LOCKS,
     caughtBy: 'by BEGIN IMMEDIATE, every write waits, and none blocks what is read',
     patches: [
       {
-        file: 'src/store/sqlite/sqlite-store.ts',
+        file: SQLITE_STORE,
         find: "database.exec('PRAGMA busy_timeout = 0');",
         put: '',
       },

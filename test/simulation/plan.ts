@@ -8,6 +8,7 @@ import * as faults from './scenarios/faults.ts';
 import * as holds from './scenarios/holds.ts';
 import * as keyEnds from './scenarios/key-ends.ts';
 import * as lateRequests from './scenarios/late-requests.ts';
+import * as movedFiles from './scenarios/moved-files.ts';
 import * as namedConsumers from './scenarios/named-consumers.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
 import * as operations from './scenarios/operations.ts';
@@ -24,7 +25,7 @@ import * as website from './scenarios/website.ts';
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, otherClients, operations, exports, clocks, faults, oddRecords, transfers, outbox],
-  ...[callersFile, drains, holds, keyEnds, lateRequests, namedConsumers, restore, retention],
+  ...[callersFile, drains, holds, keyEnds, lateRequests, movedFiles, namedConsumers, restore, retention],
   ...[stalledConsumers, testStudios],
 ]);
 

@@ -79,6 +79,21 @@ test('in a life of some minutes a core erases what a studio no longer keeps', { 
   expect((await live(1, { ...USUAL, steps })).violations).toEqual([]);
 });
 
+const moveFiles = (isStopped: boolean) => {
+  const visitors = { name: 'visitors', choice: { callers: 2, forMs: 2000, seed: 1 } };
+  const move = { name: 'moveFilesAway', choice: { isStopped, forMs: 300 } };
+  return { ...USUAL, steps: [visitors, move, visitors].map((step) => ({ afterMs: 500, ...step })) };
+};
+
+// @proves crashes-48
+test.each([true, false])(
+  'nothing is lost that a core acknowledges once its files were moved away (stopped in order: %s)',
+  { timeout: 300_000 },
+  async (isStopped) => {
+    expect((await live(1, moveFiles(isStopped))).violations).toEqual([]);
+  },
+);
+
 // @proves world-1
 test.each(['killed', 'suspended'])(
   'a replica set serves without a member that is %s',
@@ -174,6 +189,11 @@ describe.concurrent('a planted bug breaks a promise', () => {
     for (let each = seed; violations.length === 0 && each < seed + SEEDS_FOR_A_BUG; each += 1)
       violations.push(...(await live(each, simulatedPlanFrom(each, steps, database), { database, env })).violations);
     expect(violations).not.toEqual([]);
+  });
+
+  test('when the files of a database are moved away', { timeout: 600_000 }, async () => {
+    const env = plantedBug('a commit into a file that was removed is acknowledged until the next check');
+    expect((await live(1, moveFiles(false), { env })).violations).not.toEqual([]);
   });
 
   test('when a database is set back', { timeout: 600_000 }, async () => {

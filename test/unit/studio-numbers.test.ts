@@ -7,7 +7,7 @@ import { times } from '../support/builders.ts';
 let database: DatabaseSync;
 let studios: ReturnType<typeof studioNumbers>;
 beforeEach(() => {
-  database = openDatabase(':memory:');
+  ({ database } = openDatabase(':memory:'));
   onTestFinished(() => database.close());
   studios = studioNumbers(database);
 });

@@ -75,7 +75,7 @@ describe('a SQLite file of release 1.1', () => {
     const files = [join(temporaryFolder(), 'leads.db'), join(temporaryFolder(), 'leads.db')] as const;
     copyFileSync(pathOf('sqlite-1.1.db'), files[0]);
 
-    const [ofBefore, ofNow] = files.map((path) => schemaOf(openDatabase(path)));
+    const [ofBefore, ofNow] = files.map((path) => schemaOf(openDatabase(path).database));
 
     expect(ofNow).toEqual(ofBefore);
   });

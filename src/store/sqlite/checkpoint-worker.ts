@@ -1,10 +1,14 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { type Identities, replacedPath } from './opened-files.ts';
 
 const port = parentPort;
 if (!port) throw new Error('this module must run as the worker thread of Checkpoints');
-const database = new DatabaseSync(workerData as string, { timeout: 50 });
+const { path, identities } = workerData as { readonly path: string; readonly identities: Identities };
+const database = new DatabaseSync(path, { timeout: 50 });
+// The log would be moved into another database.
+if (replacedPath(identities) !== undefined) throw new Error('the database file was replaced');
 
 type Message = 'checkpoint' | 'truncate' | 'close';
 

@@ -74,7 +74,7 @@ export interface Vacuumed {
 export function vacuumFile(path: string): Vacuumed {
   if (isAbsent(path)) throw absentFile(path);
   const before = statSync(path).size;
-  const database = openDatabase(path);
+  const { database, files } = openDatabase(path);
   try {
     database.exec('VACUUM');
     // The log still contains the old pages.
@@ -83,6 +83,7 @@ export function vacuumFile(path: string): Vacuumed {
       throw new StoreUnavailable(
         'the log still contains erased data, because other processes are reading: run it again',
       );
+    files.check();
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error;
     const reason = isLocked(error) ? 'is being written to: run it again, or stop the core first' : fileFault(error);

@@ -34,7 +34,7 @@ export class GroupCommit {
   #attempts = 0;
   #lastError: unknown = new StoreUnavailable('nothing has been written yet');
 
-  /** @param committed called after every commit */
+  /** @param committed called after every commit, before any caller hears of it; its outcome is unknown if this throws */
   constructor(database: DatabaseSync, committed: () => unknown = () => {}, observer?: StoreObserver) {
     this.#database = database;
     this.#committed = committed;
@@ -86,11 +86,11 @@ export class GroupCommit {
       const resolveAll = this.#performAll(writes);
       this.#database.exec('COMMIT');
       assert(!this.#database.isTransaction, 'no_transaction_left_open');
+      this.#committed();
       this.#lastError = undefined;
       this.#attempts = 0;
       finish?.(true);
       for (const resolve of resolveAll) resolve();
-      this.#committed();
     } catch (error) {
       finish?.(false);
       if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');

@@ -5,6 +5,7 @@ import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { ofFirstRelease } from '../release-1-1.ts';
 import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
+import { OpenedFiles } from './opened-files.ts';
 import { missingAdditions, SCHEMA, SCHEMA_VERSION, schemaVersion } from './schema.ts';
 
 const WAL_RETRY_MS = 5;
@@ -14,10 +15,11 @@ const WAL_RETRY_MS = 5;
  *
  * @throws StoreUnavailable with what is wrong with the file and what to do, also when another release has to open it first
  */
-export function openDatabase(path: string): DatabaseSync {
+export function openDatabase(path: string): { readonly database: DatabaseSync; readonly files: OpenedFiles } {
   let database: DatabaseSync | undefined;
   try {
     if (path !== ':memory:') createFile(path);
+    const files = new OpenedFiles(path);
     database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
     // Before the first write.
     refuseForeign(database, path);
@@ -31,7 +33,8 @@ export function openDatabase(path: string): DatabaseSync {
     // Pages. A fallback in case the worker of Checkpoints fails or falls behind.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
     migrate(database, path);
-    return database;
+    if (path !== ':memory:') files.addLog();
+    return { database, files };
   } catch (error) {
     database?.close();
     if (error instanceof StoreUnavailable) throw error;

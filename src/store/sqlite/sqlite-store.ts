@@ -16,6 +16,7 @@ import { keyIndexCheck } from './key-index.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
 import { sqliteLeadWrites } from './leads.ts';
 import { openDatabase } from './open-database.ts';
+import type { Identities, OpenedFiles } from './opened-files.ts';
 import { sqliteRequestLog } from './request-log.ts';
 import { sqliteRestores } from './restores.ts';
 import { sqliteRetention } from './retention.ts';
@@ -28,11 +29,16 @@ import { reportSlowStatements } from './slow-statements.ts';
  * @throws StoreUnavailable with what is wrong with the file, also when another release has to open it first
  */
 export function openSqliteStore(path: string, ...[observer, report, slow]: StoreListeners): Store {
-  const database = openDatabase(path);
+  const { database, files } = openDatabase(path);
   if (slow) reportSlowStatements(database, slow);
-  const checkpoints = new Checkpoints(path);
+  const checkpoints = new Checkpoints(path, files.identities);
   const reads = sharedTransaction(database);
-  const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer);
+  const checkFiles = () => files.check(() => emptyLog(database, reads));
+  const committed = () => {
+    checkFiles();
+    if (path !== ':memory:') checkpoints.committed();
+  };
+  const commits = new GroupCommit(database, committed, observer);
   const checkKeyIndex = keyIndexCheck(database, commits);
   const connection = connectionTo(database, reads, commits, report);
   const distributing = distribution(connection);
@@ -51,6 +57,7 @@ export function openSqliteStore(path: string, ...[observer, report, slow]: Store
     ...sqliteAudit(connection),
     ...sqliteRequestLog(connection),
     async check() {
+      checkFiles();
       await checkKeyIndex();
       if (commits.lastError === undefined) return;
       // Checks whether a lead could be stored.
@@ -65,7 +72,17 @@ export function openSqliteStore(path: string, ...[observer, report, slow]: Store
       if (database.isOpen) database.close();
     },
   };
-  return withStoreErrors(store, reads);
+  return withStoreErrors(store, reads, files);
+}
+
+/** Moves the log into the file that it belongs to: SQLite would open a file that was put in its place with that log. */
+function emptyLog(database: DatabaseSync, reads: ReturnType<typeof sharedTransaction>): void {
+  try {
+    reads.end();
+    database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  } catch {
+    // The fault that was found is reported.
+  }
 }
 
 /** The most frequent reads, which share a transaction. */
@@ -73,13 +90,14 @@ const SHARING: readonly string[] = ['findCredential', 'findLead', 'listLeads'];
 
 const DRIVER_ERRORS = new Set(['ERR_SQLITE_ERROR', 'ERR_INVALID_STATE']);
 
-function withStoreErrors(store: Store, reads: ReturnType<typeof sharedTransaction>): Store {
+function withStoreErrors(store: Store, reads: ReturnType<typeof sharedTransaction>, files: OpenedFiles): Store {
   const translated = Object.entries<(...args: never[]) => Promise<unknown>>({ ...store }).map(([name, method]) => {
     const isSharing = SHARING.includes(name);
     return [
       name,
       (...args: never[]) =>
         repeatWhileLocked(() => {
+          if (name !== 'close') files.requireFound();
           if (isSharing) reads.begin();
           return method(...args);
         }).catch((error) => {
@@ -119,12 +137,15 @@ const TRUNCATION_INTERVAL_MS = 60_000;
  */
 export class Checkpoints {
   readonly #path: string;
+  readonly #identities: Identities;
   #truncation: NodeJS.Timeout;
   #worker: Worker | undefined;
   #transactions = 0;
 
-  constructor(path: string) {
+  /** @param identities those of the files that are checkpointed */
+  constructor(path: string, identities: Identities) {
     this.#path = path;
+    this.#identities = identities;
     this.#truncation = this.#truncateIn(FIRST_TRUNCATION_MS);
   }
 
@@ -165,7 +186,8 @@ export class Checkpoints {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL('./checkpoint-worker.ts', import.meta.url), { workerData: this.#path });
+    const workerData = { path: this.#path, identities: this.#identities };
+    const worker = new Worker(new URL('./checkpoint-worker.ts', import.meta.url), { workerData });
     // No write is lost without the worker: SQLite itself checkpoints a long log (`wal_autocheckpoint`).
     worker.on('error', () => {});
     worker.once('exit', () => {

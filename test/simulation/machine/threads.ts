@@ -20,9 +20,9 @@ class NodeDatabase extends RealDatabase {
 class CheckpointThread extends EventEmitter {
   readonly #database: NodeDatabase;
 
-  constructor(_: URL, { workerData }: { readonly workerData: string }) {
+  constructor(_: URL, { workerData }: { readonly workerData: { readonly path: string } }) {
     super();
-    this.#database = new NodeDatabase(workerData);
+    this.#database = new NodeDatabase(workerData.path);
   }
 
   postMessage(message: 'checkpoint' | 'truncate' | 'close'): void {

@@ -2,6 +2,7 @@ import { DatabaseSync } from 'node:sqlite';
 import fc from 'fast-check';
 import { ID_BYTES } from '../../support/raw-sqlite.ts';
 import { asFarAsDefinite, definiteAnswer } from './definite-outcomes.ts';
+import { MACHINE } from './faults.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
@@ -36,10 +37,11 @@ export const meetOddRecord = aScenario({
         made.push(leadIdIn(await createSeparateLead(sim, studio, separateLead(sim, studio.id, name))));
       const [odd = '', other = ''] = made;
       const id = { leads: odd, api_keys: studio.apiKeyId, studios: studio.id }[table];
-      const run = (sql: string, ...values: readonly string[]) => {
-        using database = new DatabaseSync(sim.world.databaseUrl.replace(/^sqlite:/, ''));
-        return database.prepare(sql).all(...values);
-      };
+      const run = (sql: string, ...values: readonly string[]) =>
+        sim.inTurn(MACHINE, async () => {
+          using database = new DatabaseSync(sim.world.databaseUrl.replace(/^sqlite:/, ''));
+          return database.prepare(sql).all(...values);
+        });
       const write = (value: string) => run(`UPDATE ${table} SET ${column} = ? WHERE ${condition}`, value, id);
       const expectAnswers = async (expected: readonly string[], when: string) => {
         const query = '?limit=100';
@@ -58,11 +60,11 @@ export const meetOddRecord = aScenario({
           sim.history.fail(`in ${studio.id}, ${when} an odd ${column} of ${table}: ${words}, not ${expected}`);
       };
       const usual = ['200', '200', '200: last,odd'];
-      const [row] = run(`SELECT ${column} AS value FROM ${table} WHERE ${condition}`, id);
+      const [row] = await run(`SELECT ${column} AS value FROM ${table} WHERE ${condition}`, id);
       await expectAnswers(usual, 'before');
-      write(`${sim.personal}.b`);
+      await write(`${sim.personal}.b`);
       await expectAnswers(answers, 'with');
-      write(`${row?.value}`);
+      await write(`${row?.value}`);
       await expectAnswers(usual, 'after');
     }),
 });

@@ -9,6 +9,7 @@ import { now } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { lasting } from './choices.ts';
 import { asFarAsDefinite, definiteAnswer, definiteOutcome, untilDefinite } from './definite-outcomes.ts';
+import { MACHINE } from './faults.ts';
 import { command } from './operations.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
@@ -80,7 +81,9 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
       const shown = await definiteAnswer(sim, studio.secret, { name: 'get', leadId });
       expect(inShort(shown), '404 integration_lead_not_found', `the erased lead ${leadId}`);
     }
-    const stored = sim.world.databaseUrl.startsWith('sqlite:') ? storedBytes(sim.world.databaseUrl) : '';
+    const isFile = sim.world.databaseUrl.startsWith('sqlite:');
+    // While a core runs, whose files are where they should be.
+    const stored = isFile ? await sim.inTurn(MACHINE, async () => storedBytes(sim.world.databaseUrl)) : '';
     expect(stored.includes(sent.note), false, 'whether the file still has the note of the erased lead');
     expect((await exported()).length, LINES - 2, 'exported leads after the erasure');
     expect(await importing(copy), { there: LINES - 2, erased: 2, refused: 0 }, 'the import of an export');

@@ -1,0 +1,159 @@
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { errorSummary } from '../../common/error-summary.ts';
+import { vacuumFile } from '../../src/store/sqlite/database-file.ts';
+import { OpenedFiles } from '../../src/store/sqlite/opened-files.ts';
+import { Checkpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { backUp } from '../support/backups.ts';
+import { aLead, claimsOf, STUDIO_ID } from '../support/builders.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { describeIf } from '../support/servers.ts';
+import { SMALL_DISKS } from '../support/small-disk.ts';
+import { arrange, createAnother, lead, READS, WRITES } from './every-call.ts';
+
+const REMOVED =
+  /replaced or removed while the database was open, .*: put the right database file in its place, and restart/;
+
+/** Opens a store on a file in a folder of its own. */
+async function opened() {
+  const path = join(temporaryFolder(), 'data', 'leads.db');
+  const store = openSqliteStore(path);
+  onTestFinished(() => store.close());
+  await arrange(store);
+  return { path, store };
+}
+
+const faultOf = (call: Promise<unknown>): Promise<string> => call.then(() => 'none', errorSummary);
+
+/** Replaces a file by a copy of its contents. */
+function replace(path: string): void {
+  copyFileSync(path, `${path}.copy`);
+  renameSync(`${path}.copy`, path);
+}
+
+const HANDS: readonly (readonly [string, (path: string) => void])[] = [
+  ['the file is replaced', replace],
+  ['the file is removed', (path) => rmSync(path)],
+  ['the file is moved', (path) => renameSync(path, `${path}.moved`)],
+  ['the log is replaced', (path) => replace(`${path}-wal`)],
+  ['the log is removed', (path) => rmSync(`${path}-wal`)],
+  ['the index of the log is replaced', (path) => replace(`${path}-shm`)],
+  ['the index of the log is removed', (path) => rmSync(`${path}-shm`)],
+  ['the folder is removed', (path) => rmSync(dirname(path), { recursive: true })],
+  ['the folder is moved', (path) => renameSync(dirname(path), `${dirname(path)}.moved`)],
+];
+
+// @proves crashes-48
+test.each(WRITES)('once its files have gone, $name is not acknowledged as the first write', async ({ name, call }) => {
+  const { path, store } = await opened();
+  const index = WRITES.findIndex((write) => write.name === name);
+  const [, hand] = HANDS[index % HANDS.length] ?? [];
+  hand?.(path);
+  expect(await faultOf(call(store))).toMatch(REMOVED);
+});
+
+// @proves crashes-48
+test.each(HANDS)('once %s, the check fails, then each call, and also when the files are back', async (_, hand) => {
+  const { path, store } = await opened();
+  const folder = dirname(path);
+  renameSync(folder, `${folder}.kept`);
+  mkdirSync(folder);
+  for (const end of ['', '-wal', '-shm']) linkSync(`${folder}.kept/leads.db${end}`, path + end);
+  expect(await faultOf(store.check())).toBe('none');
+  hand(path);
+  expect(await faultOf(store.check())).toMatch(REMOVED);
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(`${folder}.kept`, folder);
+  for (const { name, call } of [...READS, ...WRITES]) expect(await faultOf(call(store)), name).toMatch(REMOVED);
+  await store.close();
+});
+
+// @proves crashes-48
+describe('a store goes on writing', () => {
+  test('while others link, open, read, copy and compact its file', async () => {
+    const { path, store } = await opened();
+    linkSync(path, `${path}.link`);
+    expect(await faultOf(createAnother(store))).toBe('none');
+    new DatabaseSync(path).close();
+    expect(await faultOf(createAnother(store))).toBe('none');
+    expect(await backUp(`sqlite:${path}`, `${path}.backup`)).toEqual([0, expect.anything()]);
+    expect(await faultOf(createAnother(store))).toBe('none');
+    vacuumFile(path);
+    expect(await faultOf(createAnother(store))).toBe('none');
+    rmSync(`${path}.link`);
+    expect(await faultOf(createAnother(store))).toBe('none');
+    expect(await faultOf(store.check())).toBe('none');
+  });
+
+  test('to a file that a symbolic link names', async () => {
+    const folder = temporaryFolder();
+    const link = join(folder, 'leads.db');
+    symlinkSync(join(folder, 'other.db'), link);
+    const store = openSqliteStore(link);
+    onTestFinished(() => store.close());
+    await arrange(store);
+    expect(await faultOf(store.check())).toBe('none');
+    rmSync(join(folder, 'other.db-wal'));
+    expect(await faultOf(createAnother(store))).toMatch(REMOVED);
+  });
+});
+
+describeIf(SMALL_DISKS.areAvailable, 'a file that is mounted by itself', SMALL_DISKS.remedy, () => {
+  test('is gone once it has lost its last name', () => {
+    const script = `
+      touch "$1/real.db" "$1/leads.db" && mount --bind "$1/real.db" "$1/leads.db" &&
+      exec "$2" --input-type=module -e "
+        const { rmSync } = await import('node:fs');
+        const { openSqliteStore } = await import('./src/store/sqlite/sqlite-store.ts');
+        const store = openSqliteStore(process.argv[1] + '/leads.db');
+        await store.check();
+        rmSync(process.argv[1] + '/real.db');
+        console.log(await store.check().then(() => 'no fault', String));
+      " "$1"`;
+    const args = ['--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', temporaryFolder(), process.execPath];
+    const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' });
+    expect(stdout, stderr).toMatch(REMOVED);
+  });
+});
+
+// @proves crashes-48
+test('a file that takes the place of an open one is not written to, and has no log', async () => {
+  const { path, store } = await opened();
+  const backup = join(temporaryFolder(), 'backup.db');
+  expect(await backUp(`sqlite:${path}`, backup)).toEqual([0, expect.anything()]);
+  const later = aLead();
+  await store.createLead(later, claimsOf(later));
+  const bytes = readFileSync(backup);
+
+  linkSync(path, `${path}.same`);
+  renameSync(backup, path);
+  expect(
+    await faultOf(store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: new Date() })),
+  ).toMatch(REMOVED);
+  await store.close();
+
+  expect(readFileSync(path).equals(bytes)).toBe(true);
+  expect(statSync(`${path}-wal`).size).toBe(0);
+  // What was acknowledged before is in the file that was replaced.
+  const found = openSqliteStore(`${path}.same`);
+  onTestFinished(() => found.close());
+  expect(await found.findLead(STUDIO_ID, later.id)).toEqual(later);
+});
+
+// @proves crashes-48
+test('the worker that moves the log leaves a file alone that has taken the place of its own', async () => {
+  const { path, store } = await opened();
+  const { identities } = new OpenedFiles(path);
+  const other = join(temporaryFolder(), 'other.db');
+  await openSqliteStore(other).close();
+  const bytes = readFileSync(other);
+  renameSync(other, path);
+  const checkpoints = new Checkpoints(path, identities);
+  checkpoints.erased();
+  await checkpoints.close();
+  expect(readFileSync(path).equals(bytes)).toBe(true);
+  await store.close();
+});

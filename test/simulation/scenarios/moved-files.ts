@@ -1,0 +1,50 @@
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { HealthCheckResponse_ServingStatus as Status } from '../../../proto/gen/health/v1/health_pb.ts';
+import { now } from '../history.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
+import { lasting } from './choices.ts';
+import { onMachine } from './faults.ts';
+import { outcomeOf } from './operations.ts';
+import { aScenario } from './scenario.ts';
+
+/** A core looks once a second; milliseconds. */
+const NOTICED_WITHIN_MS = 3000;
+
+/**
+ * The operator's hand takes the files away from a running core, and puts them back as they were at that moment: what the core
+ * acknowledges in between is lost. Nothing else is in their place meanwhile, so commands fail. No seed has it: the suite does.
+ */
+export const moveFilesAway = aScenario({
+  weight: 0,
+  isPossible: ({ world }) => world.databaseUrl.startsWith('sqlite:'),
+  choice: fc.record({ isStopped: fc.boolean(), forMs: lasting(0, 1500) }),
+  run: (sim, { isStopped, forMs }) =>
+    onMachine(sim, 'the files of the database are moved away', [], async () => {
+      const path = sim.world.databaseUrl.replace(/^sqlite:/, '');
+      const [folder, kept, lost] = ['', '.kept', '.lost'].map((end) => dirname(path) + end) as [string, string, string];
+      mkdirSync(kept);
+      for (const file of [path, `${path}-wal`]) if (existsSync(file)) copyFileSync(file, join(kept, basename(file)));
+      renameSync(folder, lost);
+      writeFileSync(folder, '');
+      await untilNoticed(sim);
+      await sleep(forMs);
+      const [core] = sim.world.parts;
+      await (isStopped ? core?.terminate?.() : core?.kill());
+      rmSync(folder);
+      renameSync(kept, folder);
+      rmSync(lost, { recursive: true });
+      await core?.start();
+    }),
+});
+
+/** Waits until a core reports that it does not serve. */
+async function untilNoticed(sim: Simulation): Promise<void> {
+  for (const begin = now(); now() < begin + NOTICED_WITHIN_MS; await sleep(25)) {
+    const outcome = await outcomeOf(sim.crmAt(0).health.check({}, CRM_TIMEOUT));
+    if ('answer' in outcome && outcome.answer.status === Status.NOT_SERVING) return;
+  }
+  sim.history.fail(`a core serves ${NOTICED_WITHIN_MS} ms after its files were moved away`);
+}
