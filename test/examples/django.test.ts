@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
@@ -11,8 +11,8 @@ import { describeWithChromium } from '../support/browser.ts';
 import { commandsIn, describeWithTools, exampleOf, runCommands, startCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
-import { PYTHON_TOOL } from '../support/python.ts';
-import { testRecipe } from '../support/recipe-situations.ts';
+import { DATABASE_DRIVERS, PYTHON_TOOL } from '../support/python.ts';
+import { testRecipe, testRecipeOnServers } from '../support/recipe-situations.ts';
 import { aServiceWithPackages } from '../support/served-packages.ts';
 import { freePort } from '../support/servers.ts';
 import type { StudioWithKey } from '../support/service.ts';
@@ -57,7 +57,13 @@ DATABASES["default"]["ATOMIC_REQUESTS"] = True
 ADMINS = [("Staff", "staff@example.org")]
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
 EMAIL_FILE_PATH = BASE_DIR / "mails"
-END`;
+import json, os
+if "TEST_DATABASE" in os.environ:
+    import pymysql
+    pymysql.install_as_MySQLdb()
+    DATABASES["default"] = json.loads(os.environ["TEST_DATABASE"])
+END
+env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).join(' ')}`;
       const commands = [commandsIn(recipe, 'django-set-up'), more, staff].join('\n');
       const { status, stderr } = await runCommands(commands, env);
       expect(status, stderr).toBe(0);
@@ -182,5 +188,30 @@ END`;
       send: deliver,
       report,
     }));
+
+    testRecipeOnServers(service, ['PostgreSQL', 'MariaDB'], async ({ address }, settings) => {
+      const {
+        kind,
+        host: HOST,
+        port: PORT,
+        user: USER,
+        password: PASSWORD,
+        database: NAME,
+      } = address as Record<string, string>;
+      const ENGINE = `django.db.backends.${kind === 'mariadb' ? 'mysql' : 'postgresql'}`;
+      const ADDRESS = `127.0.0.1:${await freePort()}`;
+      const TEST_DATABASE = JSON.stringify({ ENGINE, HOST, PORT, USER, PASSWORD, NAME });
+      const own = { ...env, ...settings, ADDRESS, TEST_DATABASE };
+      const migrated = await runCommands('cd "$SITE" && env/bin/python manage.py migrate', own);
+      expect(migrated.status, migrated.stderr).toBe(0);
+      const running = [
+        startCommands(commandsIn(recipe, 'django-serve'), own),
+        startCommands(commandsIn(recipe, 'django-work'), own),
+      ];
+      onTestFinished(() => void running.map((each) => each.kill('SIGKILL')));
+      return {
+        open: () => vi.waitFor(() => openForm(`http://${ADDRESS}/contact/`), { timeout: 60_000, interval: 100 }),
+      };
+    });
   });
 });

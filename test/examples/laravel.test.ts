@@ -9,7 +9,7 @@ import { commandsIn, describeWithTools, runCommands, startCommands, watchCommand
 import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
-import { testRecipe } from '../support/recipe-situations.ts';
+import { testRecipe, testRecipeOnServers } from '../support/recipe-situations.ts';
 import { aServiceWithPackages } from '../support/served-packages.ts';
 import { freePort } from '../support/servers.ts';
 import { queryFile } from '../support/website-databases.ts';
@@ -158,4 +158,27 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     send,
     report: async () => (await run('laravel-report')).stdout,
   }));
+
+  testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async ({ address }, settings) => {
+    const { kind, host, port, user, password, database } = address as Record<string, string>;
+    const own: Record<string, string> = {
+      ...env,
+      ...settings,
+      ADDRESS: `127.0.0.1:${await freePort()}`,
+      DB_CONNECTION: kind === 'mariadb' ? 'mysql' : 'pgsql',
+      DB_HOST: `${host}`,
+      DB_PORT: `${port}`,
+      DB_DATABASE: `${database}`,
+      DB_USERNAME: `${user}`,
+      DB_PASSWORD: `${password}`,
+    };
+    const { status, stdout } = await runCommands('cd "$SITE" && php artisan migrate --force', own);
+    expect(status, stdout).toBe(0);
+    const website = startCommands('cd "$SITE" && exec php -S "$ADDRESS" -t public public/index.php', own);
+    onTestFinished(() => void website.kill('SIGKILL'));
+    return {
+      open: () => vi.waitFor(() => openForm(`http://${own.ADDRESS}/contact`), { timeout: 60_000, interval: 100 }),
+      send: () => run('laravel-send', own),
+    };
+  });
 });

@@ -2,15 +2,21 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
-import { PHP_FORM_BUG } from '../planted-bugs/php-client-bugs.ts';
+import { PHP_FORM_BUGS } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
-import { expectFaultsBeforeThanks, type RecipeWebsite, testRecipe } from '../support/recipe-situations.ts';
+import {
+  expectFaultsBeforeThanks,
+  expectOddFormsArrive,
+  type RecipeWebsite,
+  testRecipe,
+  testRecipeOnServers,
+} from '../support/recipe-situations.ts';
 import { aServiceWithPackages } from '../support/served-packages.ts';
 import { freePort } from '../support/servers.ts';
 import type { StudioWithKey } from '../support/service.ts';
@@ -156,14 +162,35 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
   });
   testRecipe(service, website);
 
-  const { name, patches, says } = PHP_FORM_BUG;
-  test(`is caught when it is faulty: ${name}`, { concurrent: false }, async () => {
+  testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async ({ address }, settings) => {
+    const { kind, host, port, user, password, database } = address as Record<string, string>;
+    const own: Record<string, string> = {
+      ...env,
+      ...settings,
+      ADDRESS: `127.0.0.1:${await freePort()}`,
+      DATABASE: `${kind === 'mariadb' ? 'mysql' : 'pgsql'}:host=${host};port=${port};dbname=${database}`,
+      DATABASE_USER: `${user}`,
+      DATABASE_PASSWORD: `${password}`,
+    };
+    expect(await runCommands('php "$SITE/leads.php" set-up', own)).toEqual(silent);
+    const served = startCommands(commandsIn(recipe, 'php-form-serve'), own);
+    onTestFinished(() => void served.kill('SIGKILL'));
+    return {
+      open: () => vi.waitFor(() => openForm(`http://${own.ADDRESS}/form.php`), { timeout: 60_000, interval: 100 }),
+      send: () => run('php-form-send', own),
+    };
+  });
+
+  test.each([
+    { ...PHP_FORM_BUGS.thanks, check: expectFaultsBeforeThanks },
+    { ...PHP_FORM_BUGS.spaces, check: expectOddFormsArrive },
+  ])('is caught when it is faulty: $name', { concurrent: false }, async ({ patches, says, check }) => {
     const site = env.SITE ?? '';
     const copy = join(scratch(), 'site before');
     cpSync(site, copy, { recursive: true });
     try {
       for (const patch of patches) plantInCopy(site, patch);
-      await expect(expectFaultsBeforeThanks(website(), service)).rejects.toThrow(says);
+      await expect(check(website(), service)).rejects.toThrow(says);
     } finally {
       for (const { file } of patches) cpSync(join(copy, file), join(site, file));
     }

@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
 import { commandsIn, describeWithTools, exampleOf, runCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
-import { ROOT, type RunningProcess, sharedFolder } from '../support/processes.ts';
-import { testRecipe } from '../support/recipe-situations.ts';
+import { ROOT, type RunningProcess, sharedFolder, temporaryFolder } from '../support/processes.ts';
+import { testRecipe, testRecipeOnServers } from '../support/recipe-situations.ts';
 import { expectToBeASender } from '../support/senders.ts';
 import { aServiceWithPackages } from '../support/served-packages.ts';
 import { freePort } from '../support/servers.ts';
-import { queryFile } from '../support/website-databases.ts';
+import { queryFile, type WebsiteDatabase } from '../support/website-databases.ts';
 
 const page = readFileSync(join(ROOT, 'examples/recipes/rails/README.md'), 'utf8');
 const { service, url: serviceUrl } = aServiceWithPackages();
@@ -280,3 +280,35 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
     report: async () => '',
   }));
 });
+
+// @proves clients-4
+describeWithTools(
+  [`ruby -e 'require "rails"; require "sqlite3"; require "puma"; require "mysql2"; require "pg"'`],
+  'the recipe for Rails with its worker',
+  () => {
+    testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async (database, settings) => {
+      const url = `http://127.0.0.1:${await freePort()}`;
+      const env = { HOME: temporaryFolder(), PORT: new URL(url).port, DATABASE_URL: urlOf(database), ...settings };
+      const { status, stderr } = await runCommands(commandsIn(page, 'rails-set-up'), {
+        ...env,
+        LEAD_INTAKE_URL: serviceUrl(),
+      });
+      expect(status, stderr).toBe(0);
+      const running = [
+        watchCommands(commandsIn(page, 'rails-website'), env),
+        watchCommands(commandsIn(page, 'rails-worker'), env, `${settings.LEAD_INTAKE_KEY}\n`),
+      ];
+      onTestFinished(async () => {
+        for (const each of running) await each.kill();
+      });
+      await running[0]?.printed(/Listening on/);
+      return { open: () => openForm(`${url}/contact`) };
+    });
+  },
+);
+
+/** The address of a database as Rails takes it. */
+function urlOf(database: WebsiteDatabase): string {
+  const { kind, host, port, user, password, database: name } = database.address as Record<string, string>;
+  return `${kind === 'mariadb' ? 'mysql2' : kind}://${user}:${password}@${host}:${port}/${name}`;
+}

@@ -54,9 +54,16 @@ export const PHP_BUGS: readonly ClientBug[] = [
   },
 ];
 
-/** A fault of the form in plain PHP; the first test of every recipe catches it (`test/support/recipe-situations.ts`). */
-export const PHP_FORM_BUG: Omit<ClientBug, 'caughtBy'> = {
-  name: 'visitors are thanked for what the service refuses',
-  says: 'to deeply equal',
-  patches: [{ file: 'public/form.php', find: '$capture->faults() as', put: '[] as' }],
+/** Faults of the form in plain PHP; the first two tests of every recipe catch them (`test/support/recipe-situations.ts`). */
+export const PHP_FORM_BUGS: Readonly<Record<'thanks' | 'spaces', Omit<ClientBug, 'caughtBy'>>> = {
+  thanks: {
+    name: 'visitors are thanked for what the service refuses',
+    says: 'to deeply equal',
+    patches: [{ file: 'public/form.php', find: '$capture->faults() as', put: '[] as' }],
+  },
+  spaces: {
+    name: 'a space around the address is a fault',
+    says: 'to contain',
+    patches: [{ file: 'public/form.php', find: 'Contact::email(trim($email))', put: 'Contact::email($email)' }],
+  },
 };

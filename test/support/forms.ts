@@ -1,3 +1,6 @@
+/** Stands in a typed text for a byte that is not UTF-8. */
+export const NO_UTF8 = '\u{f0000}';
+
 /** What a visitor types into the form of a recipe. */
 export interface Typed {
   readonly name: string;
@@ -69,7 +72,11 @@ function formIn(html: string, url: string, cookie: string): Form | undefined {
       // Browsers send each line break as two characters.
       body.set(message?.name ?? '', (typed.message ?? '').replaceAll(/\r\n?|\n/g, '\r\n'));
       const target = new URL(attributeOf(formTag, 'action') || url, url).href;
-      const answer = await fetch(target, { method: 'POST', headers: { cookie }, body });
+      const answer = await fetch(target, {
+        method: 'POST',
+        headers: { cookie, 'Content-Type': 'application/x-www-form-urlencoded' },
+        body: body.toString().replaceAll(encodeURIComponent(NO_UTF8), '%FF'),
+      });
       const text = await answer.text();
       return {
         status: answer.status,

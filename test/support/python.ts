@@ -16,15 +16,11 @@ const python = spawnSync('bash', ['-c', 'python3.10 --version']).status === 0 ? 
 /** A command that succeeds where Python can create virtual environments. */
 export const PYTHON_TOOL = `flock --version && ${python} -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))'`;
 
+/** Drivers for the database servers of websites. */
+export const DATABASE_DRIVERS = ['psycopg[binary]==3.3.9', 'PyMySQL==1.2.4'];
+
 /** What tests of the client need beside it. */
-const PACKAGES = [
-  'SQLAlchemy==2.1.9',
-  'psycopg[binary]==3.3.9',
-  'PyMySQL==1.2.4',
-  'mypy==2.4.1',
-  'standardwebhooks==1.1.0',
-  'twine==7.0.0',
-];
+const PACKAGES = ['SQLAlchemy==2.1.9', ...DATABASE_DRIVERS, 'mypy==2.4.1', 'standardwebhooks==1.1.0', 'twine==7.0.0'];
 
 /**
  * Returns the folder of the programs of a virtual environment with the client and what its tests need. All suites and runs share it,

@@ -1,14 +1,25 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { canClockBeSet, type DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { faultsOf } from '../../sdk/index.ts';
 import { allLeads } from './core-clients.ts';
 import type { Outcome } from './examples.ts';
-import type { Form, Typed } from './forms.ts';
+import { type Form, NO_UTF8, type Typed } from './forms.ts';
 import { POSTED_CAPTURES } from './posted-captures.ts';
+import { describeIf } from './servers.ts';
 import type { Service } from './service.ts';
+import { sizeOf } from './size-of.ts';
+import { startProxy } from './tcp-proxy.ts';
+import {
+  canStart,
+  type DatabaseKind,
+  REMEDY,
+  startWebsiteServer,
+  type WebsiteDatabase,
+  type WebsiteServer,
+} from './website-databases.ts';
 
 /** Where a website sends its leads. */
 type Settings = Readonly<Record<'LEAD_INTAKE_URL' | 'LEAD_INTAKE_KEY', string>>;
@@ -65,12 +76,72 @@ export function testRecipe(service: Service, website: () => RecipeWebsite): void
   test('what the service refuses is said before any thanks; what was entered stays in the form', alone, () =>
     expectFaultsBeforeThanks(website(), service),
   );
+  test(
+    'a space around the address, a byte that is not UTF-8, and an IPv6 address of the service lose nothing',
+    alone,
+    () => expectOddFormsArrive(website(), service),
+  );
   // @proves clients-14
   test(
     'each visit becomes one lead, through all troubles, and a person learns of those that do not end by themselves',
     alone,
     () => expectEachVisitArrives(website(), service),
   );
+}
+
+/** A database server that a recipe's page names. */
+type ServerKind = Exclude<DatabaseKind, 'SQLite'>;
+
+/** A website made by a recipe, with a database of its own, and with its worker if it has one. */
+export interface WebsiteOnServer {
+  /** Opens the page with the form. */
+  open(): Promise<Form>;
+  /** Sends the waiting leads, as its cron job does; absent where a worker does that. */
+  send?(): Promise<Outcome>;
+}
+
+/**
+ * Defines the tests of a recipe on the database servers that its page names: on the first one, and in a soak on all. The other tests run on
+ * SQLite, which has no server to restart; the recipe for Next.js has no other database.
+ *
+ * @param start makes the tables, and starts the website and its worker; the caller stops them
+ */
+export function testRecipeOnServers(
+  service: Service,
+  kinds: readonly ServerKind[],
+  start: (database: WebsiteDatabase, settings: Settings) => Promise<WebsiteOnServer>,
+): void {
+  for (const kind of kinds.slice(0, sizeOf('RECIPE_SERVERS', { usual: 1, soak: kinds.length }))) {
+    describeIf(canStart[kind], `on ${kind}`, REMEDY, () => {
+      let server: WebsiteServer;
+      beforeAll(async () => {
+        server = await startWebsiteServer[kind]();
+      });
+      afterAll(() => server?.stop());
+
+      test('a restart of the database loses no lead, and stops neither the form nor what sends', {
+        concurrent: false,
+      }, async () => {
+        const { secret, studioId } = await service.aStudioWithKey();
+        const database = await server.database();
+        onTestFinished(() => database.close());
+        const website = await start(database, { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret });
+        const expectToArrive = async (name: string, number: number) => {
+          const typed = { name, email: `${name}@example.org`, message: NOTE };
+          expect(await (await website.open()).send(typed)).toMatchObject({ text: expect.stringContaining(THANKS) });
+          expect(await website.send?.()).toEqual(website.send && { status: 0, stdout: '', stderr: '' });
+          const isThere = async () => expect(await service.countLeads(studioId)).toBe(number);
+          await vi.waitFor(isThere, { timeout: 90_000, interval: 100 });
+        };
+
+        await expectToArrive('ada', 1);
+        await database.endConnections();
+        await expectToArrive('mary', 2);
+        const notes = (await allLeads(service, studioId)).map(({ note }) => note);
+        expect(notes).toEqual(Array(2).fill(NOTE.replaceAll('\r\n', '\n')));
+      });
+    });
+  }
 }
 
 async function aWorld(website: RecipeWebsite, service: Service): Promise<World> {
@@ -167,6 +238,34 @@ export async function expectFaultsBeforeThanks(website: RecipeWebsite, service: 
   }
   const { stdout, stderr } = await website.send(own);
   expect([await service.countLeads(studioId), stdout + stderr + (await website.report())]).toEqual([thanked, '']);
+}
+
+/** Sends what phones complete, and what only a program sends, to a service whose address is an IPv6 literal. */
+export async function expectOddFormsArrive(website: RecipeWebsite, service: Service): Promise<void> {
+  const { own, studioId } = await aWorld(website, service);
+  const { hostname, port } = new URL(service.url);
+  const proxy = await startProxy(hostname, Number(port), '::1');
+  onTestFinished(() => proxy.stop());
+  const settings = { ...own, LEAD_INTAKE_URL: `http://[::1]:${proxy.port}` };
+  await website.use?.(settings);
+  const forms: Required<Typed>[] = [
+    { name: 'ada', email: ' ada@example.org ', message: 'A trial, please.' },
+    { name: `Caf${NO_UTF8}`, email: 'mary@example.org', message: `A ${NO_UTF8} trial.` },
+  ];
+  for (const form of forms) expect((await (await website.open()).send(form)).text).toContain(THANKS);
+
+  const { stdout, stderr } = await website.send(settings);
+
+  expect(stdout + stderr + (await website.report())).toBe('');
+  const leads = (await allLeads(service, studioId)).map(({ displayName, contact, note }) => [
+    displayName,
+    contact?.value.value,
+    note,
+  ]);
+  expect(leads.sort()).toEqual([
+    ['Caf\ufffd', 'mary@example.org', 'A \ufffd trial.'],
+    ['ada', 'ada@example.org', 'A trial, please.'],
+  ]);
 }
 
 /** Pages have one character for each line break. */

@@ -45,8 +45,8 @@ export interface TcpProxy {
   stop(): Promise<void>;
 }
 
-/** Listens on a free port of 127.0.0.1 and passes bytes on. The caller must stop it. */
-export async function startProxy(targetHost: string, targetPort: number): Promise<TcpProxy> {
+/** Listens on a free port of this machine and passes bytes on. The caller must stop it. */
+export async function startProxy(targetHost: string, targetPort: number, host = '127.0.0.1'): Promise<TcpProxy> {
   let mode: 'passing' | 'silent' | 'refusing' = 'passing';
   let loss: Required<Loss> | undefined;
   let ownReply: { of: (request: Buffer) => boolean; replyOf: (request: Buffer) => Buffer } | undefined;
@@ -121,7 +121,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     for (const socket of [client, server]) socket.on('error', () => {}).on('close', () => drop(client));
     if (mode === 'silent') pauseBoth(client, server);
   });
-  listener.listen(0, '127.0.0.1');
+  listener.listen(0, host);
   await once(listener, 'listening');
 
   return {

@@ -14,6 +14,8 @@ $form = [];
 foreach (['name', 'email', 'note', 'page'] as $field) {
     $form[$field] = is_string($_POST[$field] ?? null) ? $_POST[$field] : '';
 }
+// A byte that is not UTF-8 becomes U+FFFD.
+$form = json_decode(json_encode($form, JSON_INVALID_UTF8_SUBSTITUTE), true);
 [$status, $fault] = $_SERVER['REQUEST_METHOD'] === 'POST' ? store(...$form) : [200, ''];
 if ($status !== 303) {
     showForm($form, $status, $fault);

@@ -23,7 +23,9 @@ final class ContactController
 
     public function store(Request $request): Response|RedirectResponse
     {
-        $form = array_map(fn ($value) => is_string($value) ? $value : '', $request->all())
+        // A byte that is not UTF-8 becomes U+FFFD.
+        $posted = json_decode(json_encode($request->all(), JSON_INVALID_UTF8_SUBSTITUTE), true);
+        $form = array_map(fn ($value) => is_string($value) ? $value : '', $posted)
             + ['name' => '', 'email' => '', 'message' => '', 'page' => ''];
         $capture = new LeadCapture(trim($form['name']), Contact::email(trim($form['email'])), note: $form['message']);
         $faults = $capture->faults();

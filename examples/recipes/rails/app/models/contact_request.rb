@@ -8,6 +8,11 @@ class ContactRequest < ApplicationRecord
   validates :message, length: { maximum: 2000 }
   validates :name, :message, format: { without: /\0/ }
 
+  # Phones add a space to what they complete.
+  def email=(text)
+    super(text&.strip)
+  end
+
   # A browser counts a line break as one character, and sends two.
   def message=(text)
     super(text&.gsub(/\r\n?/, "\n"))

@@ -11,6 +11,7 @@ class LeadIntake
   Outcome = Struct.new(:state, :reason, :lead_id, :replayed, :needs_somebody, :retry_after, keyword_init: true)
 
   MAX_RESPONSE_BYTES = 4 * 1024 * 1024
+  FROM_NETWORK = [SystemCallError, SocketError, IOError, Timeout::Error, OpenSSL::SSL::SSLError].freeze
   UUID = /\A\h{8}(-\h{4}){3}-\h{12}\z/
 
   # Raises ArgumentError for an address or a key with which every lead would fail.
@@ -34,8 +35,9 @@ class LeadIntake
     outcome.retry_after = response["Retry-After"].to_i if outcome.state == "waiting" && response["Retry-After"]&.match?(/\A\d+\z/)
     outcome
   rescue StandardError => error
-    # It may have been created. The error's message could contain the address.
-    Outcome.new(state: "waiting", reason: "no answer: #{error.class}")
+    # It may have been created. The messages of other errors could contain what the visitor wrote.
+    why = FROM_NETWORK.any? { |each| error.is_a?(each) } ? ": #{error.message}" : ""
+    Outcome.new(state: "waiting", reason: "no answer: #{error.class}#{why}")
   end
 
   private
@@ -55,7 +57,7 @@ class LeadIntake
     text = String.new
     # What Net::HTTP calls a timeout bounds each step; this bounds all of them.
     response = Timeout.timeout(@attempt_seconds) do
-      Net::HTTP.start(@url.host, @url.port, use_ssl: @url.scheme == "https") do |http|
+      Net::HTTP.start(@url.hostname, @url.port, use_ssl: @url.scheme == "https") do |http|
         http.request(request) do |answer|
           answer.read_body { |part| (text << part).bytesize > MAX_RESPONSE_BYTES && raise(IOError, "too long") }
         end

@@ -12,6 +12,8 @@ class LeadToSend < ApplicationRecord
   # Rails 6 takes the second form alone, and Rails 8 the first one alone.
   ActiveRecord::VERSION::MAJOR >= 7 ? enum(:state, states) : enum(state: states)
 
+  # MariaDB has no type of its own for JSON.
+  attribute :capture, :json
   # Of a lead that comes with none, such as one of a website's own code.
   attribute :idempotency_key, default: -> { SecureRandom.uuid }
   attribute :next_attempt_at, default: -> { Time.current }

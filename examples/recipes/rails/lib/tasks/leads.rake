@@ -16,9 +16,11 @@ namespace :leads do
     loop do
       LeadToSend.deliver
     rescue StandardError => error
-      # The database may be back in a moment.
-      warn "leads:work: #{error.class}"
+      # The database may be back in a moment. The message could contain what a visitor wrote.
+      warn "leads:work: #{(error.cause || error).class}, tried again in 5 seconds"
     ensure
+      # The next pass gets a connection that works: this one may be of a database that has restarted since.
+      LeadToSend.connection_pool.release_connection
       sleep 5
     end
   end
