@@ -10,7 +10,7 @@ import { pluginFiles, pluginUpdate } from '../../sdk/wordpress/plugin-files.ts';
 import { describeWithChromium } from '../support/browser.ts';
 import { allLeads } from '../support/core-clients.ts';
 import { exampleOf, runCommands } from '../support/examples.ts';
-import { decoded, openForm } from '../support/forms.ts';
+import { decoded, NO_UTF8, openForm } from '../support/forms.ts';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
 import { describeIf } from '../support/servers.ts';
@@ -160,7 +160,18 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         text: expect.stringContaining('your email address or your phone number'),
       });
       expect(await send(phone, { phone: '12' })).toMatchObject({ text: expect.stringContaining('your phone number') });
+      // Who has entered both learns which one is wrong, unless the other one is enough; then it is in the note.
+      expect(await send(all, { ...person, email: 'ada@', consent: '1' })).toMatchObject({
+        status: 422,
+        text: expect.stringContaining('Please enter your email address.'),
+      });
       expect(await captures()).toEqual([]);
+      expect(await send(all, { ...person, phone: '12', consent: '1' })).toMatchObject({ status: 200 });
+      expect((await captures())[0]).toMatchObject({
+        contact: { type: 'email', value: 'ada@example.org' },
+        note: expect.stringContaining('Phone: 12'),
+      });
+      await wordpress.database().run(`DELETE FROM ${TABLE}`);
       expect(await send(all, { ...person, consent: '1' })).toMatchObject({ status: 200 });
       expect(await captures()).toEqual([
         {
@@ -564,7 +575,10 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await service.countLeads(studioId)).toBe(before + 2);
       const compare = async () =>
         decoded(await admin.press('tools.php?page=lead-intake-leads', 'lead_intake_compare', 'button'));
-      expect(await compare()).toMatch(/notice notice-success[\s\S]*2 sent since \S+, 2 there\./);
+      const shown = await compare();
+      expect(shown).toMatch(/notice notice-success[\s\S]*2 sent since \S+, 2 there\./);
+      // A delivered lead has no name here any more, and says so.
+      expect(shown.match(/<td class="texts">The data is erased here\.\n[\da-f-]{36}<\/td><td>delivered</g)).toHaveLength(2);
       const [lead] = await allLeads(service, studioId);
       await service.leads.eraseLead({ studioId, leadId: lead?.id ?? '' });
       const page = await compare();
@@ -681,6 +695,16 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         ]);
         expect(JSON.stringify(await submissions())).not.toContain('eve@example.org');
         expect(await admin.page(page)).toContain('The visitor has not agreed');
+      });
+
+      test('a byte that is not UTF-8 keeps no submission from being a lead', async () => {
+        const { email, name, note } = plugin.fields;
+        await map({ email, name, note });
+        expect(await submit(person('Hedy', { note: `Caf${NO_UTF8}` }))).toContain(THANKS);
+        await cron();
+        expect(await inCrm()).toContainEqual(
+          expect.objectContaining({ displayName: 'Hedy Hopper', note: expect.stringContaining('Caf\ufffd') }),
+        );
       });
 
       // @proves bounds-130

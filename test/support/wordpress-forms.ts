@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { NO_UTF8 } from './forms.ts';
 import { ROOT } from './processes.ts';
 
 /** A plugin for forms that the plugin for leads can be connected to. */
@@ -44,7 +45,15 @@ const answerOf = async (
   body: URLSearchParams | FormData,
   headers: Readonly<Record<string, string>>,
 ): Promise<string> => {
-  const text = await (await fetch(address, { method: 'POST', headers, body })).text();
+  const request = new Request(address, { method: 'POST', headers, body });
+  const bytes = Buffer.from(await request.arrayBuffer()).toString('latin1');
+  const encoded = encodeURIComponent(NO_UTF8);
+  const sent = bytes
+    .replaceAll(Buffer.from(NO_UTF8).toString('latin1'), '\xff')
+    .replaceAll(encoded, '%FF')
+    .replaceAll(encodeURIComponent(encoded), encodeURIComponent('%FF'));
+  const answer = await fetch(address, { method: 'POST', headers: request.headers, body: Buffer.from(sent, 'latin1') });
+  const text = await answer.text();
   return text.startsWith('{') ? JSON.stringify(JSON.parse(text)) : text;
 };
 

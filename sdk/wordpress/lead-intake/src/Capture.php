@@ -14,6 +14,12 @@ final class Capture
     public const MOST_OF_NAME = 160;
     public const MOST_OF_NOTE = 2000;
 
+    /** Returns a text with U+FFFD for each byte that is not UTF-8. */
+    public static function text(#[\SensitiveParameter] string $posted): string
+    {
+        return json_decode(json_encode($posted, JSON_INVALID_UTF8_SUBSTITUTE));
+    }
+
     /** The email address if there is one, else the phone number. */
     public static function contact(string $email, string $phone): Contact
     {

@@ -41,7 +41,7 @@ final class Form
         if (!isset($_POST[self::FIELD])) {
             return;
         }
-        self::$entered = array_filter((array) wp_unslash($_POST[self::FIELD]), is_string(...));
+        self::$entered = array_map(Capture::text(...), array_filter((array) wp_unslash($_POST[self::FIELD]), is_string(...)));
         [$status, self::$fault] = self::store();
         if (self::$fault === '') {
             wp_safe_redirect(add_query_arg(self::SENT, '1'), 303);
@@ -103,7 +103,8 @@ final class Form
         return match (array_key_first($capture->faults())) {
             null => '',
             'displayName' => __('Please enter your name, of up to 160 characters.', 'lead-intake'),
-            'contact.value' => match (array_values(array_intersect(['email', 'phone'], $fields))) {
+            // Who has entered both learns which of them is wrong.
+            'contact.value' => match ($capture->contact->value === '' ? array_values(array_intersect(['email', 'phone'], $fields)) : [$capture->contact->type]) {
                 ['email'] => __('Please enter your email address.', 'lead-intake'),
                 ['phone'] => __('Please enter your phone number.', 'lead-intake'),
                 default => __('Please enter your email address or your phone number.', 'lead-intake'),
@@ -147,10 +148,11 @@ final class Form
         $html .= '<input type="hidden" name="lead_intake[form]" value="' . self::encoded(self::sealed($form)) . '">';
         foreach ($form['fields'] as $field) {
             [$title, $more] = $inputs[$field] ?? [__('Message', 'lead-intake'), ''];
+            $entered = self::encoded(self::$entered[$field] ?? '');
             $html .= '<p><label>' . esc_html($title) . '<br>';
             $html .= $field === 'note'
-                ? '<textarea name="lead_intake[note]" rows="6" maxlength="' . self::mostOfNote($form['fields'], $form['consent']) . '">' . self::entered('note') . '</textarea>'
-                : "<input name=\"lead_intake[$field]\" value=\"" . self::entered($field) . "\" $more>";
+                ? '<textarea name="lead_intake[note]" rows="6" maxlength="' . self::mostOfNote($form['fields'], $form['consent']) . '">' . $entered . '</textarea>'
+                : "<input name=\"lead_intake[$field]\" value=\"$entered\" $more>";
             $html .= '</label></p>';
         }
         if ($form['consent'] !== '') {
@@ -177,15 +179,9 @@ final class Form
         return hash_equals(hash_hmac('sha256', $json, wp_salt()), $hash) ? json_decode($json, true) : null;
     }
 
-    private static function entered(string $field): string
-    {
-        return self::encoded(self::$entered[$field] ?? '');
-    }
-
     /** Returns HTML with numbers for characters: themes apply shortcodes, and put in other quotation marks, in the whole page. */
     private static function encoded(string $text): string
     {
-        $text = wp_check_invalid_utf8($text, true);
         return preg_replace_callback('/[!-~]/', static fn (array $found): string => '&#' . ord($found[0]) . ';', $text);
     }
 }

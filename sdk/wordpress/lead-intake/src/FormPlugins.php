@@ -123,6 +123,6 @@ final class FormPlugins
     {
         $parts = array_map(static fn (mixed $part): string => is_scalar($part) ? (string) $part : '', (array) $value);
         $between ??= array_is_list($parts) ? ', ' : ' ';
-        return implode($between, array_filter($parts, static fn (string $part): bool => $part !== ''));
+        return Capture::text(implode($between, array_filter($parts, static fn (string $part): bool => $part !== '')));
     }
 }

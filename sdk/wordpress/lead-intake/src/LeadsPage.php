@@ -126,10 +126,11 @@ final class LeadsPage
         echo '<button class="button" name="discard">' . esc_html($text) . '</button></form>';
     }
 
-    /** Returns the name, contact and note, while the data are stored, and the id of the lead that the service has. */
+    /** Returns the name, contact and note while the data are stored, and the id of the lead that the service has. */
     private static function lead(Entry $entry): string
     {
-        return implode("\n", array_filter([...Outboxes::texts($entry->capture ?? []), (string) $entry->leadId]));
+        $texts = $entry->capture === null ? [__('The data is erased here.', 'lead-intake')] : Outboxes::texts($entry->capture);
+        return implode("\n", array_filter([...$texts, (string) $entry->leadId]));
     }
 
     public static function url(): string

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
+use LeadIntake\Contact;
 use LeadIntake\LeadCapture;
 
 /** Which field of a form is what of a lead. A form without one is not connected. */
@@ -87,17 +88,13 @@ final class Mapping
     public function lead(#[\SensitiveParameter] array $values, array $labels): array
     {
         // As browsers and the service count: a line break is one character, and is posted as two.
-        $read = static fn (string $text): string => str_replace(["\0", "\r\n", "\r"], ['', "\n", "\n"], wp_check_invalid_utf8($text, true));
-        $values = array_map($read, $values);
+        $values = str_replace(["\0", "\r\n", "\r"], ['', "\n", "\n"], $values);
         $part = fn (string $part): string => trim($values[$this->fields[$part] ?? ''] ?? '');
-        [$email, $phone] = [$part('email'), $part('phone')];
-        $contact = Capture::contact($email, $phone);
-        if (!Capture::isContact($contact)) {
-            $contact = Capture::contact('', $phone);
-        }
-        if (!Capture::isContact($contact)) {
+        $contacts = array_filter([Contact::email($part('email')), Contact::phone($part('phone'))], Capture::isContact(...));
+        if ($contacts === []) {
             return [null, Submissions::NO_CONTACT];
         }
+        $contact = reset($contacts);
         // A lead has one contact: the other one stays in the note.
         $others = array_intersect_key($this->fields, ['email' => 0, 'phone' => 0]);
         $rest = $this->hasRest ? array_diff(array_map(strval(...), array_keys($values)), $this->fields) : [];
