@@ -578,7 +578,9 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       const shown = await compare();
       expect(shown).toMatch(/notice notice-success[\s\S]*2 sent since \S+, 2 there\./);
       // A delivered lead has no name here any more, and says so.
-      expect(shown.match(/<td class="texts">The data is erased here\.\n[\da-f-]{36}<\/td><td>delivered</g)).toHaveLength(2);
+      expect(
+        shown.match(/<td class="texts">The data is erased here\.\n[\da-f-]{36}<\/td><td>delivered</g),
+      ).toHaveLength(2);
       const [lead] = await allLeads(service, studioId);
       await service.leads.eraseLead({ studioId, leadId: lead?.id ?? '' });
       const page = await compare();
