@@ -4,6 +4,7 @@ import {
   CODES_WRITING_NOTHING,
   FAILING_FROM_STATUS,
   FIELDS_NOT_OF_DATA,
+  PROBLEM_CODES,
   SETTLING_CODES,
   SETTLING_CODES_WITH_FIELDS,
   TEMPORARY_STATUSES,
@@ -84,7 +85,7 @@ function read(
       break;
     }
     case 'application/problem+json':
-      if (status >= 400 && typeof body?.code === 'string') {
+      if (status >= 400 && body && PROBLEM_CODES.includes(body.code as string)) {
         return { kind: 'problem', problem: problemIn(body, status), headers };
       }
   }

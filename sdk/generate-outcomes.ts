@@ -1,4 +1,4 @@
-import { NOT_OF_DATA, type ProblemCode } from '../gateway/problems.ts';
+import { NOT_OF_DATA, PROBLEM_CODES, type ProblemCode } from '../gateway/problems.ts';
 import CHECK_FINDINGS from './conformance/check-findings.json' with { type: 'json' };
 import packageJson from './package.json' with { type: 'json' };
 
@@ -9,6 +9,11 @@ const MAX_LINE = 120;
 
 /** What a response of the service means for a client. */
 const OUTCOMES: readonly { readonly name: string; readonly about: string; readonly values: unknown }[] = [
+  {
+    name: 'PROBLEM_CODES',
+    about: 'The codes of the service, which are frozen: a problem with another code is from something in between.',
+    values: PROBLEM_CODES,
+  },
   {
     name: 'SETTLING_CODES',
     about:

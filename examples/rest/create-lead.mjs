@@ -4,6 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const ATTEMPTS = 6;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
+// The service has no other codes: those of a firewall are no refusal.
+const CODES = /^(integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error)$/;
 
 /** Returns the lead; undefined when the contact already has an open one, which is a normal outcome. */
 async function createLead(lead, idempotencyKey) {
@@ -13,7 +15,7 @@ async function createLead(lead, idempotencyKey) {
     // Only the service's own response counts: proxies respond as well, even with JSON.
     const { id } = body?.lead ?? {};
     const isCreated = status === 201 && type === 'application/json' && typeof id === 'string' && UUID.test(id);
-    const isProblem = status >= 400 && type === 'application/problem+json' && typeof body?.code === 'string';
+    const isProblem = status >= 400 && type === 'application/problem+json' && CODES.test(body?.code);
     if (isCreated) return body.lead;
     if (isProblem && body.code === 'integration_lead_already_open') return undefined;
     // A retry does not help for other 4xx, nor for a key that created a lead with other data (409): the response

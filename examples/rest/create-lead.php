@@ -6,6 +6,8 @@ declare(strict_types=1);
 
 const ATTEMPTS = 6;
 const UUID = '/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/iD';
+// The service has no other codes: those of a firewall are no refusal.
+const CODES = '/^(integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error)$/D';
 
 final class OutcomeUnknown extends Exception
 {
@@ -22,7 +24,8 @@ function createLead(array $lead, string $idempotencyKey): ?array
         if ($status === 201 && $type === 'application/json' && is_string($id) && preg_match(UUID, $id)) {
             return $body['lead'];
         }
-        $isProblem = $status >= 400 && $type === 'application/problem+json' && is_string($code);
+        $isOfService = is_string($code) && preg_match(CODES, $code);
+        $isProblem = $status >= 400 && $type === 'application/problem+json' && $isOfService;
         if ($isProblem && $code === 'integration_lead_already_open') {
             return null;
         }

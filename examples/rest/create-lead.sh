@@ -27,6 +27,8 @@ type=${type%%;*}
 uuid='[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 code=
 [ "$type" = application/problem+json ] && code=$(sed -n 's/.*"code":"\([a-z_]*\)".*/\1/p' "$answer")
+# The service has no other codes: those of a firewall are no refusal.
+[[ $code =~ ^(integration_.+|subscription_suspended|route_not_found|method_not_allowed|internal_error)$ ]] || code=
 [ "$type" = application/json ] && grep -qiE "^\{.*\"lead\":\{.*\"id\":\"$uuid\".*\} *$" "$answer" && code=lead
 
 case "$status $code" in

@@ -12,6 +12,8 @@ import uuid
 from http.client import HTTPException
 
 ATTEMPTS = 6
+# The service has no other codes: those of a firewall are no refusal.
+CODES = r"integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error"
 
 
 class OutcomeUnknown(Exception):
@@ -26,7 +28,8 @@ def create_lead(lead: dict, idempotency_key: str) -> "dict | None":
         # Only the service's own response counts: proxies respond as well, even with JSON.
         if status == 201 and media_type == "application/json" and isinstance(created, dict) and is_uuid(created.get("id")):
             return created
-        is_problem = status >= 400 and media_type == "application/problem+json" and isinstance(code, str)
+        is_of_service = isinstance(code, str) and re.fullmatch(CODES, code)
+        is_problem = status >= 400 and media_type == "application/problem+json" and is_of_service
         if is_problem and code == "integration_lead_already_open":
             return None
         # A retry does not help for other 4xx, nor for a key that created a lead with other data (409): the response

@@ -8,7 +8,7 @@ import { newKeySecret } from '../../common/rules/key-secret.ts';
 import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
 import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
 import { createOutbox } from '../../sdk/outbox/index.ts';
-import { REASON_NOT_TAKEN, REASON_REPLAYED, REASON_UNREADABLE } from '../../sdk/outcomes.ts';
+import { PROBLEM_CODES, REASON_NOT_TAKEN, REASON_REPLAYED, REASON_UNREADABLE } from '../../sdk/outcomes.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
 import { testArrival } from './arrival.ts';
@@ -39,12 +39,12 @@ interface Cause {
 const CAUSES: readonly Cause[] = [
   ...[401, 402, 403, 404, 405].map((status) => ({
     status,
-    reason: `${status} any`,
+    reason: `${status} internal_error`,
     isOfService: true,
     isForAPerson: true,
   })),
-  { status: 429, reason: '429 any', retryAfter: 120, isOfService: true },
-  { status: 503, reason: '503 any', retryAfter: 120, isOfService: true, isCounted: true },
+  { status: 429, reason: '429 internal_error', retryAfter: 120, isOfService: true },
+  { status: 503, reason: '503 internal_error', retryAfter: 120, isOfService: true, isCounted: true },
   { status: 429, reason: 'wait asked for', retryAfter: 3600, isOfService: false, isCounted: true },
   { status: 503, reason: 'wait asked for', retryAfter: 3600, isOfService: false, isCounted: true },
   { status: 404, reason: '404 no answer', isOfService: false, isForAPerson: true, isCounted: true },
@@ -546,10 +546,10 @@ onEachDatabase(service, (outbox) => {
       let [cause, requests, blocked]: [Cause | undefined, number, string] = [undefined, 0, ''];
       const settings = await aServer(onTestFinished, (request, response) => {
         requests += 1;
-        if (request.headers['idempotency-key'] === blocked) return answer(response, 403, { code: 'blocked' });
+        if (request.headers['idempotency-key'] === blocked) return answer(response, 403, { code: 'internal_error' });
         if (cause === undefined) return answer(response, 201, { lead: { id: randomUUID() } });
         if (cause.retryAfter !== undefined) response.setHeader('retry-after', cause.retryAfter);
-        if (cause.isOfService) answer(response, cause.status, { code: 'any' });
+        if (cause.isOfService) answer(response, cause.status, { code: 'internal_error' });
         else response.writeHead(cause.status, { 'content-type': 'text/html' }).end('<h1>Sorry</h1>');
       });
       const pass = async (more: object = {}) => (await website.run('deliver', {}, { ...settings, ...more })).result;
@@ -717,6 +717,39 @@ onEachDatabase(service, (outbox) => {
     });
   });
 
+  testOnce(`${name}: whatever the status, only a code of the service refuses a lead`, async ({ onTestFinished }) => {
+    const website = await aWebsite();
+    // Ends the series of leads without a response that ends a pass.
+    const created = { status: 201, body: { lead: { id: randomUUID() } }, is: 'delivered' };
+    const script = [...foreignAnswers(), ...ownAnswers()].flatMap((answer, at) =>
+      at % 2 ? [answer, created] : [answer],
+    );
+    const waiting = [...script];
+    const answers = new Map<unknown, (typeof script)[number]>();
+    const settings = await aServer(onTestFinished, ({ headers }, response) => {
+      const key = headers['idempotency-key'];
+      const scripted = answers.get(key) ?? waiting.shift() ?? created;
+      answers.set(key, scripted);
+      answer(response, scripted.status, scripted.body);
+    });
+    await website.add(...script.map(() => aCapture()));
+    // A busy machine may be late for a deadline that leaves no time for a repetition.
+    const isLate = "state = 'waiting' AND (reason IS NULL OR reason LIKE 'no answer: timed out%')";
+    for (let left = 1; left > 0; ) {
+      await website.run('deliver', { limit: 10_000 }, { ...settings, deadlineMs: 1200 });
+      await website.database.run(`UPDATE ${TABLE} SET next_attempt_at = 0 WHERE ${isLate}`);
+      left = (await website.database.run(`SELECT 1 FROM ${TABLE} WHERE ${isLate}`)).length;
+    }
+    const rows = await website.rows();
+    const outcomes = rows.map(({ idempotency_key: key, state, reason }) => {
+      const { status, body, is } = answers.get(key) ?? created;
+      const why = status === 407 ? /^no answer: / : new RegExp(`^(40[45] )?no answer: ${status}, not of the service$`);
+      return { status, body, is, was: why.test(String(reason)) ? 'elsewhere' : state };
+    });
+    expect(outcomes.filter(({ is, was }) => is !== was)).toEqual([]);
+    expect(answers.size).toBe(script.length);
+  });
+
   // @proves leads-19
   testOnce(`${name}: a change made by a person while a lead is in flight is kept`, async ({ onTestFinished }) => {
     const website = await aWebsite();
@@ -734,7 +767,7 @@ onEachDatabase(service, (outbox) => {
       const response = await held.promise;
       await website.run(command, { key, capture: mended });
       response.setHeader('retry-after', '3600');
-      answer(response, status, status === 201 ? { lead: { id: randomUUID() } } : { code: 'any' });
+      answer(response, status, status === 201 ? { lead: { id: randomUUID() } } : { code: 'internal_error' });
       const { result } = await pass;
       const row = (await website.rows()).find(({ idempotency_key }) => idempotency_key === key);
       if (command === 'discard') {
@@ -863,6 +896,35 @@ onEachDatabase(service, (outbox) => {
     },
   );
 });
+
+/** The statuses that are tried: in a soak all. */
+const STATUSES = [
+  300,
+  304,
+  307,
+  ...[400, 401, 402, 403, 404, 405, 406, 407, 408, 409, 413, 422, 429, 431, 499, 500, 502, 503, 599],
+];
+const statusesFrom = (first: number) =>
+  (process.env.SOAK ? Array.from({ length: 300 }, (_, index) => 300 + index) : STATUSES).filter(
+    (each) => each >= first,
+  );
+
+/** Problems that are not from the service, and responses without a code. */
+const foreignAnswers = () =>
+  statusesFrom(300).flatMap((status) =>
+    [{ code: 'blocked_by_policy' }, {}].map((body) => ({ status, body, is: 'elsewhere' })),
+  );
+
+/** Every code of the service, with statuses that do not end a pass. Fetch takes a 407 for no response. */
+function ownAnswers() {
+  const statuses = statusesFrom(400).filter((each) => ![401, 402, 403, 404, 405, 407, 429, 503].includes(each));
+  return PROBLEM_CODES.flatMap((code) =>
+    statuses.map((status) => {
+      const state = status === 408 || status >= 500 ? 'waiting' : 'refused';
+      return { status, body: { code }, is: code === 'integration_lead_already_open' ? 'already_open' : state };
+    }),
+  );
+}
 
 /** Starts a server in place of the service; returns the setting of its address. */
 async function aServer(

@@ -63,6 +63,14 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
+    name: 'a problem with any code counts as one of the service',
+    caughtBy: 'proxies/a-problem-with-another-code',
+    says: 'the report has kind "problem", not "no-answer"',
+    patches: [
+      { file: ATTEMPT, find: 'PROBLEM_CODES.includes(body.code as string)', put: "typeof body.code === 'string'" },
+    ],
+  },
+  {
     name: 'redirects are followed',
     caughtBy: 'proxies/redirects',
     says: 'attempt 2 must not be sent',

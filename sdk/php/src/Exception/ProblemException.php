@@ -11,7 +11,7 @@ class ProblemException extends LeadIntakeException
 {
     /**
      * @param string $type the URL of the page that documents the code
-     * @param string $problemCode a value of ProblemCode; newer services may return others
+     * @param string $problemCode a value of ProblemCode
      * @param ?string $detail a human-readable explanation of this occurrence
      * @param array<string, list<string>> $fields validation messages by header, parameter, or path into the body such as
      *     `contact.value`

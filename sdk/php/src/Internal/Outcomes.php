@@ -12,6 +12,25 @@ namespace LeadIntake\Internal;
  */
 final class Outcomes
 {
+    /** The codes of the service, which are frozen: a problem with another code is from something in between. */
+    public const PROBLEM_CODES = [
+        'integration_invalid_request',
+        'integration_source_invalid',
+        'integration_key_invalid',
+        'subscription_suspended',
+        'integration_scope_forbidden',
+        'integration_issuer_forbidden',
+        'integration_lead_not_found',
+        'integration_idempotency_conflict',
+        'integration_lead_already_open',
+        'integration_rate_limited',
+        'integration_rate_unavailable',
+        'route_not_found',
+        'method_not_allowed',
+        'internal_error',
+        'integration_unavailable',
+    ];
+
     /** Codes that prove that no attempt has written: the service looks up the idempotency key before it sends them. */
     public const SETTLING_CODES = [
         'integration_source_invalid',

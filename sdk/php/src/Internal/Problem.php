@@ -37,7 +37,10 @@ final class Problem implements Failure
      */
     public static function of(#[\SensitiveParameter] array $body, #[\SensitiveParameter] Response $response): self
     {
-        $code = $body['code'] ?? throw new \UnexpectedValueException('without code');
+        $code = $body['code'] ?? null;
+        if (!in_array($code, Outcomes::PROBLEM_CODES, true)) {
+            throw new \UnexpectedValueException('a code of something else');
+        }
         return new self(
             $response,
             $code,

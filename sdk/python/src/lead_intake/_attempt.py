@@ -18,6 +18,7 @@ from ._outcomes import (
     CODES_WRITING_NOTHING,
     FAILING_FROM_STATUS,
     FIELDS_NOT_OF_DATA,
+    PROBLEM_CODES,
     SETTLING_CODES,
     SETTLING_CODES_WITH_FIELDS,
     TEMPORARY_STATUSES,
@@ -199,7 +200,7 @@ def read_response(response: httpx2.Response, content: Content, read: Read[T]) ->
             return Answer(read(json.loads(content.bytes), response.headers), response.headers)
         if response.is_error and media_type == "application/problem+json":
             body = json.loads(content.bytes)
-            if isinstance(body["code"], str):
+            if body["code"] in PROBLEM_CODES:
                 return Problem(response.status_code, body, response.headers)
     except (AttributeError, KeyError, MemoryError, RecursionError, TypeError, ValueError):
         pass

@@ -59,7 +59,7 @@ class ProblemError(LeadIntakeError):
         self.type = type
         self.title = title
         self.status = status
-        #: Equals a ProblemCode; newer services may return others.
+        #: Equals a ProblemCode.
         self.code = code
         #: A human-readable explanation of this occurrence.
         self.detail = detail

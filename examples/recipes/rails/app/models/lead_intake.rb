@@ -13,6 +13,8 @@ class LeadIntake
   MAX_RESPONSE_BYTES = 4 * 1024 * 1024
   FROM_NETWORK = [SystemCallError, SocketError, IOError, Timeout::Error, OpenSSL::SSL::SSLError].freeze
   UUID = /\A\h{8}(-\h{4}){3}-\h{12}\z/
+  # The service has no other codes: those of a firewall are no refusal.
+  CODES = /\A(integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error)\z/
 
   # Raises ArgumentError for an address or a key with which every lead would fail.
   def initialize(url, key, attempt_seconds: 10)
@@ -81,7 +83,7 @@ class LeadIntake
     if response.content_type&.downcase == "application/json" && status.between?(200, 299) && its_own?(lead, capture)
       return Outcome.new(state: "delivered", lead_id: lead["id"], replayed: response.key?("Idempotent-Replayed"))
     end
-    return failed(status, "not from the service") unless response.content_type&.downcase == "application/problem+json" && code.is_a?(String) && status >= 400
+    return failed(status, "not from the service") unless response.content_type&.downcase == "application/problem+json" && code.to_s.match?(CODES) && status >= 400
 
     reason = "#{code}: #{body["detail"] || body["title"]}"
     case code
