@@ -18,6 +18,12 @@ const REPEATED = ['displayName', 'sourceId', 'note'];
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
+/**
+ * Has a read answered by the service: Next.js 13 and 14 answer it from a cache of theirs otherwise. Older versions of workerd refuse the
+ * option, and do not know it.
+ */
+const UNCACHED: RequestInit = 'cache' in Request.prototype ? { cache: 'no-store' } : {};
+
 /** A request to the API. */
 export interface ApiRequest {
   readonly method: 'GET' | 'POST';
@@ -46,7 +52,7 @@ export async function attempt(
 ): Promise<Attempt> {
   try {
     // Following a redirect would send the API key to another server, or turn a creation into a GET.
-    const response = await send(url, { ...request, signal, redirect: 'manual' });
+    const response = await send(url, { ...request, ...UNCACHED, signal, redirect: 'manual' });
     const text = await textOf(response);
     return text === undefined ? tooLong(response) : read(response, text, { expects, capture });
   } catch (cause) {

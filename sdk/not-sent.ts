@@ -28,6 +28,15 @@ const NOT_CONNECTED = [
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ];
 
+/**
+ * How Node, by the codes of OpenSSL, and Bun say that a handshake of TLS has failed. Codes that may come later, such as those of a
+ * server that refuses the client's certificate, are not among them.
+ */
+const HANDSHAKE_FAILED = new RegExp(
+  'before secure TLS connection was established|TLS handshake failed|WRONG_VERSION_NUMBER|UNSUPPORTED_PROTOCOL|HANDSHAKE_FAILURE' +
+    '|ALERT_PROTOCOL_VERSION|INSUFFICIENT_SECURITY|UNRECOGNIZED_NAME|NO_APPLICATION_PROTOCOL|KEY_TOO_SMALL|MD_TOO_WEAK',
+);
+
 /** How Deno says that there was no connection; it has no codes. */
 const DENO_NOT_CONNECTED = /client error \(Connect\)/;
 
@@ -40,7 +49,8 @@ function isBeforeConnection(cause: unknown): boolean {
   const { code, syscall, errors, message } = Object(cause);
   // A host with several addresses has an error for each.
   if (Array.isArray(errors)) return errors.length > 0 && errors.every(isBeforeConnection);
-  return CONNECTING.includes(syscall) || NOT_CONNECTED.includes(code) || DENO_NOT_CONNECTED.test(message);
+  const isOfTls = HANDSHAKE_FAILED.test(`${code} ${message}`);
+  return isOfTls || CONNECTING.includes(syscall) || NOT_CONNECTED.includes(code) || DENO_NOT_CONNECTED.test(message);
 }
 
 /** Returns why there is no answer, as far as the error of `fetch` says it. */

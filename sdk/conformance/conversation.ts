@@ -75,6 +75,8 @@ export type Breakage =
   | 'refused'
   | 'untrusted'
   | 'not-tls'
+  | 'tls-refused'
+  | 'tls-closed'
   | 'closed-at-accept'
   | 'reset-at-accept'
   | 'closed-before-body'

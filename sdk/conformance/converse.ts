@@ -108,6 +108,8 @@ function baseUrlFor({ request, attempts }: Call, server: ScriptedServer): string
     case 'unresolved':
       return `https://nowhere.invalid${path}`;
     case 'not-tls':
+    case 'tls-refused':
+    case 'tls-closed':
       return `https://127.0.0.1:${server.port}${path}`;
     case 'refused':
       return `http://127.0.0.1:${REFUSING_PORT}${path}`;
@@ -119,7 +121,14 @@ function baseUrlFor({ request, attempts }: Call, server: ScriptedServer): string
 }
 
 /** Breakages by which no request arrives. Attempts with them cannot be observed and do not count. */
-const UNOBSERVED: readonly (Breakage | undefined)[] = ['unresolved', 'refused', 'untrusted', 'not-tls'];
+const UNOBSERVED: readonly (Breakage | undefined)[] = [
+  'unresolved',
+  'refused',
+  'untrusted',
+  'not-tls',
+  'tls-refused',
+  'tls-closed',
+];
 
 /** Reports missing attempts. */
 function missingAttempts({ attempts }: Call, arrivals: readonly Arrival[]): string[] {

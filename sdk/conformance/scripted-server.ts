@@ -8,6 +8,9 @@ import { generate } from 'selfsigned';
 import { answerOf } from './answers.ts';
 import type { Attempt, Breakage } from './conversation.ts';
 
+/** The fatal alert of a server that has no protocol or cipher in common with the client. */
+const HANDSHAKE_FAILURE = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28]);
+
 /** An attempt that arrived. */
 export interface Arrival {
   /** The script for it; undefined when no further attempt was expected. */
@@ -86,6 +89,8 @@ export class ScriptedServer {
   #accept(socket: Socket): void {
     this.#sockets.add(socket.on('close', () => this.#sockets.delete(socket)).on('error', () => {}));
     const breakage = this.#attempts[0]?.connection;
+    if (breakage === 'tls-refused') socket.end(HANDSHAKE_FAILURE);
+    if (breakage === 'tls-closed') socket.end();
     if (breakage?.endsWith('at-accept')) breakDown(this.#arrive(), socket, breakage);
   }
 

@@ -48,6 +48,21 @@ test('a check of the service itself finds an unknown key, and a wrong path', asy
   expect(await codes(`${service.url}/crm`)).toEqual(['wrong_path', 'not_checked']);
 });
 
+test('the service answers each read where fetch keeps responses, as that of Next.js 14 does', async () => {
+  const { secret } = await service.aStudioWithKey();
+  const kept = new Map<string, Promise<Response>>();
+  const keeping: typeof fetch = async (url, init) => {
+    if (init?.cache === 'no-store' || init?.method !== 'GET') return fetch(url, init);
+    const response = kept.get(String(url)) ?? fetch(url, init);
+    kept.set(String(url), response);
+    return (await response).clone();
+  };
+  const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: secret, fetch: keeping });
+  const before = await client.listLeads();
+  await client.createLead(capture());
+  expect([before.leads, (await client.listLeads()).leads]).toMatchObject([[], [{ displayName: 'Grace Hopper' }]]);
+});
+
 // Fractions, and what is longer than a timer.
 test.for([100_000 / 3, 2 ** 31 + 0.5, Number.MAX_VALUE])(
   'a time limit of %d ms is kept to by each call',

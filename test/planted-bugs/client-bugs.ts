@@ -43,6 +43,12 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     patches: [{ file: ATTEMPT, find: '!isNotSent(attempt.cause)', put: 'true' }],
   },
   {
+    name: 'a handshake of TLS that fails is reported as possibly written',
+    caughtBy: 'written/no-when-the-handshake-fails',
+    says: 'the report has written "unknown", not "no"',
+    patches: [{ file: 'sdk/not-sent.ts', find: 'return isOfTls || CONNECTING', put: 'return CONNECTING' }],
+  },
+  {
     name: 'the unknown outcome of an earlier attempt is forgotten',
     caughtBy: 'written/unknown-stays-unknown-after-a-failure',
     says: 'the report has written "no", not "unknown"',
