@@ -1,5 +1,5 @@
 import type { ProblemDetails } from './api-types.ts';
-import { isNotSent } from './not-sent.ts';
+import { EncodingError, isNotSent, isOfEncoding } from './not-sent.ts';
 import {
   CODES_WRITING_NOTHING,
   FAILING_FROM_STATUS,
@@ -50,13 +50,14 @@ export async function attempt(
   send: typeof fetch,
   signal: AbortSignal,
 ): Promise<Attempt> {
+  let response: Response | undefined;
   try {
     // Following a redirect would send the API key to another server, or turn a creation into a GET.
-    const response = await send(url, { ...request, ...UNCACHED, signal, redirect: 'manual' });
+    response = await send(url, { ...request, ...UNCACHED, signal, redirect: 'manual' });
     const text = await textOf(response);
     return text === undefined ? tooLong(response) : read(response, text, { expects, capture });
   } catch (cause) {
-    return { kind: 'none', cause };
+    return response && isOfEncoding(cause, response.headers) ? notRead(response) : { kind: 'none', cause };
   }
 }
 
@@ -76,12 +77,17 @@ function tooLong({ status, headers }: Response): Attempt {
   return { kind: 'none', cause: new Error(`the answer ${status} is longer than 4 MiB`), status, headers };
 }
 
+function notRead({ status, headers }: Response): Attempt {
+  return { kind: 'none', cause: new EncodingError(headers), status, headers };
+}
+
 /** Accepts a response only in the service's own form: proxies and gateways also respond, even with JSON. */
 function read(
-  { status, headers }: Response,
+  response: Response,
   text: string,
   { expects, capture }: Pick<ApiRequest, 'expects' | 'capture'>,
 ): Attempt {
+  const { status, headers } = response;
   const [mediaType = ''] = (headers.get('content-type') ?? '').split(';');
   const body = parsed(text);
   switch (mediaType.trim().toLowerCase()) {
@@ -95,6 +101,8 @@ function read(
         return { kind: 'problem', problem: problemIn(body, status), headers };
       }
   }
+  // Fetch passes on what it does not decode.
+  if (headers.has('content-encoding') && body === null && mediaType.includes('json')) return notRead(response);
   return { kind: 'none', cause: new Error(`the answer ${status} is not one of the service`), status, headers };
 }
 

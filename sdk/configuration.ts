@@ -33,7 +33,8 @@ export function authorizationOf(apiKey: string): Headers {
   if (fault !== undefined) {
     throw new TypeError(`apiKey must be the whole secret of an API key, lik_ and 48 characters: ${fault}`);
   }
-  return new Headers({ authorization: `Bearer ${apiKey}`, 'user-agent': USER_AGENT });
+  // All runtimes decode gzip. workerd asks for nothing by itself, which permits any encoding.
+  return new Headers({ authorization: `Bearer ${apiKey}`, 'user-agent': USER_AGENT, 'accept-encoding': 'gzip' });
 }
 
 /** Returns what is wrong with a key, without the key, in the words of all clients. */

@@ -66,12 +66,30 @@ export function faultOfConnection(error: unknown) {
   return isOfTls || /TLS/.test(message) ? 'tls_failed' : 'no_answer';
 }
 
+/** A response whose `Content-Encoding` this runtime does not decode, or that is not encoded as it says. */
+export class EncodingError extends Error {
+  constructor(headers: Headers) {
+    const [coding = 'unnamed'] = /[\w-]{1,32}/.exec(headers.get('content-encoding') ?? '') ?? [];
+    super(`in an encoding that the client cannot read: ${coding}`);
+  }
+}
+
+/** How runtimes say that they cannot decode a body. */
+const UNDECODED = /Z_(?:DATA|BUF)_ERROR|decompress|zlib|brotli|zstd|unexpected end of file/i;
+
+/** Whether a body could not be read because of its encoding. */
+export function isOfEncoding(error: unknown, headers: Headers): boolean {
+  const { code, message } = Object(Object(error).cause ?? error);
+  return headers.has('content-encoding') && UNDECODED.test(`${code} ${message}`);
+}
+
 /**
  * Returns why the service has not answered, without addresses and data: `connection refused (ECONNREFUSED)`, or `403, not of
  * the service` when something else has answered with a status. The same words in all languages; the code is the system's.
  */
 export function whyNoAnswer(cause: unknown, status: number | undefined): string {
-  if (status !== undefined) return `${status}, not of the service`;
+  if (status !== undefined)
+    return `${status}, ${cause instanceof EncodingError ? cause.message : 'not of the service'}`;
   const fault = faultOfConnection(cause);
   if (fault === 'timed_out') return 'timed out';
   const words = fault === 'no_answer' ? 'connection failed' : fault.replace('_', ' ').replace('tls', 'TLS');

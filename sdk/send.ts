@@ -137,7 +137,7 @@ function reportOn(last: Attempt, attempt: number, retryInMs?: number): AttemptRe
 function failureOf(last: Attempt): string | undefined {
   if (last.kind === 'answer') return undefined;
   if (last.kind === 'problem') return `${last.problem.status} ${last.problem.code}`;
-  return last.status === undefined ? 'no answer' : `${last.status}, not of the service`;
+  return last.status === undefined ? 'no answer' : whyNoAnswer(last.cause, last.status);
 }
 
 /** Returns a signal that is aborted after a time, which may have fractions; at the latest after that of the longest timer. */

@@ -69,6 +69,8 @@ function send(array $lead, string $idempotencyKey): array
             }
             return strlen($line);
         },
+        // curl asks for the encodings that it decodes, and decodes those that come unasked.
+        CURLOPT_ENCODING => '',
         CURLOPT_RETURNTRANSFER => true,
         CURLOPT_TIMEOUT => 10,
     ]);

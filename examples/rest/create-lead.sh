@@ -13,9 +13,10 @@ answer=$(mktemp)
 trap 'rm -f "$answer"' EXIT
 
 # curl repeats what may succeed later (no answer, 408, 429, 5xx), and waits as Retry-After says, else twice as long each
-# time. It follows no redirect. From a file, the API key is not seen in the list of processes.
+# time. It follows no redirect, and decodes what is encoded (--compressed). From a file, the API key is not seen in the
+# list of processes.
 status=$(curl --silent --output "$answer" --write-out '%{http_code} %{content_type}' --max-time 10 \
-  --retry $((ATTEMPTS - 1)) --retry-all-errors \
+  --retry $((ATTEMPTS - 1)) --retry-all-errors --compressed \
   "$url" \
   --header @<(echo "Authorization: Bearer $LEAD_INTAKE_KEY") \
   --header 'Content-Type: application/json' \

@@ -1,5 +1,6 @@
 """Creates a lead with Python 3.9 or later, nothing to install: create_lead.py LEAD_AS_JSON [IDEMPOTENCY_KEY]"""
 
+import gzip
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+import zlib
 from http.client import HTTPException
 
 ATTEMPTS = 6
@@ -68,11 +70,14 @@ def send(lead: dict, idempotency_key: str) -> "tuple[int, str, dict, int]":
             response = problem
         with response:
             media_type, text = response.headers.get_content_type(), response.read()
+            # Something in between may encode it although nobody has asked for that.
+            if response.headers.get("Content-Encoding") == "gzip":
+                text = gzip.decompress(text)
             retry_after = response.headers.get("Retry-After", "")
             body = json.loads(text) if media_type.endswith("json") else {}
             seconds = int(retry_after) if retry_after.isdecimal() else 0
             return response.status, media_type, body if isinstance(body, dict) else {}, seconds
-    except (OSError, HTTPException, ValueError):
+    except (EOFError, OSError, HTTPException, ValueError, zlib.error):
         # The lead may have been created nevertheless; a retry with the same key finds out.
         return 0, "", {}, 0
 

@@ -1,4 +1,5 @@
-import { STATUS_CODES } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Answer, Attempt } from './conversation.ts';
 import shared from './shared.json' with { type: 'json' };
 
@@ -15,9 +16,14 @@ export interface WholeAnswer {
 /**
  * Returns the complete response to an attempt, as if it were not cut.
  *
+ * @param request for which it is encoded
+ *
  * @throws Error when shared.json has no answer with that name
  */
-export function answerOf({ answer, keepsConnection = false }: Attempt): WholeAnswer | undefined {
+export function answerOf(
+  { answer, keepsConnection = false }: Attempt,
+  request?: IncomingMessage,
+): WholeAnswer | undefined {
   if (answer === undefined) return undefined;
   const {
     status = 200,
@@ -25,20 +31,36 @@ export function answerOf({ answer, keepsConnection = false }: Attempt): WholeAns
     text = JSON.stringify(json),
     spaces = 0,
     dateAheadSeconds: ahead,
+    encoding,
+    ifAsked,
     ...more
   } = merged(typeof answer === 'string' ? { like: answer } : answer);
   const ofService = status < 400 ? 'application/json' : 'application/problem+json';
   const headers = new Headers(json === undefined ? {} : { 'content-type': ofService });
   for (const [name, value] of Object.entries(more.headers ?? {})) headers.set(name, value);
   if (ahead !== undefined) headers.set('date', new Date(Date.now() + ahead * 1000).toUTCString());
+  const isEncoded =
+    encoding !== undefined && request !== undefined && (!ifAsked || codingsOf(request).includes(encoding));
+  if (isEncoded) headers.set('content-encoding', encoding);
+  const content = Buffer.from(text + ' '.repeat(spaces));
   const isOfService = headers.get('content-type')?.split(';')[0]?.toLowerCase() === ofService;
   return {
     status,
     headers,
     body: isOfService ? json : undefined,
-    bytes: bytesOf(status, headers, text + ' '.repeat(spaces), { ...more, keepsConnection }),
+    bytes: bytesOf(status, headers, isEncoded ? ENCODE[encoding](content) : content, { ...more, keepsConnection }),
   };
 }
+
+const ENCODE = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync };
+
+/** The encodings that a client asks for. */
+export const codingsOf = ({ headers }: IncomingMessage): readonly string[] =>
+  String(headers['accept-encoding'] ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((each) => each.split(';')[0]?.trim() ?? '')
+    .filter(Boolean);
 
 function merged({ like, ...own }: Answer): Answer {
   if (like === undefined) return own;
@@ -57,23 +79,25 @@ function named(name: string): Answer {
 function bytesOf(
   status: number,
   headers: Headers,
-  text: string,
+  content: Buffer,
   { framing = 'length', isAfterEarlyHints, keepsConnection }: Answer & { readonly keepsConnection: boolean },
 ): Buffer {
   const earlyHints = isAfterEarlyHints ? 'HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n' : '';
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
     ...[...headers].map(([name, value]) => `${name}: ${value}`),
-    ...(framing === 'length' ? [`content-length: ${Buffer.byteLength(text)}`] : []),
+    ...(framing === 'length' ? [`content-length: ${content.length}`] : []),
     ...(framing === 'chunked' ? ['transfer-encoding: chunked'] : []),
     `connection: ${keepsConnection ? 'keep-alive' : 'close'}`,
   ];
-  return Buffer.from(`${earlyHints}${lines.join('\r\n')}\r\n\r\n${framing === 'chunked' ? inChunks(text) : text}`);
+  const head = Buffer.from(`${earlyHints}${lines.join('\r\n')}\r\n\r\n`);
+  return Buffer.concat([head, framing === 'chunked' ? inChunks(content) : content]);
 }
 
-function inChunks(text: string): string {
-  const half = Math.floor(text.length / 2);
-  return [text.slice(0, half), text.slice(half), '']
-    .map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`)
-    .join('');
+function inChunks(content: Buffer): Buffer {
+  const half = Math.floor(content.length / 2);
+  const chunks = [content.subarray(0, half), content.subarray(half), Buffer.alloc(0)];
+  return Buffer.concat(
+    chunks.flatMap((chunk) => [Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n')]),
+  );
 }

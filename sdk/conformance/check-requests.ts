@@ -1,9 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
+import { codingsOf } from './answers.ts';
 import type { DriverRequest } from './driver-process.ts';
 import { type Exchange, retryAfterOf, wholeAnswerTo } from './exchanges.ts';
 import type { Arrival } from './scripted-server.ts';
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
+
+/** The encodings that a client may ask for: no conversation tries others. Without the header it would accept any. */
+const CODINGS = ['gzip', 'deflate', 'br', 'zstd', 'identity'];
 
 /** The minimum backoff: before the second attempt, and the cap that it reaches by doubling. */
 const MIN_FIRST_BACK_OFF_MS = 250;
@@ -62,6 +66,10 @@ function faultsOfHead(
   expect('the query', Object.fromEntries(searchParams), query);
   expect('Authorization', authorization, `Bearer ${driverRequest.apiKey}`);
   if (!userAgent?.includes('/')) faults.push(`has User-Agent ${show(userAgent)}, not a name/version`);
+  const codings = codingsOf(request);
+  if (codings.length === 0 || codings.some((each) => !CODINGS.includes(each))) {
+    faults.push(`has Accept-Encoding ${show(codings)}, not some of ${CODINGS.join(', ')}`);
+  }
   if (method === 'POST') {
     expect('the media type', mediaType?.split(';')[0], 'application/json');
     const isOfCheck = driverRequest.idempotencyKey === '';

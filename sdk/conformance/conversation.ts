@@ -63,6 +63,8 @@ export interface Attempt {
   /** Keeps the connection alive after the response. Default: the server closes it. */
   readonly keepsConnection?: boolean;
   readonly connection?: Breakage;
+  /** Comes only if the client cannot read the response before. */
+  readonly mayBeMissing?: true;
   /** Applies to all further attempts as well. */
   readonly again?: boolean;
   /** When the attempt arrives, sets the clock of the client's machine forward, or back if negative. */
@@ -100,6 +102,10 @@ export interface Answer {
   readonly spaces?: number;
   /** The header `Date`: how far it is ahead of this machine's clock; seconds. Default: no such header. */
   readonly dateAheadSeconds?: number;
+  /** The `Content-Encoding` by which the body is encoded. */
+  readonly encoding?: 'gzip' | 'deflate' | 'br' | 'zstd';
+  /** Encodes the body only for a client that asks for it. */
+  readonly ifAsked?: true;
   /** Whether `103 Early Hints` precedes the response. */
   readonly isAfterEarlyHints?: boolean;
 }

@@ -130,7 +130,7 @@ function breakDown(arrival: Arrival, socket: Socket, breakage: Breakage): void {
 
 /** Sends the response, up to its cut. An unexpected attempt gets no response: its connection is closed. */
 async function answer(arrival: Arrival, socket: Socket, attempt: Attempt = {}): Promise<void> {
-  const bytes = answerOf(attempt)?.bytes ?? Buffer.alloc(0);
+  const bytes = answerOf(attempt, arrival.request)?.bytes ?? Buffer.alloc(0);
   const { cutAfterBytes: cut = bytes.length, atCut = 'close', byteEveryMs, keepsConnection } = attempt;
   if (typeof cut === 'string') throw new Error('a conversation for every byte is to be made of this one before');
   let rest = bytes.subarray(0, cut);

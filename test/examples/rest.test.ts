@@ -47,6 +47,7 @@ const CANNOT_HOLD: Readonly<Record<string, string>> = {
   'retry-after/beyond-the-deadline': 'it has none, and waits',
   'deadlines/too-late-for-another-attempt': 'it has none, and waits',
   'answers/an-answer-that-is-too-long': 'it reads all of a response',
+  'encodings/a-few-bytes-for-very-many': 'it reads all of a response',
   'proxies/the-lead-of-another-request': 'it shares its connection with no one',
 };
 /** Topics that mostly wait: with one of the programs every time, with all in a soak. */
@@ -76,6 +77,8 @@ const CANNOT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   bash: {
     clocks: 'curl waits by the clock on the wall',
     'retry-after/not-a-whole-number': 'curl waits until a date',
+    'encodings/an-encoding-that-no-one-knows': 'it has no deadline, and repeats',
+    'encodings/not-encoded-as-it-says': 'it has no deadline, and repeats',
     ...Object.fromEntries(
       [
         'lost-replies/cut-at-every-byte',

@@ -1,6 +1,7 @@
 import type { ClientBug } from './client-bugs.ts';
 
 const CURL = 'sdk/php/src/Transport/CurlTransport.php';
+const ENCODING = 'sdk/php/src/Internal/Encoding.php';
 const SENDER = 'sdk/php/src/Internal/Sender.php';
 
 export const PHP_BUGS: readonly ClientBug[] = [
@@ -21,6 +22,18 @@ export const PHP_BUGS: readonly ClientBug[] = [
         put: '',
       },
     ],
+  },
+  {
+    name: 'a response that something in between has compressed is not decoded',
+    caughtBy: 'encodings/gzip-unasked',
+    says: 'attempt 2 must not be sent',
+    patches: [{ file: ENCODING, find: "self::accepted() !== 'gzip'", put: 'true' }],
+  },
+  {
+    name: 'a response is decoded without a bound',
+    caughtBy: 'encodings/a-few-bytes-for-very-many',
+    says: 'Allowed memory size',
+    patches: [{ file: ENCODING, find: 'strlen($body) > Response::MAX_BYTES', put: 'false' }],
   },
   {
     name: 'a certificate that is not trusted is reported as possibly written',

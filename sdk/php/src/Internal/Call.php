@@ -43,8 +43,12 @@ final class Call
             if ($response->status >= 400 && $mediaType === 'application/problem+json') {
                 return Problem::of($json, $response);
             }
+        } catch (\JsonException) {
+            if (str_contains($mediaType, 'json') && Encoding::of($response) !== null) {
+                return Silence::inEncoding($response);
+            }
         } catch (\Exception | \TypeError) {
-            // Not JSON, or not in the service's form.
+            // Not in the service's form.
         }
         return Silence::of($response);
     }

@@ -115,7 +115,8 @@ final class Check
     private function once(#[\SensitiveParameter] Call $call, ?Response &$response): mixed
     {
         try {
-            $response = $this->transport->send($call->method, $call->url, $call->headers, $call->body, $this->timeoutSeconds);
+            $request = [$call->method, $call->url, $call->headers, $call->body, $this->timeoutSeconds];
+            $response = Encoding::decoded($this->transport->send(...$request));
         } catch (TransportException $cause) {
             return new Silence($cause);
         }

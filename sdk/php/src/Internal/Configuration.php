@@ -50,7 +50,11 @@ final class Configuration
             $must = "apiKey must be the whole secret of an API key, lik_ and 48 characters: $fault";
             throw new \InvalidArgumentException($must);
         }
-        return ['Authorization' => "Bearer $apiKey", 'User-Agent' => Outcomes::USER_AGENT];
+        return [
+            'Authorization' => "Bearer $apiKey",
+            'User-Agent' => Outcomes::USER_AGENT,
+            'Accept-Encoding' => Encoding::accepted(),
+        ];
     }
 
     /** @return ?string what is wrong with a key, without the key, in the words of all clients */

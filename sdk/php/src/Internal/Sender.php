@@ -117,9 +117,9 @@ final class Sender
     ): array {
         $request = [$call->method, $call->url, $call->headers, $call->body, $timeoutSeconds];
         try {
-            $response = $isCancelled !== null && $this->transport instanceof CancellableTransport
+            $response = Encoding::decoded($isCancelled !== null && $this->transport instanceof CancellableTransport
                 ? $this->transport->sendUnless($isCancelled, ...$request)
-                : $this->transport->send(...$request);
+                : $this->transport->send(...$request));
         } catch (TransportException $cause) {
             return [new Silence($cause), null];
         }

@@ -16,6 +16,8 @@ use LeadIntake\Written;
  */
 final class Silence implements Failure
 {
+    private const UNREAD = 'in an encoding that the client cannot read: ';
+
     /** @param ?Response $response the intermediary's response */
     public function __construct(
         public readonly TransportException $cause,
@@ -28,9 +30,15 @@ final class Silence implements Failure
         return new self(new TransportException("the answer $response->status is not one of the service"), $response);
     }
 
+    public static function inEncoding(#[\SensitiveParameter] Response $response): self
+    {
+        $reason = self::UNREAD . Encoding::of($response);
+        return new self(new TransportException($reason), $response);
+    }
+
     public function name(): string
     {
-        return $this->response === null ? 'no answer' : "{$this->response->status}, not of the service";
+        return $this->response === null ? 'no answer' : self::why($this->cause, $this->response->status);
     }
 
     /**
@@ -40,7 +48,8 @@ final class Silence implements Failure
     public static function why(?\Throwable $cause, ?int $status): string
     {
         if ($status !== null) {
-            return "$status, not of the service";
+            $message = $cause?->getMessage() ?? '';
+            return "$status, " . (str_starts_with($message, self::UNREAD) ? $message : 'not of the service');
         }
         $words = match ($cause instanceof TransportException ? $cause->fault : null) {
             'timed_out' => 'timed out',

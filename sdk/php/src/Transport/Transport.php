@@ -8,7 +8,8 @@ namespace LeadIntake\Transport;
 interface Transport
 {
     /**
-     * Sends a request once, without following redirects, and returns the response whatever its status.
+     * Sends a request once, without following redirects, and returns the response whatever its status. The client decodes it, unless
+     * the transport has.
      *
      * @param array<string, string> $headers
      * @param string $body the body of a POST; empty for a GET

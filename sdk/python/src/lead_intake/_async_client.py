@@ -143,9 +143,11 @@ class AsyncLeadIntakeClient:
     async def _exchange(self, http: httpx2.AsyncClient, request: httpx2.Request) -> tuple[httpx2.Response, Content]:
         content = Content()
         async with aclosing(await http.send(request, auth=None, follow_redirects=False, stream=True)) as response:
-            async with aclosing(response.aiter_bytes()) as pieces:
+            # A hook may have read it, which decodes it.
+            read = response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw()
+            async with aclosing(read) as pieces:
                 async for piece in pieces:
-                    content.add(piece)
+                    content.add(response, piece)
                     if content.is_too_long:
                         break
         return response, content

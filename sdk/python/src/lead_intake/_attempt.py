@@ -7,6 +7,7 @@ import json
 import re
 import socket
 import ssl
+import zlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -40,6 +41,9 @@ Read = Callable[[Any, httpx2.Headers], T]
 #: The maximum size of a decompressed response; bytes. Far more than the service's longest response.
 _MAX_CONTENT = 4 * 1024 * 1024
 
+#: What is decoded. Something in between that encodes unasked uses it, too.
+ACCEPT_ENCODING = "gzip"
+
 #: Errors of the exchange. Others, such as the time limit of a job that calls the client, are the caller's.
 TRANSPORT_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, ssl.SSLError)
 
@@ -56,14 +60,43 @@ def are_of_data(fields: Collection[str]) -> bool:
     return bool(fields) and not any(field in FIELDS_NOT_OF_DATA for field in fields)
 
 
+class EncodingError(NotAnAnswerError):
+    """The response has an encoding that is not decoded, or is not encoded as it says."""
+
+    def __init__(self, coding: str) -> None:
+        named = re.search(r"[\w-]{1,32}", coding, re.ASCII)
+        super().__init__(f"in an encoding that the client cannot read: {named[0] if named else 'unnamed'}")
+
+
 class Content:
-    """The received part of a response body. The reader stops when it is too long."""
+    """
+    The received part of a response body. The reader stops when it is too long. It decodes gzip alone, as far as it may be
+    long: a few bytes can stand for gigabytes.
+    """
 
     def __init__(self) -> None:
         self.bytes = bytearray()
+        self._gzip: Any = None
+        self._is_unread = False
 
-    def add(self, piece: bytes) -> None:
-        self.bytes += piece
+    def add(self, response: httpx2.Response, piece: bytes) -> None:
+        coding = response.headers.get("content-encoding", "").strip().lower()
+        # JSON does not begin like gzip: what decodes a response may leave its header.
+        if coding in ("gzip", "x-gzip") and self._gzip is None and not self.bytes and piece.startswith(b"\x1f"):
+            self._gzip = zlib.decompressobj(wbits=31)
+        try:
+            self.bytes += piece if self._gzip is None else self._gzip.decompress(piece, _MAX_CONTENT + 1 - len(self.bytes))
+        except zlib.error:
+            self._is_unread = True
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it was decoded to its end, and is JSON."""
+        try:
+            json.loads(self.bytes)
+        except (MemoryError, RecursionError, ValueError):
+            return False
+        return not self._is_unread and (self._gzip is None or self._gzip.eof)
 
     @property
     def is_too_long(self) -> bool:
@@ -154,7 +187,7 @@ class Silence:
 
     @property
     def name(self) -> str:
-        return "no answer" if self.response is None else f"{self.response.status_code}, not of the service"
+        return "no answer" if self.response is None else why_no_answer(self.cause, self.response.status_code)
 
     @property
     def retry_after_seconds(self) -> int | None:
@@ -195,6 +228,9 @@ def read_response(response: httpx2.Response, content: Content, read: Read[T]) ->
     if content.is_too_long:
         return Silence(NotAnAnswerError(f"the answer {response.status_code} is longer than 4 MiB"), response)
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    coding = response.headers.get("content-encoding")
+    if coding is not None and "json" in media_type and not content.is_json:
+        return Silence(EncodingError(coding), response)
     try:
         if response.is_success and media_type == "application/json":
             return Answer(read(json.loads(content.bytes), response.headers), response.headers)
@@ -231,7 +267,7 @@ def why_no_answer(cause: BaseException | None, status: int | None) -> str:
     ``403, not of the service`` when something else has answered with a status. The same words in all languages.
     """
     if status is not None:
-        return f"{status}, not of the service"
+        return f"{status}, {cause if isinstance(cause, EncodingError) else 'not of the service'}"
     fault = fault_of_connection(cause)
     if fault == "timed_out":
         return "timed out"

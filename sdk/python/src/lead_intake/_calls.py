@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import httpx2
 
-from ._attempt import Read
+from ._attempt import ACCEPT_ENCODING, Read
 from ._capture_rules import CAPTURE_RULES
 from ._configuration import authorization, leads_url
 from ._outcomes import USER_AGENT
@@ -38,7 +38,9 @@ class Call(Generic[T]):
     def to_request(self, http: httpx2.Client | httpx2.AsyncClient, timeout_seconds: float) -> httpx2.Request:
         """Return the request of one attempt, with a time limit for each step and what the HTTP client adds."""
         name = http.headers.get("user-agent", "")
-        headers = {**self.headers, "User-Agent": USER_AGENT} if name.startswith("python-httpx") else self.headers
+        headers = {**self.headers, "Accept-Encoding": ACCEPT_ENCODING}
+        if name.startswith("python-httpx"):
+            headers["User-Agent"] = USER_AGENT
         return http.build_request(self.method, self.url, headers=headers, content=self.content, timeout=timeout_seconds)
 
 

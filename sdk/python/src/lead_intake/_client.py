@@ -199,9 +199,10 @@ class LeadIntakeClient:
         request.extensions["trace"] = before_step
         content = Content()
         with closing(http.send(request, auth=None, follow_redirects=False, stream=True)) as response:
-            for piece in response.iter_bytes():
+            # A hook may have read it, which decodes it.
+            for piece in response.iter_bytes() if response.is_stream_consumed else response.iter_raw():
                 _raise_after(end, cancellation)
-                content.add(piece)
+                content.add(response, piece)
                 if content.is_too_long:
                     break
         return response, content

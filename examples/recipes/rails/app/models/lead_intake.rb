@@ -1,5 +1,6 @@
 require "json"
 require "net/http"
+require "stringio"
 require "timeout"
 require "zlib"
 
@@ -31,7 +32,7 @@ class LeadIntake
   # The capture has the fields of the API, as strings.
   def create(capture, idempotency_key)
     response, text = post(capture.to_json, idempotency_key)
-    body = parsed(text)
+    body = parsed(decoded(response, text))
     outcome = outcome_of(response, body.is_a?(Hash) ? body : {}, capture)
     # Any other value, such as a date, is ignored.
     outcome.retry_after = response["Retry-After"].to_i if outcome.state == "waiting" && response["Retry-After"]&.match?(/\A\d+\z/)
@@ -51,7 +52,7 @@ class LeadIntake
       "Authorization" => "Bearer #{@key}",
       "Content-Type" => "application/json",
       "Idempotency-Key" => idempotency_key,
-      "Accept-Encoding" => "identity",
+      "Accept-Encoding" => "gzip",
       # Firewalls refuse what does not name itself.
       "User-Agent" => "lead-intake-rails/1"
     )
@@ -71,6 +72,14 @@ class LeadIntake
     [response, text]
   end
 
+  # Something in between may encode whatever is asked for. Bounded: a few bytes may stand for gigabytes.
+  def decoded(response, text)
+    return text unless response["Content-Encoding"]&.match?(/\A(x-)?gzip\z/i)
+
+    whole = Zlib::GzipReader.new(StringIO.new(text)).read(MAX_RESPONSE_BYTES + 1).to_s
+    whole.bytesize > MAX_RESPONSE_BYTES ? raise(IOError, "too long") : whole
+  end
+
   def parsed(text)
     JSON.parse(text)
   rescue JSON::ParserError
@@ -83,6 +92,8 @@ class LeadIntake
     if response.content_type&.downcase == "application/json" && status.between?(200, 299) && its_own?(lead, capture)
       return Outcome.new(state: "delivered", lead_id: lead["id"], replayed: response.key?("Idempotent-Replayed"))
     end
+    coding = response["Content-Encoding"].to_s[/[\w-]{1,32}/]
+    return failed(status, "in an encoding that is not read: #{coding}") if coding && body.empty?
     return failed(status, "not from the service") unless response.content_type&.downcase == "application/problem+json" && code.to_s.match?(CODES) && status >= 400
 
     reason = "#{code}: #{body["detail"] || body["title"]}"
