@@ -63,6 +63,9 @@ function refuse(headings: readonly string[], what: string, remedy: string): void
   if (headings.length > 0) throw new CommandFault(`${what} ${names}: ${remedy}`);
 }
 
+/** A number in the form in which a spreadsheet shows one of many digits, most of which are gone. */
+const CUT_NUMBER = /^\d(?:[.,]\d+)?E\+\d+$/i;
+
 /** A lead of a file, or its fault. */
 type ReadLead = { readonly lead: LeadImport } | { readonly fault: string };
 
@@ -115,14 +118,23 @@ function leadOf(columns: readonly Column[], cells: readonly string[], studioId: 
   if (contacts.length > 1) {
     faults.push('contact has both an email address and a phone number: a lead has one of them, so remove the other');
   }
+  for (const name of ['id', 'phone'])
+    if (CUT_NUMBER.test(fields.get(name) ?? ''))
+      faults.push(`${name} is a number that a spreadsheet has cut: give its column the format text, and fill it again`);
   if (faults.length > 0) return { fault: faults.join(', ') };
   const [id, stage] = [fields.get('id'), fields.get('stage')];
+  const uuid = id !== undefined && uuidFault(id) === undefined ? id.toLowerCase() : undefined;
+  // Earlier releases derived it from the letter case of the file.
+  const otherKeys = uuid
+    ? [id, uuid.toUpperCase()].filter((each) => each !== uuid).map((each) => keyOf(each, studioId))
+    : [];
   const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, fields.get(field)]));
   return {
     lead: {
       // Other systems have ids of other forms.
-      leadId: id !== undefined && uuidFault(id) === undefined ? id : undefined,
-      idempotencyKey: fields.get('idempotencyKey') ?? keyOf(id ?? recordOf(fields), studioId),
+      leadId: uuid,
+      idempotencyKey: fields.get('idempotencyKey') ?? keyOf(uuid ?? id ?? recordOf(fields), studioId),
+      otherKeys: fields.has('idempotencyKey') ? [] : otherKeys,
       ...(texts as Pick<GivenLeadData, keyof OriginalFields>),
       displayName: fields.get('displayName') ?? '',
       contact: contacts[0],

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { CommandFault } from './command.ts';
-import { linesOf, refuseOtherForms } from './lines.ts';
+import { linesBehindMark } from './lines.ts';
 
 type Cells = { readonly cells: readonly string[] } | { readonly fault: string };
 
@@ -42,7 +42,7 @@ const withoutEnd = (text: string): string => text.replace(/\r?\n$|\r$/, '');
 export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
   let header: { readonly delimiter: Delimiter; readonly count: number; readonly named: number } | undefined;
   let [text, begin, line] = ['', 1, 0];
-  for await (const next of linesBehindMark(input)) {
+  for await (const next of linesBehindMark(input, MAX_RECORD_LENGTH)) {
     text += next;
     line += 1;
     const mayGoOn = text.length < MAX_RECORD_LENGTH;
@@ -125,15 +125,5 @@ function decoded(cells: readonly string[]): Cells {
     return { cells: cells.map((cell) => UTF8.decode(Buffer.from(cell, 'latin1'))) };
   } catch {
     return { fault: 'is not UTF-8: save the file in that encoding' };
-  }
-}
-
-/** Yields the lines of a file without the byte order mark. */
-async function* linesBehindMark(input: Readable): AsyncGenerator<string> {
-  let isFirst = true;
-  for await (const line of linesOf(input, MAX_RECORD_LENGTH)) {
-    if (isFirst) refuseOtherForms(line);
-    yield isFirst ? line.replace(/^\xef\xbb\xbf/, '') : line;
-    isFirst = false;
   }
 }

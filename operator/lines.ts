@@ -4,7 +4,7 @@ const UTF16_MARKS = ['\xff\xfe', '\xfe\xff'];
 const PACKED = ['\x1f\x8b', 'PK\x03\x04', 'BZh', '\xfd7zXZ', '\x28\xb5\x2f\xfd'];
 
 /** @param beginning of a file, each byte as a character @throws CommandFault when it is no text, or one in UTF-16 */
-export function refuseOtherForms(beginning: string): void {
+function refuseOtherForms(beginning: string): void {
   const isOneOf = (marks: readonly string[]) => marks.some((mark) => beginning.startsWith(mark));
   if (isOneOf(UTF16_MARKS))
     throw new CommandFault('the file is UTF-16: save it as UTF-8, which spreadsheets call "CSV UTF-8"');
@@ -26,11 +26,21 @@ export async function* piecesOf(input: NodeJS.ReadableStream): AsyncGenerator<st
 }
 
 /**
- * Yields the lines of an input with their ends, each byte as a character.
+ * Yields the lines of an input with their ends and without a byte order mark, each byte as a character.
  *
  * @param maxLength of a longer line the middle may be missing, but no less than this and one more is left; bytes
+ * @throws CommandFault when it is no text, or one in UTF-16
  */
-export async function* linesOf(input: NodeJS.ReadableStream, maxLength: number): AsyncGenerator<string> {
+export async function* linesBehindMark(input: NodeJS.ReadableStream, maxLength: number): AsyncGenerator<string> {
+  let isFirst = true;
+  for await (const line of linesOf(input, maxLength)) {
+    if (isFirst) refuseOtherForms(line);
+    yield isFirst ? line.replace(/^\xef\xbb\xbf/, '') : line;
+    isFirst = false;
+  }
+}
+
+async function* linesOf(input: NodeJS.ReadableStream, maxLength: number): AsyncGenerator<string> {
   let rest = '';
   for await (const chunk of input) {
     const lines = (rest + (chunk as Buffer).toString('latin1')).split(/(?<=\n)/);

@@ -7,7 +7,7 @@ import { countClosedLeads, eraseClosedLeads, eraseContact, eraseLead } from '../
 import { examineStudio } from '../../src/usecases/erase-studio.ts';
 import { everyStudio, getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND, CommandFault } from '../command.ts';
-import { linesOf } from '../lines.ts';
+import { linesBehindMark } from '../lines.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
 import { print } from '../standard-output.ts';
 import { AUDITED_MEMBER, dateOrTime } from './options.ts';
@@ -128,7 +128,7 @@ async function exportErasures(deps: Pick<Dependencies, 'store'>): Promise<void> 
  * Erases the leads that a journal names, and names the studios on standard error that are to be erased. May be repeated.
  *
  * @param report called for each lead that cannot be erased, because it cannot be read
- * @returns the number of erased leads, of those that do not exist, of those that cannot be erased, and of those with a hold, which are
+ * @returns the number of leads that this erased, of those that were erased before, of those that do not exist, of those that cannot be erased, and of those with a hold, which are
  *   named on standard error
  * @throws CommandFault at the first invalid line; the leads of the lines before it are erased
  */
@@ -136,8 +136,8 @@ async function applyErasures(
   { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
   journal: NodeJS.ReadableStream,
   report: ReportUnreadable,
-): Promise<Readonly<Record<'erased' | 'notFound' | 'skipped' | 'held', number>>> {
-  const counts = { erased: 0, notFound: 0, skipped: 0, held: 0 };
+): Promise<Readonly<Record<'erased' | 'alreadyErased' | 'notFound' | 'skipped' | 'held', number>>> {
+  const counts = { erased: 0, alreadyErased: 0, notFound: 0, skipped: 0, held: 0 };
   const ended = new Set<string>();
   let batch: Erasure[] = [];
   const applyBatch = async () => {
@@ -145,8 +145,9 @@ async function applyErasures(
       batch.map(({ studioId, leadId }) =>
         store
           .eraseLead({ studioId, leadId, memberId: null, ...BY_HAND, now: clock() })
-          .then(({ kind }) => {
-            if (kind === 'erased') return kind;
+          .then((outcome) => {
+            const { kind } = outcome;
+            if (kind === 'erased') return outcome.isNew ? kind : 'alreadyErased';
             if (kind !== 'held') return 'notFound';
             console.error(`the lead ${leadId} of studio ${studioId} is not erased: a hold stands`);
             process.exitCode = 1;
@@ -163,8 +164,9 @@ async function applyErasures(
     batch = [];
   };
   let number = 0;
-  for await (const line of linesOf(journal, MAX_ENTRY_LENGTH)) {
+  for await (const line of linesBehindMark(journal, MAX_ENTRY_LENGTH)) {
     number += 1;
+    if (line.trim() === '') continue;
     const erasure = erasureIn(line);
     if (erasure && 'endedStudioId' in erasure) {
       ended.add(erasure.endedStudioId);

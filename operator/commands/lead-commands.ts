@@ -107,7 +107,8 @@ function addTransferCommands(leads: Command): void {
       .command('export')
       .description('write all leads of a studio as CSV, oldest first, or of all studios in turn')
       .option(...STUDIO)
-      .option('--include-test-studios', 'of all studios: those for tests, too'),
+      .option('--include-test-studios', 'of all studios: those for tests, too')
+      .option('--byte-order-mark', 'begin with the mark by which Excel takes a file for UTF-8'),
   )
     .addHelpText(
       'after',
@@ -119,7 +120,9 @@ gets an apostrophe in front, and so does such a text behind apostrophes.
 \`leads import\` removes it.`,
     )
     .action(({ studio: studioId = '', includeTestStudios: includesTests = false, ...options }: ExportOptions) =>
-      runOnStore((deps) => writeLeads(deps, { studioId, includesTests, filter: filterIn(options) })),
+      runOnStore((deps) =>
+        writeLeads(deps, { studioId, includesTests, filter: filterIn(options) }, options.byteOrderMark),
+      ),
     );
   leads
     .command('export-contact <studio>')
@@ -199,6 +202,7 @@ function addWorkCommands(leads: Command): void {
 interface ExportOptions extends FilterOptions {
   readonly studio?: string;
   readonly includeTestStudios?: boolean;
+  readonly byteOrderMark?: boolean;
 }
 
 /** Prints all that is kept of a person, as JSON. */
@@ -209,12 +213,16 @@ async function writeContact(deps: Dependencies, studioId: string): Promise<void>
 }
 
 /** Writes leads of a studio, or of all studios, page by page. */
-async function writeLeads(deps: Dependencies, query: Omit<ExportLeadsQuery, 'resumeToken'>): Promise<void> {
+async function writeLeads(
+  deps: Dependencies,
+  query: Omit<ExportLeadsQuery, 'resumeToken'>,
+  hasMark = false,
+): Promise<void> {
   // On a terminal it would stand between the rows, and elsewhere nobody waits for it.
   const showProgress = process.stderr.isTTY && !process.stdout.isTTY ? progressPrinter() : () => {};
   let count = 0;
   if (query.studioId !== '') await getStudio(deps, query.studioId);
-  await print(CSV_HEADER);
+  await print(`${hasMark ? '\uFEFF' : ''}${CSV_HEADER}`);
   for await (const { leads } of exportLeads(deps, { ...query, resumeToken: '' })) {
     if (leads.length > 0) await print(csvLines(leads));
     count += leads.length;

@@ -19,6 +19,8 @@ export const MAX_IMPORTED_LEADS = 100;
 export interface LeadImport extends Omit<CreateLeadCommand, 'studioId'> {
   /** The id of a lead that the studio may have already; undefined: unknown. */
   readonly leadId?: string | undefined;
+  /** Idempotency keys under which an earlier import may have written it. */
+  readonly otherKeys?: readonly string[];
   /** Undefined: unknown. */
   readonly stage: LeadStage | undefined;
   /** Undefined: now. */
@@ -63,12 +65,14 @@ export async function importLeads(
   );
 
   async function importLead(studio: Studio, unchecked: LeadImport): Promise<ImportedLead> {
-    const known = unchecked.leadId?.toLowerCase();
-    if (known !== undefined && !uuidFault(known)) {
-      const presence = await store.presenceOfLead(studio.id, known);
-      if (presence) return { kind: presence === 'erased' ? 'erased' : 'already-there', leadId: known };
+    const leadId = unchecked.leadId?.toLowerCase();
+    if (leadId !== undefined && !uuidFault(leadId)) {
+      const presence = await store.presenceOfLead(studio.id, leadId);
+      if (presence) return { kind: presence === 'erased' ? 'erased' : 'already-there', leadId };
     }
-    const { idempotencyKey, lead } = validate(unchecked, studio.id, now);
+    let known = unchecked.idempotencyKey;
+    for (const key of unchecked.otherKeys ?? []) if (await store.findLeadByIdempotencyKey(studio.id, key)) known = key;
+    const { idempotencyKey, lead } = validate({ ...unchecked, idempotencyKey: known }, studio.id, now);
     if (lead.sourceId !== null && !(await store.findLeadSource(studio.id, lead.sourceId)))
       throw new Refusal('SOURCE_INVALID');
     // Ids sort by creation time.

@@ -97,6 +97,7 @@ async function expectRestored({ url, notesTime, backUp, restore }: BackedUp): Pr
   await restore();
   expect(JSON.parse(await commandLine(url, '--json', 'erasures', 'apply', journal))).toEqual({
     erased: 1,
+    alreadyErased: 0,
     notFound: 0,
     skipped: 0,
     held: 0,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { appendFileSync, copyFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -589,7 +590,21 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
   await store.close();
   for (const each of ['', '-wal', '-shm']) rmSync(path + each, { force: true });
   copyFileSync(`${path}.backup`, path);
-  expect(await json('erasures', 'apply', file)).toEqual({ erased: 4, notFound: 1, skipped: 0, held: 0 });
+  expect(await json('erasures', 'apply', file)).toEqual({
+    erased: 4,
+    alreadyErased: 0,
+    notFound: 1,
+    skipped: 0,
+    held: 0,
+  });
+  writeFileSync(file, `\uFEFF\r\n${journal.replaceAll('\n', '\r\n\r\n')}`);
+  expect(await json('erasures', 'apply', file)).toEqual({
+    erased: 0,
+    alreadyErased: 4,
+    notFound: 0,
+    skipped: 0,
+    held: 0,
+  });
   expect(await cli('erasures', 'export')).toMatch(new RegExp(one.id));
   writeFileSync(file, '{}');
   const broken = await cli('erasures', 'apply', file).catch((error) => error);
@@ -673,7 +688,40 @@ test('the journal of erasures names studios that have ended, and which of them a
   expect(await apply(journal[0] ?? '', '{}').catch((error) => error)).toMatchObject(
     told(`${REMINDER}line 2 is not an entry of a journal of erasures; the lines before it were applied\n`),
   );
-  expect(await apply(...journal)).toEqual({ erased: 1, notFound: 0, skipped: 0, held: 0 });
+  expect(await apply(...journal)).toEqual({ erased: 1, alreadyErased: 0, notFound: 0, skipped: 0, held: 0 });
+});
+
+// @proves imports-2
+test('an import knows its closed lead again by a UUID in any letter case, also one of an earlier release', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 's1');
+  const file = `${path}.csv`;
+  const idsOf = (...ids: readonly string[]) =>
+    writeFileSync(
+      file,
+      `id,displayName,email,stage\n${ids.map((id, index) => `${id},Ada,a${index}@example.org,lost\n`).join('')}`,
+    );
+  const [id, older] = [newId(), newId()];
+  // By the key that earlier releases derived from an id in upper case.
+  const hash = createHash('sha256')
+    .update(`s1\0${JSON.stringify(older.toUpperCase())}`)
+    .digest('hex');
+  const key = `${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
+  writeFileSync(file, `idempotencyKey,displayName,email,stage\n${key},Ada,a1@example.org,lost\n`);
+  expect(await json('leads', 'import', 's1', file)).toMatchObject({ imported: 1 });
+
+  idsOf(id, older);
+  expect(await json('leads', 'import', 's1', file)).toMatchObject({ imported: 1, alreadyThere: 1, refused: 0 });
+  for (const spelled of [
+    [id.toUpperCase(), older.toUpperCase()],
+    [id, older],
+    [`${id.slice(0, 24)}${id.slice(24).toUpperCase()}`, older],
+  ]) {
+    idsOf(...spelled);
+    expect(await json('leads', 'import', 's1', file)).toMatchObject({ imported: 0, alreadyThere: 2, refused: 0 });
+  }
+  expect((await cli('leads', 'export', '--byte-order-mark')).slice(0, 3)).toBe('\uFEFFid');
+  expect((await cli('leads', 'export')).slice(0, 3)).toBe('id,');
 });
 
 // @proves imports-2

@@ -49,6 +49,20 @@ describe('a file', () => {
   });
 
   // @proves imports-5
+  test.each(
+    ['id', 'phone'].flatMap((column) => ['4.91512E+11', '4,91512E+11', '4E+11', '4.9e+11'].map((cut) => [column, cut])),
+  )('whose %s a spreadsheet has cut, as to %s, is refused in that line only', async (column, cut) => {
+    const values = { displayName: 'Ada', id: 'a-1', phone: '+49 1512 3456789', [column ?? '']: `"${cut}"` };
+    const names = Object.keys(values).join();
+    const lines = await leadsOf(Buffer.from(`${names}\n${Object.values(values).join()}\nGrace,E+1,030 12345\n`));
+    expect(namesOf(lines)).toEqual([
+      expect.stringMatching(`^${column} is a number that a spreadsheet has cut: `),
+      'Grace',
+    ]);
+    expect(namesOf(lines)[0]).not.toContain(cut);
+  });
+
+  // @proves imports-5
   test('in UTF-16, of either byte order, is refused with what to do', async () => {
     const little = Buffer.from(`\u{feff}${fileOf(['Ada'])}`, 'utf16le');
     for (const bytes of [little, Buffer.from(little).swap16()]) {
