@@ -32,6 +32,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import { TRACES_CLOSE_MS } from './deadlines.ts';
+import { errorSummary } from './error-summary.ts';
 import type { TracingConfig } from './settings.ts';
 import type { Attributes, Span, Tracer } from './tracing.ts';
 
@@ -40,6 +41,8 @@ const EXPORT_TIMEOUT_MS = 5000;
 
 /** The maximum number of ended spans that wait to be sent; further ones are dropped. */
 const MAX_SPANS = 2048;
+
+const NOT_ACCEPTED = 'spans are dropped: their receiver does not accept them. Check OTEL_EXPORTER_OTLP_ENDPOINT';
 
 const W3C = new W3CTraceContextPropagator();
 
@@ -95,6 +98,7 @@ class CountedSpans implements SpanProcessor {
   /** Spans that have ended, and neither arrived nor were dropped. */
   #unsent = 0;
   #reported = 0;
+  #isRefused = false;
 
   constructor(exporter: SpanExporter, log: Logger) {
     this.#batches = new BatchSpanProcessor({
@@ -104,7 +108,12 @@ class CountedSpans implements SpanProcessor {
           exporter.export(spans, (result) => {
             this.#unsent -= spans.length;
             if (result.code === ExportResultCode.SUCCESS) this.#reportDropped(log);
-            else this.dropped += spans.length;
+            else {
+              this.dropped += spans.length;
+              // A receiver that is only away accepts spans again; one at a wrong address never does.
+              if (!this.#isRefused) log.warn({ reason: errorSummary(result.error) }, NOT_ACCEPTED);
+            }
+            this.#isRefused = result.code !== ExportResultCode.SUCCESS;
             done(result);
           }),
         shutdown: () => exporter.shutdown(),

@@ -692,7 +692,7 @@ test('the journal of erasures names studios that have ended, and which of them a
 });
 
 // @proves imports-2
-test('an import knows its closed lead again by a UUID in any letter case, also one of an earlier release', async () => {
+test('an import knows a closed lead again by its UUID in any letter case, as of 1.2, too', async () => {
   const { path, cli, json } = commandLine();
   await cli('studios', 'put', 's1');
   const file = `${path}.csv`;

@@ -101,4 +101,32 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     disk.free();
     await expect.poll(storeUp, { timeout: READINESS_WITHIN_MS }).toBe(1);
   });
+
+  // @proves crashes-49
+  test.each([
+    [
+      'without inodes',
+      ['i=0; while touch "$1/$i"; do i=$((i+1)); done'],
+      /has no inodes left, whatever room it has: delete files/,
+    ],
+    ['that became read-only', ['mount -o remount,ro "$1"'], /is on a read-only file system: name another place/],
+    [
+      'whose folder became read-only, unlike the file',
+      ['mount --bind "$1/leads.db" "$1/leads.db"', 'mount -o remount,ro "$1"'],
+      /is on a read-only file system: name another place/,
+    ],
+  ])('is told so by doctor and a core: a disk %s', async (_, scripts, fault) => {
+    const disk = await aSmallDisk(4096, 60);
+    const env = { DATABASE_URL: `sqlite:${join(disk.folder, 'leads.db')}`, CORE_TOKEN };
+    const put = run('operator/cli.ts', { args: ['studios', 'put', 's1'], env, within: disk.within });
+    expect(await put.ended(), put.output()).toBe(0);
+    for (const script of scripts) disk.inside(script);
+    const doctor = run('operator/cli.ts', { args: ['doctor', 'core'], env, within: disk.within });
+    expect(await doctor.ended()).toBe(1);
+    expect(doctor.output()).toMatch(fault);
+    expect(doctor.output()).not.toContain('can be read and written');
+    const core = run('src/main.ts', { env, within: disk.within });
+    expect(await core.ended()).toBe(1);
+    expect(core.output()).toMatch(fault);
+  });
 });

@@ -24,7 +24,7 @@ export const IMPORT_BUGS: readonly PlantedBug[] = [
   {
     name: 'an import takes a UUID in another letter case for another lead',
     suite: 'test/e2e/cli.test.ts',
-    caughtBy: 'an import knows its closed lead again by a UUID in any letter case, also one of an earlier release',
+    caughtBy: 'an import knows a closed lead again by its UUID in any letter case, as of 1.2, too',
     patches: [
       {
         file: 'operator/csv-import.ts',

@@ -8,13 +8,15 @@ import { ROOT } from './processes.ts';
 import { describeIf } from './servers.ts';
 
 const UNSHARE = ['unshare', '--mount', '--propagation', 'private'] as const;
-const MOUNT = 'mount -t tmpfs -o size="$2" tmpfs "$1"';
+const MOUNT = 'mount -t tmpfs -o size="$2",nr_inodes="$3" tmpfs "$1"';
 
 /** A small disk that a test can fill. It is visible only to processes started with `within`. */
 export interface SmallDisk {
   readonly folder: string;
   /** The command prefix that makes the disk visible. */
   readonly within: readonly string[];
+  /** Runs a script that knows the folder as its first argument. */
+  inside(script: string): void;
   /** Fills the disk. */
   fill(): void;
   /** Frees the space that `fill` took. */
@@ -23,7 +25,7 @@ export interface SmallDisk {
   stop(): void;
 }
 
-const [unshare, ...unshareArgs] = [...UNSHARE, 'sh', '-c', MOUNT, 'sh', '/mnt', '64k'] as const;
+const [unshare, ...unshareArgs] = [...UNSHARE, 'sh', '-c', MOUNT, 'sh', '/mnt', '64k', '0'] as const;
 
 /** Whether such disks are available here, and what to do where they are not. */
 export const SMALL_DISKS = {
@@ -36,18 +38,18 @@ export function describeWithSmallDisks(name: string, body: () => void): void {
   describeIf(SMALL_DISKS.areAvailable, name, SMALL_DISKS.remedy, body);
 }
 
-/** Mounts a disk, removed at the end of the test. */
-export async function aSmallDisk(sizeKib: number): Promise<SmallDisk> {
-  const disk = await startSmallDisk(sizeKib);
+/** Mounts a disk, removed at the end of the test. @param inodes 0: as many as there is room for */
+export async function aSmallDisk(sizeKib: number, inodes = 0): Promise<SmallDisk> {
+  const disk = await startSmallDisk(sizeKib, inodes);
   onTestFinished(() => disk.stop());
   return disk;
 }
 
 /** Mounts a disk. The caller must stop it. */
-export async function startSmallDisk(sizeKib: number): Promise<SmallDisk> {
+export async function startSmallDisk(sizeKib: number, inodes = 0): Promise<SmallDisk> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   const script = `${MOUNT} && echo mounted && exec sleep infinity`;
-  const [command, ...args] = [...UNSHARE, 'sh', '-c', script, 'sh', folder, `${sizeKib}k`];
+  const [command, ...args] = [...UNSHARE, 'sh', '-c', script, 'sh', folder, `${sizeKib}k`, `${inodes}`];
   const holder = spawn(command as string, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   await once(holder.stdout, 'data');
   const within = ['nsenter', `--mount=/proc/${holder.pid}/ns/mnt`, `--wd=${ROOT}`, '--'];
@@ -56,6 +58,7 @@ export async function startSmallDisk(sizeKib: number): Promise<SmallDisk> {
   return {
     folder,
     within,
+    inside: (script) => void inside(script),
     fill: () => void inside('cat /dev/zero > "$1/ballast"'),
     free: () => void inside('rm "$1/ballast"'),
     stop() {

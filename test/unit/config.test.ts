@@ -114,6 +114,12 @@ describe('the address of the database', () => {
     ['sqlite::memory:', /must name a file/],
     ['sqlite:/x.db?mode=ro', /must name a file/],
     ['sqlite:file:x.db', /must name a file/],
+    ['sqlite:~/leads.db', /has ~ or \$ in its path/],
+    ['sqlite:$HOME/leads.db', /has ~ or \$ in its path/],
+    ['sqlite:/srv/$NAME/leads.db', /has ~ or \$ in its path/],
+    ['sqlite:/srv/leads.db ', /has a blank around the path/],
+    ['sqlite: /srv/leads.db', /has a blank around the path/],
+    ['sqlite:/srv/leads.db\t', /has a blank around the path/],
   ])('may not be %s, which is not in the message', (DATABASE_URL, fault) => {
     expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(fault);
     expect(() => readDatabaseUrl({ DATABASE_URL })).not.toThrow(/hunter2/);

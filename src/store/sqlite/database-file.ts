@@ -8,7 +8,7 @@ import type { FileState } from '../database-state.ts';
 import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
 import { keyIndexFault } from './key-index.ts';
-import { fileFault, openDatabase, syncFolder } from './open-database.ts';
+import { fileFault, nearestFolder, openDatabase, syncFolder } from './open-database.ts';
 import { isBackup } from './restores.ts';
 import { SCHEMA_VERSION, schemaVersion } from './schema.ts';
 
@@ -20,17 +20,17 @@ const OTHERS = 0o077;
 export async function examineSqlite(path: string): Promise<FileState> {
   let found: FileState = { kind: 'file', path, exists: !isAbsent(path) };
   try {
+    const folder = nearestFolder(path);
+    await access(folder, constants.R_OK | constants.W_OK);
     if (found.exists) {
       await access(path, constants.R_OK | constants.W_OK);
       const isOpenToOthers = ((await stat(path)).mode & OTHERS) !== 0;
       found = { ...found, contents: { ...examineContents(path), isOpenToOthers } };
     }
-    const folder = nearestFolder(path);
-    await access(folder, constants.R_OK | constants.W_OK);
     const { bavail, bsize } = await statfs(folder);
     return { ...found, roomBytes: bavail * bsize };
   } catch (error) {
-    return { ...found, fault: fileFault(error) };
+    return { ...found, fault: fileFault(error, path) };
   }
 }
 
@@ -45,11 +45,6 @@ function examineContents(path: string): Omit<NonNullable<FileState['contents']>,
   } finally {
     database.close();
   }
-}
-
-function nearestFolder(path: string): string {
-  const folder = dirname(path);
-  return existsSync(folder) ? folder : nearestFolder(folder);
 }
 
 /** Whether a file has no database: a process may die between creating it and its first write, and a copy may fail so. */
@@ -86,7 +81,9 @@ export function vacuumFile(path: string): Vacuumed {
     files.check();
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error;
-    const reason = isLocked(error) ? 'is being written to: run it again, or stop the core first' : fileFault(error);
+    const reason = isLocked(error)
+      ? 'is being written to: run it again, or stop the core first'
+      : fileFault(error, path);
     throw new StoreUnavailable(`the database file ${path} ${reason}`, error);
   } finally {
     database.close();
@@ -209,4 +206,4 @@ const isSourceFault = (total: number | undefined, fault: unknown): boolean =>
   total === undefined || SOURCE_FAULTS.includes(resultCodeOf(fault));
 
 const faultOf = (file: string, error: unknown): StoreUnavailable =>
-  new StoreUnavailable(`the file ${file} ${fileFault(error)}`);
+  new StoreUnavailable(`the file ${file} ${fileFault(error, file)}`);

@@ -77,7 +77,7 @@ export async function inspectSqlite(path: string, onPage: OnPage): Promise<Inspe
     return await inspectionOf(pagesOfFile(database), onPage);
   } catch (error) {
     if (resultCodeOf(error) === undefined) throw error;
-    const reason = isLocked(error) ? 'is being written to: run it again' : fileFault(error);
+    const reason = isLocked(error) ? 'is being written to: run it again' : fileFault(error, path);
     throw new StoreUnavailable(`the database file ${path} ${reason}`, error);
   } finally {
     database?.close();

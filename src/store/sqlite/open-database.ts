@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
@@ -38,7 +38,7 @@ export function openDatabase(path: string): { readonly database: DatabaseSync; r
   } catch (error) {
     database?.close();
     if (error instanceof StoreUnavailable) throw error;
-    throw new StoreUnavailable(`the database file ${path} ${fileFault(error)}`, error);
+    throw new StoreUnavailable(`the database file ${path} ${fileFault(error, path)}`, error);
   }
 }
 
@@ -173,9 +173,24 @@ const SQLITE_FAULTS: Readonly<Record<number, string>> = {
 };
 
 /** Why a database file cannot be opened, and what to do, as the end of the sentence "the database file …". */
-export function fileFault(error: unknown): string {
+export function fileFault(error: unknown, path: string): string {
   const { code, message } = error as { code?: string; message: string };
   const resultCode = resultCodeOf(error);
+  // Without one, SQLite reports that a file cannot be opened, and the system that the disk is full.
+  if ((resultCode === 14 || code === 'ENOSPC') && hasNoInodes(path))
+    return `cannot be used, because its file system has no inodes left, whatever room it has: delete files (${message})`;
   const known = resultCode === undefined ? FILE_FAULTS[code ?? ''] : SQLITE_FAULTS[resultCode];
   return known === undefined ? `cannot be used: ${message}` : `${known} (${message})`;
+}
+
+/** Whether no file can be created beside another. Some file systems count no inodes. */
+function hasNoInodes(path: string): boolean {
+  const { files, ffree } = statfsSync(nearestFolder(path));
+  return files > 0 && ffree === 0;
+}
+
+/** Returns the folder of a file, or the lowest one above it that exists. */
+export function nearestFolder(path: string): string {
+  const folder = dirname(path);
+  return existsSync(folder) ? folder : nearestFolder(folder);
 }
