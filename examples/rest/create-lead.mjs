@@ -65,6 +65,8 @@ const [lead, idempotencyKey = randomUUID()] = process.argv.slice(2);
 try {
   const created = await createLead(JSON.parse(lead), idempotencyKey);
   console.log(created ? JSON.stringify({ lead: created }) : 'open already');
+  // Whether the studio keeps a note then is its setting, so keep it yourself.
+  if (!created && JSON.parse(lead).note) process.exitCode = 3;
 } catch (error) {
   console.error(error.message);
   process.exitCode = error.exitCode ?? 1;

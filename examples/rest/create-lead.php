@@ -92,8 +92,11 @@ function uuid(): string
 
 // One key per lead, the same for every retry: store it with the lead until there is a response.
 try {
-    $created = createLead(json_decode($argv[1], true, flags: JSON_THROW_ON_ERROR), $argv[2] ?? uuid());
+    $lead = json_decode($argv[1], true, flags: JSON_THROW_ON_ERROR);
+    $created = createLead($lead, $argv[2] ?? uuid());
     echo $created ? json_encode(['lead' => $created]) : 'open already', "\n";
+    // Whether the studio keeps a note then is its setting, so keep it yourself.
+    exit($created || ($lead['note'] ?? '') === '' ? 0 : 3);
 } catch (OutcomeUnknown | RuntimeException $error) {
     fwrite(STDERR, $error->getMessage() . "\n");
     exit($error instanceof OutcomeUnknown ? 75 : 1);

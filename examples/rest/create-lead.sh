@@ -34,8 +34,11 @@ code=
 
 case "$status $code" in
   '201 lead') cat "$answer" && echo ;;
-  # The contact has an open lead: a normal outcome, the studio knows this person.
-  '409 integration_lead_already_open') echo 'open already' ;;
+  # The contact has an open lead: a normal outcome. Whether the studio keeps a note is its setting, so keep it yourself.
+  '409 integration_lead_already_open')
+    echo 'open already'
+    if grep -q '"note" *: *"[^"]' <<< "$lead"; then exit 3; fi
+    ;;
   # The key has created a lead with other data: new data needs a new key.
   '409 integration_idempotency_conflict')
     echo "$code: $key belongs to another lead" >&2

@@ -90,8 +90,11 @@ if __name__ == "__main__":
     # One key per lead, the same for every retry: store it with the lead until there is a response.
     key = sys.argv[2] if len(sys.argv) > 2 else str(uuid.uuid4())
     try:
-        created = create_lead(json.loads(sys.argv[1]), key)
+        lead = json.loads(sys.argv[1])
+        created = create_lead(lead, key)
         print(json.dumps({"lead": created}) if created else "open already")
+        # Whether the studio keeps a note then is its setting, so keep it yourself.
+        sys.exit(3 if not created and lead.get("note") else 0)
     except (OutcomeUnknown, ValueError) as error:
         print(error, file=sys.stderr)
         sys.exit(75 if isinstance(error, OutcomeUnknown) else 1)

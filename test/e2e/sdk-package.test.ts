@@ -67,19 +67,25 @@ test('the package does what its README shows, in plain JavaScript and type-check
     'visit.js',
     `import { names, onContactForm } from './example.js';
     const key = crypto.randomUUID();
-    console.log(await onContactForm('Grace', 'grace@example.com', key));
-    console.log(await onContactForm('Grace', 'grace@example.com', key));
-    console.log(await onContactForm('Grace', 'grace@example.com'));
+    const keep = (note) => console.log('kept: ' + note);
+    for (const each of [key, key, crypto.randomUUID()])
+      console.log(await onContactForm('Grace', 'grace@example.com', 'A trial, please.', each, keep));
     console.log((await names()).join());`,
   );
   const { stdout } = await run('node', ['visit.js'], options);
 
   const [first = '', ...others] = stdout.trim().split('\n');
   const [, id] = /^lead (\S+)$/.exec(first) ?? [];
-  expect(others).toEqual([`lead ${id}`, `open already: ${id}`, 'Grace']);
+  expect(others).toEqual([`lead ${id}`, 'kept: A trial, please.', `open already: ${id}`, 'Grace']);
   expect(await service.countLeads(studioId)).toBe(1);
 
-  write('example.ts', example.replace('displayName, email', 'displayName: string, email: string'));
+  write(
+    'example.ts',
+    example.replace(
+      'displayName, email, note, idempotencyKey, keepNote',
+      'displayName: string, email: string, note: string, idempotencyKey: string, keepNote: (note: string) => unknown',
+    ),
+  );
   write(
     'wrong.ts',
     `import { createLeadIntakeClient } from 'lead-intake-sdk';

@@ -61,12 +61,13 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     const [key, another] = [randomUUID(), randomUUID()];
     const printed = await runWith(
       `$leads = new LeadIntakeClient($url, $key);
-      foreach (['${key}', '${key}', '${another}'] as $each) echo onContactForm($leads, $grace, $each), "\\n";`,
+      foreach (['${key}', '${key}', '${another}'] as $each)
+        echo onContactForm($leads, $grace, $each, function (string $note) { echo "kept: $note\\n"; }), "\\n";`,
       secret,
     );
     const [first = '', ...others] = printed.split('\n');
     const [, id] = /^lead (\S+)$/.exec(first) ?? [];
-    expect(others).toEqual([`lead ${id}`, `open already: ${id}`]);
+    expect(others).toEqual([`lead ${id}`, 'kept: Asks for a trial.', `open already: ${id}`]);
     expect(await service.countLeads(studioId)).toBe(2);
   });
 

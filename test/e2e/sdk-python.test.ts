@@ -194,13 +194,13 @@ asyncio.run(main())`;
     const key = randomUUID();
     const printed = await run(
       withClient(`for key in ("${key}", "${key}", str(uuid.uuid4())):
-    print(await async_form.on_contact_form(leads, grace, key))
+    print(await async_form.on_contact_form(leads, grace, key, lambda note: print("kept:", note)))
 print(*await async_form.names(leads))`),
       secret,
     );
     const [first = '', ...others] = printed.split('\n');
     const [, id] = /^lead (\S+)$/.exec(first) ?? [];
-    expect(others).toEqual([`lead ${id}`, `open already: ${id}`, 'Grace Grace Hopper']);
+    expect(others).toEqual([`lead ${id}`, 'kept: Asks for a trial.', `open already: ${id}`, 'Grace Grace Hopper']);
     expect(await service.countLeads(studioId)).toBe(2);
   });
 

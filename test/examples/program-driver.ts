@@ -31,6 +31,7 @@ async function reportOn({ call, capture, idempotencyKey = randomUUID(), ...reque
   clearTimeout(timeout);
   switch (child.exitCode) {
     case 0:
+    case 3:
       if (stdout === 'open already\n') return { error: { kind: 'lead-already-open', written: 'no', idempotencyKey } };
       return { result: { lead: JSON.parse(stdout).lead, idempotencyKey } };
     case 1:

@@ -112,14 +112,18 @@ for (const command of commandsOf('rest').trim().split('\n')) {
     test('creates a lead, and prints the same one with the same key; without a response, ends with 75 and prints the key', async () => {
       const { secret, studioId } = await service.aStudioWithKey();
       const [lead, key] = [aCapture({ displayName: `Zoë "O'Neil" \\ 🦉`, note: 'a\nb' }), randomUUID()];
-      const create = (url = service.url, of = command) =>
-        runCommands(of, { LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret, LEAD: JSON.stringify(lead), KEY: key });
+      const create = (url = service.url, of = command, sent: object = lead, KEY = key) =>
+        runCommands(of, { LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret, LEAD: JSON.stringify(sent), KEY });
 
       const created = leadIn(await create());
 
       expect(created).toMatchObject({ displayName: lead.displayName, note: lead.note });
       expect(leadIn(await create())).toEqual(created);
       expect(await service.countLeads(studioId)).toBe(1);
+      const openAlready = (status: number) => ({ status, stdout: 'open already\n', stderr: '' });
+      const another = { ...lead, note: 'On Monday, please.' };
+      expect(await create(service.url, command, another, randomUUID())).toEqual(openAlready(3));
+      expect(await create(service.url, command, { ...lead, note: null }, randomUUID())).toEqual(openAlready(0));
 
       const [path = ''] = /examples\/\S+/.exec(command) ?? [];
       const copy = join(folder, basename(path));
