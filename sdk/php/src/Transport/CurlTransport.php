@@ -17,8 +17,8 @@ final class CurlTransport implements CancellableTransport
         CURLE_SSL_PEER_CERTIFICATE,
     ];
 
-    /** What a check finds after an error. */
-    private const FAULTS = [
+    /** What a check finds after an error. @internal */
+    public const FAULTS = [
         CURLE_COULDNT_RESOLVE_PROXY => 'name_unknown',
         CURLE_COULDNT_RESOLVE_HOST => 'name_unknown',
         CURLE_COULDNT_CONNECT => 'connection_refused',
@@ -71,8 +71,10 @@ final class CurlTransport implements CancellableTransport
         $answered = '';
         $isTooLong = false;
         $isHeadWhole = false;
-        if ($this->process !== getmypid()) {
-            [$this->curl, $this->process] = [curl_init(), getmypid()];
+        // Hosts that disable the function have no forks either.
+        $process = function_exists('getmypid') ? getmypid() : 0;
+        if ($this->process !== $process) {
+            [$this->curl, $this->process] = [curl_init(), $process];
         }
         $curl = $this->curl;
         curl_reset($curl);

@@ -47,9 +47,15 @@ final class Psr18Transport implements Transport
         } catch (TransportException $error) {
             throw $error;
         } catch (ClientExceptionInterface | \RuntimeException $error) {
-            // Reading a truncated body throws a RuntimeException. The class only: the message may contain the address. And the
-            // client's exception, or its trace, has the request with the key and the lead.
-            throw new TransportException($error::class, previous: new \RuntimeException($error->getMessage()));
+            // Reading a truncated body throws a RuntimeException. The message may contain the address, so only the error of curl is
+            // taken from it. And the client's exception, or its trace, has the request with the key and the lead.
+            $number = preg_match('/\bcURL error (\d+)/i', $error->getMessage(), $found) ? (int) $found[1] : 0;
+            $isOfCurl = $number > 0 && function_exists('curl_strerror');
+            throw new TransportException(
+                $isOfCurl ? (string) curl_strerror($number) : $error::class,
+                previous: new \RuntimeException($error->getMessage()),
+                fault: $isOfCurl ? CurlTransport::FAULTS[$number] ?? 'no_answer' : 'no_answer',
+            );
         }
     }
 

@@ -163,11 +163,11 @@ final class Pass
         }
     }
 
-    /** The reason omits the message, because it may contain the visitor's data. */
+    /** The reason has the place instead of the message, which may contain the visitor's data. */
     private function postponeAfter(\Throwable $error, #[\SensitiveParameter] Entry $entry, string $where = ''): void
     {
         $this->fail($error);
-        $reason = Reason::cut($where . get_debug_type($error));
+        $reason = Reason::cut($where . get_debug_type($error) . ' at ' . basename($error->getFile()) . ":{$error->getLine()}");
         $this->postpone($entry, $entry->attempts, self::backOffMs($entry->attempts), $reason);
     }
 
