@@ -1,3 +1,4 @@
+import { parse } from 'node:querystring';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
@@ -38,6 +39,9 @@ import { requestIdOf } from './request.ts';
 import { ClientConnections } from './socket/connections.ts';
 import { beginRequests, createHttpServer, MAX_BODY_BYTES } from './socket/http-server.ts';
 import { ProblemAnswers } from './socket/problem-json.ts';
+
+/** The maximum number of parameters of an address that are read; further ones are ignored. */
+const MAX_PARAMETERS = 100;
 
 /** Overrides for tests; milliseconds. */
 export interface GatewayDeadlines {
@@ -159,7 +163,10 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     serverFactory: (handler) => createHttpServer(connections, handler, answers.malformed),
     // Requests in flight when the gateway stops are served, not refused.
     return503OnClosing: false,
-    routerOptions: { maxParamLength: 64 * 1024 },
+    routerOptions: {
+      maxParamLength: 64 * 1024,
+      querystringParser: (query) => parse(query, undefined, undefined, { maxKeys: MAX_PARAMETERS }),
+    },
     exposeHeadRoutes: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
     frameworkErrors: answers.ofFramework,

@@ -93,10 +93,13 @@ function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy
   });
 }
 
+/** The maximum number of media types that are read, and of parameters of each. */
+const MAX_MEDIA_TYPES = 20;
+
 /** Whether a client names Markdown, as assistants do, and ranks HTML no higher. */
 function prefersMarkdown({ headers }: FastifyRequest): boolean {
-  const ranked = (headers.accept ?? '').split(',').map((each) => {
-    const [type = '', ...parameters] = each.split(';').map((part) => part.trim().toLowerCase());
+  const ranked = (headers.accept ?? '').split(',', MAX_MEDIA_TYPES).map((each) => {
+    const [type = '', ...parameters] = each.split(';', MAX_MEDIA_TYPES).map((part) => part.trim().toLowerCase());
     return [type, Number(parameters.find((part) => part.startsWith('q='))?.slice(2) ?? 1)] as const;
   });
   const {

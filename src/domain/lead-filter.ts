@@ -36,10 +36,7 @@ export function filterOf(given: GivenLeadFilter | undefined, faults: Faults): Le
   if (!given) return undefined;
   const { stages, sourceIds, created, updated } = given;
   if (stages.includes(undefined)) faults.note('filter.stages', 'must be known stages');
-  if (sourceIds.length > MAX_FILTERED_SOURCES)
-    faults.note('filter.sourceIds', `must be at most ${MAX_FILTERED_SOURCES}`);
-  for (const [at, id] of sourceIds.slice(0, MAX_FILTERED_SOURCES).entries())
-    faults.note(`filter.sourceIds[${at}]`, uuidFault(id));
+  faults.noteEach('filter.sourceIds', sourceIds, MAX_FILTERED_SOURCES, (id) => ({ '': uuidFault(id) }));
   noteRangeFaults(faults, 'filter.createTime', created);
   noteRangeFaults(faults, 'filter.updateTime', updated);
   if (stages.length + sourceIds.length === 0 && isAnyTime(created) && isAnyTime(updated)) return undefined;

@@ -60,12 +60,29 @@ export class Refusal extends Error {
   }
 }
 
-/** Collects the invalid fields of a request, so that its caller gets all of them in one response. */
+/** The maximum number of faults in a refusal; a message can have hundreds of thousands. */
+export const MAX_FAULTS = 50;
+
+/** Collects the invalid fields of a request, so that its caller gets them in one response. */
 export class Faults {
   readonly #faults: FieldFault[] = [];
 
   note(field: string, message: string | undefined): void {
-    if (message !== undefined) this.#faults.push({ field, message });
+    if (message !== undefined && this.#faults.length < MAX_FAULTS) this.#faults.push({ field, message });
+  }
+
+  /** Notes that a list is too long, or else what `check` returns of its elements, by the names of their fields: '' is the element. */
+  noteEach<Element>(
+    field: string,
+    list: readonly Element[],
+    max: number,
+    check: (element: Element) => Readonly<Record<string, string | undefined>>,
+  ): void {
+    if (list.length > max) this.note(field, `must have at most ${max} elements`);
+    else
+      for (let at = 0; at < list.length && this.#faults.length < MAX_FAULTS; at += 1)
+        for (const [name, message] of Object.entries(check(list[at] as Element)))
+          this.note(`${field}[${at}]${name && `.${name}`}`, message);
   }
 
   /** @throws Refusal INVALID_REQUEST if there are faults */

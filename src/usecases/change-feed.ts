@@ -272,8 +272,9 @@ export async function acknowledgeLeadChanges(
   consumer?: Pick<Consumer, 'number'>,
 ): Promise<Settled> {
   const faults = new Faults();
-  const named = noteNamed(faults, 'acknowledgements', acknowledgements);
+  noteNamed(faults, 'acknowledgements', acknowledgements);
   faults.refuseIfAny();
+  const named = acknowledgements.map(asStored);
   const acknowledged = consumer
     ? await store.acknowledgeDeliveries(consumer.number, named)
     : await store.acknowledgeLeadChanges(named);
@@ -282,22 +283,25 @@ export async function acknowledgeLeadChanges(
   return acknowledged;
 }
 
-/** Notes what is wrong with states of leads that a request names, and returns them as they are stored. @param field of the request */
-export function noteNamed<Named extends Acknowledgement>(
+/** Notes what is wrong with states of leads that a request names. @param field of the request @param check further fields of each */
+export const noteNamed = <Named extends Acknowledgement>(
   faults: Faults,
   field: string,
   named: readonly Named[],
-): readonly Named[] {
-  if (named.length > MAX_ACKNOWLEDGEMENTS) faults.note(field, `must have at most ${MAX_ACKNOWLEDGEMENTS} elements`);
-  const checked = named.slice(0, MAX_ACKNOWLEDGEMENTS);
-  for (const [index, { studioId, leadId, revision }] of checked.entries()) {
-    const path = `${field}[${index}]`;
-    faults.note(`${path}.studioId`, crmIdFault(studioId));
-    faults.note(`${path}.leadId`, uuidFault(leadId));
-    if (!Number.isSafeInteger(revision) || revision < 0) faults.note(`${path}.revision`, 'must be that of a change');
-  }
-  return checked.map((each) => ({ ...each, leadId: each.leadId.toLowerCase() }));
-}
+  check: (each: Named) => Readonly<Record<string, string | undefined>> = () => ({}),
+): void =>
+  faults.noteEach(field, named, MAX_ACKNOWLEDGEMENTS, (each) => ({
+    studioId: crmIdFault(each.studioId),
+    leadId: uuidFault(each.leadId),
+    revision: Number.isSafeInteger(each.revision) && each.revision >= 0 ? undefined : 'must be that of a change',
+    ...check(each),
+  }));
+
+/** Returns a state of a lead as it is stored. */
+export const asStored = <Named extends Acknowledgement>(each: Named): Named => ({
+  ...each,
+  leadId: each.leadId.toLowerCase(),
+});
 
 export interface ResentPart {
   /** The number of leads that were marked. */

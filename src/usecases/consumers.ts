@@ -44,10 +44,7 @@ export async function createConsumer(
 ): Promise<Consumer> {
   const faults = new Faults();
   faults.note('consumer.name', consumerNameFault(name));
-  if (studioIds.length > MAX_STUDIOS_OF_CONSUMER)
-    faults.note('consumer.studioIds', `must have at most ${MAX_STUDIOS_OF_CONSUMER} elements`);
-  for (const [index, studioId] of studioIds.slice(0, MAX_STUDIOS_OF_CONSUMER).entries())
-    faults.note(`consumer.studioIds[${index}]`, crmIdFault(studioId));
+  faults.noteEach('consumer.studioIds', studioIds, MAX_STUDIOS_OF_CONSUMER, (id) => ({ '': crmIdFault(id) }));
   if (allStudios === studioIds.length > 0) faults.note('consumer.studioIds', 'must be given, or else allStudios');
   if (includesTests && !allStudios) faults.note('consumer.includeTestStudios', 'must be absent without allStudios');
   if (start === undefined) faults.note('start', 'must be given');

@@ -32,9 +32,7 @@ export const requestedBy = (
 export const MAX_LEADS_PER_CALL = 500;
 
 export function noteLeadIds(faults: Faults, leadIds: readonly string[]): void {
-  if (leadIds.length > MAX_LEADS_PER_CALL) faults.note('leadIds', `must have at most ${MAX_LEADS_PER_CALL} elements`);
-  for (const [index, leadId] of leadIds.slice(0, MAX_LEADS_PER_CALL).entries())
-    faults.note(`leadIds[${index}]`, uuidFault(leadId));
+  faults.noteEach('leadIds', leadIds, MAX_LEADS_PER_CALL, (leadId) => ({ '': uuidFault(leadId) }));
 }
 
 /** Which page of a list; not yet checked. */

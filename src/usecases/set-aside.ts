@@ -4,7 +4,7 @@ import type { Consumer } from '../domain/consumer.ts';
 import { setAsideBeforePage, setAsideTokenAfter } from '../domain/cursor.ts';
 import { type LeadSetAside, MAX_ACKNOWLEDGEMENTS, type SetAside, type Settled } from '../domain/lead-change.ts';
 import { Faults } from '../domain/refusal.ts';
-import { noteNamed } from './change-feed.ts';
+import { asStored, noteNamed } from './change-feed.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { noteLeadIds, notePageFaults, type PageQuery, requestedBy } from './requests.ts';
 
@@ -30,14 +30,13 @@ export async function setAsideLeadChanges(
   const faults = new Faults();
   const now = clock();
   if (leads.length === 0) faults.note('leads', 'must have at least one element');
-  const named = noteNamed(faults, 'leads', leads);
-  for (const [index, { reason, retryAt }] of named.entries()) {
-    const field = `leads[${index}]`;
-    faults.note(`${field}.reason`, reasonFault(reason));
-    if (retryAt && !(retryAt.getTime() <= now.getTime() + MAX_DEFERRAL_MS))
-      faults.note(`${field}.retryTime`, 'must be a time of the next 7 days');
-  }
+  const isTooLate = (time: Date) => !(time.getTime() <= now.getTime() + MAX_DEFERRAL_MS);
+  noteNamed(faults, 'leads', leads, ({ reason, retryAt }) => ({
+    reason: reasonFault(reason),
+    retryTime: retryAt && isTooLate(retryAt) ? 'must be a time of the next 7 days' : undefined,
+  }));
   faults.refuseIfAny();
+  const named = leads.map(asStored);
   if (by) {
     for (const [studioId, [first]] of Map.groupBy(named, (lead) => lead.studioId)) {
       const act = { action: 'leads-set-aside', from: first?.reason ?? null, to: name } as const;

@@ -25,6 +25,14 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'gateway/client-address.ts', find: "if (rest === undefined) warn('absent');", put: '' }],
   },
   {
+    name: 'a body is parsed, however many values it has',
+    suite: 'test/security/work-of-refusals.test.ts',
+    caughtBy: 'a request with as many elements of a list as it can have costs hardly more than another',
+    patches: [
+      { file: 'gateway/operations/leads.ts', find: 'if (hasTooManyValues(bytes)) return UNREADABLE;', put: '' },
+    ],
+  },
+  {
     name: 'the keys that are counted are unbounded',
     suite: 'test/unit/busiest-keys.test.ts',
     caughtBy: 'are there among any number of others, in bounded memory, with no more than they have sent',

@@ -11,7 +11,7 @@ export const PACKAGE_BUGS: readonly PlantedBug[] = [
     name: 'a package is sent again to who has it',
     suite: SERVING_SUITE,
     caughtBy: 'is not sent again to who has it: the tag, weakened by a proxy',
-    patches: [{ file: 'gateway/operations/packages.ts', find: "each.trim().replace(/^W\\//, '')", put: 'each.trim()' }],
+    patches: [{ file: 'gateway/operations/packages.ts', find: 'known.includes(etag)', put: 'known === etag' }],
   },
   {
     name: 'a part of an archive is served',

@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { beforeAll, expect, test } from 'vitest';
+import { times } from '../support/builders.ts';
+import { aService, LEADS } from '../support/service.ts';
+
+// A bound on what is answered is no bound on the work: these tests count the values that a request makes the processes create.
+
+/** The most bytes of a body, and of the headers, that are accepted. */
+const [BODY, HEADERS] = [32 * 1024 - 100, 15_000];
+
+const service = aService();
+let secret = '';
+beforeAll(async () => {
+  ({ secret } = await service.aStudioWithKey());
+});
+
+/** Returns what something parsed has: its values, and those in them. It may be nested deeply. */
+function valuesIn(parsed: unknown): number {
+  const open = [parsed];
+  let count = 0;
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    count += 1;
+    if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) open.push(each);
+  }
+  return count;
+}
+
+/** Counts the values that are made by parsing and splitting texts, and those that are added to lists, while something runs. */
+async function countWork(run: () => Promise<unknown>): Promise<number> {
+  let count = 0;
+  const { parse } = JSON;
+  const { split } = String.prototype;
+  const { push } = Array.prototype;
+  const counted = <Args extends unknown[], Made>(make: (...args: Args) => Made, countOf: (made: Made) => number) =>
+    function (this: unknown, ...args: Args): Made {
+      const made = Reflect.apply(make, this, args);
+      count += countOf(made);
+      return made;
+    };
+  try {
+    JSON.parse = counted(parse, valuesIn);
+    String.prototype.split = counted(split as (text: string) => string[], (made) => made.length) as typeof split;
+    Array.prototype.push = counted(push, () => 1);
+    await run();
+  } finally {
+    JSON.parse = parse;
+    String.prototype.split = split;
+    Array.prototype.push = push;
+  }
+  return count;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+async function send(method: string, path: string, headers: Headers = {}, body = ''): Promise<void> {
+  const call = request(service.url + path, { method, agent: false, headers: { host: 'leads', ...headers } });
+  call.end(body);
+  const [response] = await once(call, 'response');
+  response.resume();
+  await once(response, 'close');
+}
+
+const key = (): Headers => ({ authorization: `Bearer ${secret}` });
+const create = (body: string, headers: Headers = {}) =>
+  send(
+    'POST',
+    LEADS,
+    { ...key(), 'content-type': 'application/json', 'idempotency-key': randomUUID(), ...headers },
+    body,
+  );
+
+const fill = (text: string, length: number) => text.repeat(length / text.length);
+const distinct = (length: number, of: (index: number) => string) => {
+  let text = '';
+  for (let index = 0; text.length < length; index += 1) text += of(index);
+  return text;
+};
+const properties = distinct(BODY, (index) => `"x${index}":1,`);
+
+/** Requests with as much of something as a request can have. */
+const FULL: Readonly<Record<string, () => Promise<void>>> = {
+  'unknown properties': () => create(`{${properties}"y":1}`),
+  'unknown properties of the contact': () => create(`{"displayName":"Ada","contact":{${properties}"y":1}}`),
+  'one property again and again': () => create(`{${fill('"x":1,', BODY)}"x":1}`),
+  'elements of a list': () => create(`[${fill('1,', BODY)}1]`),
+  'elements of a list in a property': () => create(`{"note":[${fill('1,', BODY)}1]}`),
+  'lists in lists': () => create(fill('[', BODY / 2) + fill(']', BODY / 2)),
+  'objects in objects': () => create(`${fill('{"":', BODY / 2)}1${'}'.repeat(BODY / 8)}`),
+  'elements behind quotes': () => create(`{"\\"":"\\\\","x":[${fill('"",', BODY)}1]}`),
+  'parameters of the media type': () => create('{}', { 'content-type': `application/json${fill(';a=b', HEADERS)}` }),
+  'parameters of the address': () => send('GET', `${LEADS}?limit=0${distinct(HEADERS, (index) => `&${index}`)}`, key()),
+  'limits in the address': () => send('GET', `${LEADS}?${fill('&limit=1', HEADERS)}`, key()),
+  'segments of the address': () => send('GET', fill('/a', HEADERS)),
+  'media types that are accepted': () => send('GET', '/docs', { accept: fill(',', HEADERS) }),
+  'parameters of a media type that is accepted': () => send('GET', '/docs', { accept: fill(';', HEADERS) }),
+  'codings that are accepted': () =>
+    send('GET', '/docs/assets/style.css', { 'accept-encoding': distinct(HEADERS, (index) => `a${index},`) }),
+  'tags of a page': () => send('GET', '/docs', { 'if-none-match': fill('"a",', HEADERS) }),
+  'tags of a file': () => send('GET', '/docs/assets/style.css', { 'if-none-match': fill('"a",', HEADERS) }),
+  'addresses of proxies': () => send('GET', LEADS, { ...key(), 'x-forwarded-for': fill('192.0.2.1,', HEADERS) }),
+};
+
+// @proves hostile-11 bounds-211 bounds-212 bounds-213
+test.each(Object.keys(FULL))(
+  'a request with as many %s as it can have costs hardly more than another',
+  async (name) => {
+    const ordinary = () => (name.includes('tags') ? send('GET', '/docs') : create('{"displayName":""}'));
+    await ordinary();
+    const expected = await countWork(ordinary);
+    expect(expected).toBeGreaterThan(10);
+    expect(await countWork(FULL[name] ?? ordinary)).toBeLessThan(expected + 500);
+  },
+);
+
+test('the count is one of all work that parsing, splitting and collecting are', async () => {
+  expect(await countWork(async () => times(10, () => [].push()))).toBeGreaterThanOrEqual(10);
+  expect(await countWork(async () => JSON.parse('[[1,2],{"a":3}]'))).toBe(6);
+  expect(await countWork(async () => 'a,b,c'.split(','))).toBe(3);
+});
