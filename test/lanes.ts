@@ -29,6 +29,7 @@ export const LONG: Readonly<Record<string, string>> = {
     'every stream of callers that lose their access, and messages that arrive after that',
   'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',
   'test/integration/pipelining.test.ts': 'requests that clients send ahead, and slowly',
+  'test/integration/reloads.test.ts': 'streams that stay open while files are reloaded',
   'test/integration/renewed-certificates.test.ts': 'certificates that are renewed while in use',
   'test/outbox/': 'the outboxes of all languages',
   'test/planted-bugs/': 'planted bugs',

@@ -17,7 +17,7 @@ export interface Caller {
   readonly consumers: ReadonlySet<string>;
   /** How it authenticated: the beginning of its token's SHA-256, or `certificate`; null if the name is null. */
   readonly credential: string | null;
-  /** Aborted when its roles or studios change, or it is removed; its open streams then end. */
+  /** Aborted when it loses a role, a studio or a consumer, or is removed; its open streams then end. */
   readonly withdrawn: AbortSignal;
 }
 

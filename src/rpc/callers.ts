@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import { isDeepStrictEqual } from 'node:util';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from '@connectrpc/connect';
 import { assert } from '../../common/invariants.ts';
@@ -87,7 +86,7 @@ export class Callers {
     this.#shared.delete(hash);
   }
 
-  /** Replaces the callers file's entries. Withdraws callers whose roles or studios have changed. */
+  /** Replaces the callers file's entries. Withdraws callers that have lost a role, a studio or a consumer. */
   replace(entries: CallerEntries): void {
     const before = this.#known;
     this.#known = new Map();
@@ -123,7 +122,10 @@ export class Callers {
 
   #add(credential: string, caller: Caller, before: ReadonlyMap<string, KnownCaller>): void {
     const former = before.get(credential);
-    if (former && isDeepStrictEqual(accessOf(former.caller), accessOf(caller))) {
+    if (former && mayAsMuch(caller, former.caller)) {
+      // Its open streams go on, with what it has gained.
+      const { may, studios, consumers } = caller;
+      Object.assign(former.caller, { may, studios, consumers });
       this.#known.set(credential, former);
       return;
     }
@@ -141,7 +143,12 @@ function namedCaller(name: string, { may, studios, consumers }: CallerEntry, cre
   return { ...ANY_CALLER, name, may: new Set(may), ...limits, credential };
 }
 
-const accessOf = ({ name, may, studios, consumers }: Caller) => ({ name, may, studios, consumers });
+/** Whether a caller has the name of another and all its access. */
+const mayAsMuch = ({ name, may, studios, consumers }: Caller, other: Caller): boolean =>
+  name === other.name &&
+  may.isSupersetOf(other.may) &&
+  consumers.isSupersetOf(other.consumers) &&
+  (!studios || Boolean(other.studios && studios.isSupersetOf(other.studios)));
 
 /** Returns the caller of a request; undefined: not authenticated. */
 export type Identify = (request: IncomingMessage | Http2ServerRequest) => Caller | undefined;

@@ -363,6 +363,26 @@ describe('a file that changes', () => {
     await calls[1]?.ended;
   });
 
+  // @proves secrets-17
+  test('lets a caller that gains a studio have it on the stream that it has open', async () => {
+    const token = newCoreToken();
+    const file = aFileOf({ website: entry(token, ['gateway'], ['none']) });
+    const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
+    const { owner, secretSha256 } = await createKey(caller);
+    const exchange = openExchange(caller, { authorization: `Bearer ${token}` });
+    let asked = 0;
+    const ask = async () => {
+      exchange.send([{ secretSha256, authenticate: {} }]);
+      asked += 1;
+      return exchange.outcome(asked - 1);
+    };
+    expect(await ask()).toMatchObject({ refusal: { reason: 'KEY_INVALID' } });
+    file.put({ website: entry(token, ['gateway'], ['none', owner.studioId]) });
+    await expect.poll(ask).not.toHaveProperty('refusal');
+    exchange.end();
+    await exchange.ended;
+  });
+
   test('and cannot be used leaves the former in use; the log reports it once, without its content', async () => {
     const token = newCoreToken();
     const file = aFileOf({ reporting: entry(token, ['read']) });
