@@ -22,6 +22,7 @@ import {
   unreadableRecordLog,
 } from './rpc/observation.ts';
 import { absentFileIn, openStore } from './store/open-store.ts';
+import { LOG_STAYS } from './store/store.ts';
 import { retainLeads } from './usecases/retain-leads.ts';
 
 /**
@@ -38,7 +39,9 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);
   const databaseUrl = config.DATABASE_URL.reveal();
   const created = absentFileIn(databaseUrl);
-  const store = await openStore(databaseUrl, metrics?.storeCommand, unreadableRecordLog(log), slowCommandLog(log));
+  const store = await openStore(databaseUrl, metrics?.storeCommand, unreadableRecordLog(log), slowCommandLog(log), () =>
+    log.warn(LOG_STAYS),
+  );
   if (created !== undefined)
     log.warn({ file: created }, 'a new database was created: there was no such file, or an empty one');
   // A server is perhaps not there yet, and notes nothing in its backups.

@@ -11,7 +11,7 @@ import { readDatabaseUrl } from '../../src/config.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { Refusal } from '../../src/domain/refusal.ts';
 import { absentFile, absentFileIn, openStore } from '../../src/store/open-store.ts';
-import { StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
+import { LOG_STAYS, StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { CommandFault } from '../command.ts';
 import { OutputFault, print } from '../standard-output.ts';
@@ -78,7 +78,7 @@ export function runOnStore(command: (deps: Dependencies) => Promise<unknown>, ma
     const databaseUrl = readDatabaseUrl(process.env).reveal();
     const absent = absentFileIn(databaseUrl);
     if (absent !== undefined && !mayCreate) throw absentFile(absent);
-    const store = await openStore(databaseUrl, undefined, reportUnreadable);
+    const store = await openStore(databaseUrl, undefined, reportUnreadable, undefined, () => console.error(LOG_STAYS));
     if (absent !== undefined) console.error(`a new database was created: ${absent}`);
     try {
       const result = await command({ store, clock: systemClock, newId });

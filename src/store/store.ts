@@ -125,8 +125,19 @@ export interface SlowCommands {
 /** Called when a command is sent to the database; returns what is called when it ends, with whether it succeeded. */
 export type StoreObserver = (command: StoreCommand) => (isDone: boolean) => void;
 
-/** Who hears of each command to the database, of each unreadable record that a call skips, and of each slow command. */
-export type StoreListeners = [observer?: StoreObserver, report?: ReportUnreadable, slow?: SlowCommands];
+/**
+ * Who hears of each command to the database, of each unreadable record that a call skips, of each slow command, and when the log
+ * of SQLite cannot be emptied because other processes read.
+ */
+export type StoreListeners = [
+  observer?: StoreObserver,
+  report?: ReportUnreadable,
+  slow?: SlowCommands,
+  logStays?: () => void,
+];
+
+export const LOG_STAYS =
+  "the log of the database (-wal) may contain erased data, and grows: another process reads the database. End that process; a core or 'vacuum' then empties the log";
 
 /**
  * The outcome of a creation. A replayed lead has the name, source and note that it was created with, and its current

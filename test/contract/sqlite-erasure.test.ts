@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Contact, openClaims } from '../../src/domain/contact.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { vacuumDatabase } from '../../src/store/open-store.ts';
 import { OpenedFiles } from '../../src/store/sqlite/opened-files.ts';
 import { hashBytes } from '../../src/store/sqlite/rows.ts';
 import { Checkpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { LOG_STAYS } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
@@ -224,6 +225,44 @@ test('a truncation of the log that failed is done later', async () => {
   await new Promise((resolve) => setTimeout(resolve, 500));
   symlinkSync(folder, link);
   await expect.poll(found).toBe(false);
+});
+
+// @proves erasure-2
+test('what another process keeps in the log is told when an erasure ends, and after a minute', async () => {
+  const data = await filled(temporaryFolder());
+  const path = join(data.folder, 'leads.db');
+  const reader = new DatabaseSync(path);
+  onTestFinished(() => {
+    if (reader.isOpen) reader.close();
+  });
+  reader.exec('BEGIN; SELECT count(*) FROM leads');
+  const erase = () => {
+    const args = ['leads', 'erase', STUDIO_ID, data.leads[2]?.id ?? ''];
+    return run('operator/cli.ts', { args, env: data.env });
+  };
+  const left = erase();
+  expect(await left.ended()).toBe(0);
+  expect(left.output()).toContain(LOG_STAYS);
+  expect(readFileSync(`${path}-wal`).length).toBeGreaterThan(0);
+
+  let told = 0;
+  const { identities } = new OpenedFiles(path);
+  const checkpoints = new Checkpoints(path, identities, () => {
+    told += 1;
+  });
+  checkpoints.erased();
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  expect(told).toBe(0);
+  const { now } = performance;
+  vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + 60_000);
+  onTestFinished(() => void vi.restoreAllMocks());
+  await expect.poll(() => told).toBe(1);
+  reader.close();
+  await checkpoints.close();
+  expect(told).toBe(1);
+  const whole = erase();
+  expect(await whole.ended()).toBe(0);
+  expect(whole.output()).not.toContain(LOG_STAYS);
 });
 
 // @proves bounds-38

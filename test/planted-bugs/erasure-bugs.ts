@@ -146,6 +146,15 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/domain/retention.ts', find: 'time.getTime() - ERASED_KEPT_MS', put: 'time.getTime()' }],
   },
   {
+    name: 'what an erasure leaves in the log is not told',
+    suite: REMAINS,
+    caughtBy: 'what another process keeps in the log is told when an erasure ends, and after a minute',
+    patches: [
+      { file: 'src/store/sqlite/sqlite-store.ts', find: 'if (isDue && !isTruncated) this.#logStays();', put: '' },
+    ],
+    inSoak: true,
+  },
+  {
     name: 'the log is never truncated',
     suite: REMAINS,
     caughtBy: 'leads erase beside a running core',

@@ -30,19 +30,25 @@ port.on('message', async (message: Message) => {
   // Passive: neither waits for readers and writers nor blocks them.
   database.exec('PRAGMA wal_checkpoint(PASSIVE)');
   if (messages.has('close')) {
-    if (isTruncationDue) await truncateAtLast();
+    if (isTruncationDue) port.postMessage(await truncateAtLast());
     database.close();
     port.close();
   } else if (isTruncationDue) truncate();
 });
 
 function truncate(): void {
-  retry = truncated() ? undefined : setTimeout(truncate, RETRY_DELAY_MS);
+  const isDone = truncated();
+  port?.postMessage(isDone);
+  retry = isDone ? undefined : setTimeout(truncate, RETRY_DELAY_MS);
 }
 
 /** Tries for a while. After that a core that still uses the file truncates the log; without one, SQLite removes it. */
-async function truncateAtLast(): Promise<void> {
-  for (let left = LAST_RETRIES; left > 0 && !truncated(); left -= 1) await sleep(LAST_RETRY_DELAY_MS);
+async function truncateAtLast(): Promise<boolean> {
+  for (let left = LAST_RETRIES; left > 0; left -= 1) {
+    if (truncated()) return true;
+    await sleep(LAST_RETRY_DELAY_MS);
+  }
+  return false;
 }
 
 /** Truncates the log, which may contain erased data, unless it is in use. Waits only briefly, because it blocks writers. */

@@ -28,12 +28,17 @@ import { reportSlowStatements } from './slow-statements.ts';
  * @param path relative to the working folder; `:memory:` for a database that is deleted when closed
  * @throws StoreUnavailable with what is wrong with the file, also when another release has to open it first
  */
-export function openSqliteStore(path: string, ...[observer, report, slow]: StoreListeners): Store {
+export function openSqliteStore(path: string, ...[observer, report, slow, logStays]: StoreListeners): Store {
   const { database, files } = openDatabase(path);
   if (slow) reportSlowStatements(database, slow);
-  const checkpoints = new Checkpoints(path, files.identities);
+  const checkpoints = new Checkpoints(path, files.identities, logStays);
   const reads = sharedTransaction(database);
-  const checkFiles = () => files.check(() => emptyLog(database, reads));
+  const checkFiles = () =>
+    files.check(() => {
+      reads.end();
+      // Into the file that it belongs to: SQLite would open a file that was put in its place with that log.
+      database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    });
   const committed = () => {
     checkFiles();
     if (path !== ':memory:') checkpoints.committed();
@@ -73,16 +78,6 @@ export function openSqliteStore(path: string, ...[observer, report, slow]: Store
     },
   };
   return withStoreErrors(store, reads, files);
-}
-
-/** Moves the log into the file that it belongs to: SQLite would open a file that was put in its place with that log. */
-function emptyLog(database: DatabaseSync, reads: ReturnType<typeof sharedTransaction>): void {
-  try {
-    reads.end();
-    database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-  } catch {
-    // The fault that was found is reported.
-  }
 }
 
 /** The most frequent reads, which share a transaction. */
@@ -131,6 +126,9 @@ const TRANSACTIONS_PER_CHECKPOINT = 64;
 const FIRST_TRUNCATION_MS = 1000;
 const TRUNCATION_INTERVAL_MS = 60_000;
 
+/** How long the log cannot be truncated before that is reported; milliseconds. */
+const LOG_STAYS_MS = 60_000;
+
 /**
  * Checkpoints SQLite's write-ahead log in a worker thread: in a large database, that writes pages all over the file,
  * and commits would wait for it.
@@ -138,12 +136,19 @@ const TRUNCATION_INTERVAL_MS = 60_000;
 export class Checkpoints {
   readonly #path: string;
   readonly #identities: Identities;
+  readonly #logStays: () => void;
+  /** When it is reported that the log cannot be truncated, by `performance.now()`. */
+  #reportsAt = Number.POSITIVE_INFINITY;
   #truncation: NodeJS.Timeout;
   #worker: Worker | undefined;
   #transactions = 0;
 
-  /** @param identities those of the files that are checkpointed */
-  constructor(path: string, identities: Identities) {
+  /**
+   * @param identities those of the files that are checkpointed
+   * @param logStays called when the log cannot be truncated for a minute, each minute, or until the end
+   */
+  constructor(path: string, identities: Identities, logStays = () => {}) {
+    this.#logStays = logStays;
     this.#path = path;
     this.#identities = identities;
     this.#truncation = this.#truncateIn(FIRST_TRUNCATION_MS);
@@ -167,6 +172,7 @@ export class Checkpoints {
     const worker = this.#worker;
     if (!worker) return;
     worker.ref();
+    this.#reportsAt = 0;
     worker.postMessage('close');
     // Also after an error.
     await new Promise((resolve) => worker.once('exit', resolve));
@@ -190,6 +196,12 @@ export class Checkpoints {
     const worker = new Worker(new URL('./checkpoint-worker.ts', import.meta.url), { workerData });
     // No write is lost without the worker: SQLite itself checkpoints a long log (`wal_autocheckpoint`).
     worker.on('error', () => {});
+    worker.on('message', (isTruncated: boolean) => {
+      const isDue = performance.now() >= this.#reportsAt;
+      if (isDue && !isTruncated) this.#logStays();
+      const inTime = Math.min(this.#reportsAt, performance.now() + LOG_STAYS_MS);
+      this.#reportsAt = isDue || isTruncated ? Number.POSITIVE_INFINITY : inTime;
+    });
     worker.once('exit', () => {
       this.#worker = undefined;
     });
