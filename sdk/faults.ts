@@ -1,29 +1,40 @@
 import type { LeadCapture } from './api-types.ts';
 import { asWritten } from './as-written.ts';
-import { CAPTURE_RULES } from './capture-rules.ts';
+import { CAPTURE_RULES, type FaultCode } from './capture-rules.ts';
+
+/** What is wrong with a part of a lead: in the words of the service, and for programs. */
+type Fault = readonly [message: string, code: FaultCode];
 
 /**
- * Returns why the service would refuse a lead, in the words and with the keys of `fields` of its problem, such as
- * `contact.value`; empty: it accepts the lead, except that only it knows the sources of a studio. Checks the lead as an
- * outbox stores it: without a blank `note` or `sourceId`, and with one character for each line break of the note. Call it
- * before you thank a visitor.
+ * Returns why a lead is not to be sent, in the words and with the keys of `fields` of the service's problem, such as
+ * `contact.value`; empty: the service accepts it, except that only it knows the sources of a studio. It accepts a name
+ * without a visible character, too, which this refuses. Checks the lead as an outbox stores it: without a blank `note` or
+ * `sourceId`, and with one character for each line break of the note. Call it before you thank a visitor.
  */
-export function faultsOf(capture: LeadCapture): Record<string, string[]> {
+export const faultsOf = (capture: LeadCapture): Record<string, string[]> => each(capture, ([message]) => message);
+
+/** Returns the codes of what `faultsOf` returns, with the same keys, for a page in another language. */
+export const faultCodesOf = (capture: LeadCapture): Record<string, FaultCode[]> => each(capture, ([, code]) => code);
+
+const each = <T>(capture: LeadCapture, part: (fault: Fault) => T): Record<string, T[]> =>
+  Object.fromEntries(Object.entries(faultsIn(capture)).map(([field, fault]) => [field, [part(fault)]]));
+
+function faultsIn(capture: LeadCapture): Record<string, Fault> {
   const sent: LeadCapture = JSON.parse(JSON.stringify(capture));
   const { displayName, contact, sourceId, note, ...others } = asWritten(sent);
   const { type, value, ...otherParts } = Object(contact);
-  const faults: Record<string, string[]> = {};
+  const faults: Record<string, Fault> = {};
   const check = (field: string, text: unknown, rules = CAPTURE_RULES[field] ?? []) => {
-    const isText = typeof text === 'string';
-    const fault = isText ? rules.find(([pattern]) => !pattern.test(text))?.[1] : 'must be a string';
-    if (fault) faults[field] = [fault];
+    const broken = typeof text === 'string' ? rules.find(([pattern]) => !pattern.test(text)) : undefined;
+    if (typeof text !== 'string') faults[field] = ['must be a string', 'not_text'];
+    else if (broken) faults[field] = [broken[1], broken[2]];
   };
   check('displayName', displayName);
   if (type === 'email' || type === 'phone') check('contact.value', value, CAPTURE_RULES[type]);
-  else faults['contact.type'] = ['must be email or phone'];
+  else faults['contact.type'] = ['must be email or phone', 'no_contact_type'];
   if (sourceId !== undefined && sourceId !== null) check('sourceId', sourceId);
   if (note !== undefined && note !== null) check('note', note);
-  for (const name of Object.keys(others)) faults[name] = ['is not a known property'];
-  for (const name of Object.keys(otherParts)) faults[`contact.${name}`] = ['is not a known property'];
+  const unknown = [...Object.keys(others), ...Object.keys(otherParts).map((name) => `contact.${name}`)];
+  for (const name of unknown) faults[name] = ['is not a known property', 'unknown_property'];
   return faults;
 }

@@ -3,17 +3,33 @@ import { CAPTURE_RULES } from '../common/rules/field-rules.ts';
 // Prints the rules of the texts of a creation as constants of one language, with the patterns in its own syntax: `npm run
 // generate` writes them for each client, and `npm run check` fails when they are out of date.
 const NOTE = 'Generated from common/rules/field-rules.ts. Do not edit.';
-const ABOUT = 'What each text of a creation must match, and what is wrong with one that does not.';
+const ABOUT = 'What each text of a creation must match, what is wrong with one that does not, and the code of that.';
 const BLANK = 'Text that says nothing: the white space of ECMAScript, so that all languages agree.';
 const MAX_LINE = 120;
+
+/** The service stores a name that no one can see; the clients refuse it before a visitor is thanked. */
+const VISIBLE = [
+  /^[\s\S]*[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u,
+  'must have a visible character',
+  'not_visible',
+] as const;
+const RULES = { ...CAPTURE_RULES, displayName: [...CAPTURE_RULES.displayName, VISIBLE] };
+
+/** All codes of faults: those of the rules, and those that only types have. */
+const CODES = new Set([
+  ...Object.values(RULES).flatMap((rules) => rules.map(([, , code]) => code)),
+  'not_text',
+  'no_contact_type',
+  'unknown_property',
+]);
 
 /** Text with a code point, in hexadecimal, in the syntax of a language. */
 type Escape = (hex: string) => string;
 
 /** The characters of a class of ECMAScript as ranges, because classes of the same name differ between languages. */
 function rangesOf(characters: RegExp, written: Escape): string {
-  const codes = Array.from({ length: 2 ** 16 }, (_, code) => code);
-  const found = new Set(codes.filter((code) => characters.test(String.fromCharCode(code))));
+  const codes = Array.from({ length: 0x11_0000 }, (_, code) => code);
+  const found = new Set(codes.filter((code) => characters.test(String.fromCodePoint(code))));
   const text = (code: number) => written(code.toString(16).padStart(4, '0'));
   return [...found]
     .filter((code) => !found.has(code - 1))
@@ -25,16 +41,19 @@ function rangesOf(characters: RegExp, written: Escape): string {
     .join('');
 }
 
+const INVISIBLE = '\\s\\p{Cc}\\p{Default_Ignorable_Code_Point}';
+
 /** Translates a pattern. Digits keep their class: languages differ only in those of the latest releases of Unicode. */
 const translated = ({ source }: RegExp, written: Escape): string =>
   source
+    .replaceAll(INVISIBLE, () => rangesOf(new RegExp(`[${INVISIBLE}]`, 'u'), written))
     .replaceAll('\\s\\p{Cc}', rangesOf(/[\s\p{Cc}]/u, written))
     .replaceAll(/\[\\s\]/g, `[${rangesOf(/\s/, written)}]`);
 
 const phpPattern = (pattern: RegExp): string => `'/${translated(pattern, (hex) => `\\x{${hex}}`)}/Du'`;
 
 function pythonPattern(pattern: RegExp): string {
-  const text = translated(pattern, (hex) => `\\u${hex}`)
+  const text = translated(pattern, (hex) => (hex.length > 4 ? `\\U${hex.padStart(8, '0')}` : `\\u${hex}`))
     .replaceAll('\\P{Cs}', '[^\\ud800-\\udfff]')
     .replaceAll('\\P{Nd}', '\\D')
     .replaceAll('\\p{Nd}', '\\d')
@@ -56,13 +75,13 @@ function entries(
   [indent, step]: readonly [string, string],
   literal: (pattern: RegExp) => string,
 ): readonly string[] {
-  const lineOf = ([pattern, fault]: readonly [RegExp, string]) => {
-    const parts = [literal(pattern), quote + fault + quote];
+  const lineOf = ([pattern, ...texts]: readonly [RegExp, string, string]) => {
+    const parts = [literal(pattern), ...texts.map((text) => quote + text + quote)];
     const line = `${indent}${step}${begin}${parts.join(', ')}${end},`;
     const long = parts.map((part) => `${indent}${step}${step}${part},\n`).join('');
     return line.length <= MAX_LINE ? line : `${indent}${step}${begin}\n${long}${indent}${step}${end},`;
   };
-  return Object.entries(CAPTURE_RULES).flatMap(([name, rules]) => [
+  return Object.entries(RULES).flatMap(([name, rules]) => [
     `${indent}${field(name)} ${begin}`,
     ...rules.map(lineOf),
     `${indent}${end},`,
@@ -72,8 +91,10 @@ function entries(
 const LANGUAGES: Readonly<Record<string, () => readonly string[]>> = {
   typescript: () => [
     `// ${NOTE}\n`,
+    '/** What is wrong with a part of a lead, for programs: a page in another language has its own words for each. */',
+    `export type FaultCode =${[...CODES].map((code) => `\n  | '${code}'`).join('')};\n`,
     '/** A pattern, and what is wrong with a text that does not match it. */',
-    'export type Rule = readonly [pattern: RegExp, fault: string];\n',
+    'export type Rule = readonly [pattern: RegExp, fault: string, code: FaultCode];\n',
     `/** ${ABOUT} */\nexport const CAPTURE_RULES: Readonly<Record<string, readonly Rule[]>> = {`,
     ...entries((name) => `${name}:`, '[]', "'", ['  ', '  '], String),
     '};',

@@ -9,6 +9,7 @@ export type {
   ProblemCode,
   ProblemDetails,
 } from './api-types.ts';
+export type { FaultCode } from './capture-rules.ts';
 export { type CheckCode, type CheckFinding, type CheckReport, check } from './check.ts';
 export {
   type CreatedLead,
@@ -27,6 +28,6 @@ export {
   ProblemError,
   type Written,
 } from './errors.ts';
-export { faultsOf } from './faults.ts';
+export { faultCodesOf, faultsOf } from './faults.ts';
 export type { Quota } from './quota.ts';
 export type { AttemptReport } from './send.ts';

@@ -38,8 +38,8 @@ export type ContactType = (typeof CONTACT_TYPES)[number];
 
 export const isContactType = (type: unknown): type is ContactType => CONTACT_TYPES.some((each) => each === type);
 
-/** What a text must match, and what is wrong with one that does not. */
-type Rule = readonly [pattern: RegExp, fault: string];
+/** What a text must match, what is wrong with one that does not, and the code of that, for the clients. */
+type Rule = readonly [pattern: RegExp, fault: string, code: string];
 
 /**
  * The rules of each text of a creation; the first that it breaks is its fault. `sdk/generate-rules.ts` translates the
@@ -51,13 +51,13 @@ export const CAPTURE_RULES = {
   /** The check is loose, so that no deliverable address is refused. @rule 2.2.email 2.2.email-form */
   email: [
     ...textRules(BOUNDS.email),
-    [/^[^@]+@[^@]+$/, 'must have exactly one @ with something on both sides'],
-    [/^[^\s\p{Cc}]*$/u, 'must not contain white space or control characters'],
+    [/^[^@]+@[^@]+$/, 'must have exactly one @ with something on both sides', 'no_email_address'],
+    [/^[^\s\p{Cc}]*$/u, 'must not contain white space or control characters', 'has_white_space'],
   ],
   /** As people type it. @rule 2.2.phone 2.2.phone-form */
-  phone: [...textRules(BOUNDS.phone), [/^(?:\P{Nd}*\p{Nd}){3}/u, 'must contain at least 3 digits']],
+  phone: [...textRules(BOUNDS.phone), [/^(?:\P{Nd}*\p{Nd}){3}/u, 'must contain at least 3 digits', 'too_few_digits']],
   /** With hyphens, in any letter case. @rule 2.2.uuids 4.2.id */
-  sourceId: [[UUID, 'must be a UUID with hyphens']],
+  sourceId: [[UUID, 'must be a UUID with hyphens', 'no_uuid']],
   /** @rule 2.2.note */
   note: textRules(BOUNDS.note),
 } as const satisfies Readonly<Record<string, readonly Rule[]> & Record<ContactType, readonly Rule[]>>;
@@ -104,8 +104,8 @@ const firstFault = (rules: readonly Rule[], value: string): Fault =>
 function textRules({ min, max }: { readonly min: number; readonly max: number }): readonly Rule[] {
   return [
     // A database would store something else than was sent, or cut the text.
-    [/^\P{Cs}*$/u, 'must be well-formed Unicode (it contains half of a surrogate pair)'],
-    [/^[^\0]*$/, 'must not contain the NUL character'],
-    [new RegExp(`^[\\s\\S]{${min},${max}}$`, 'u'), `must be ${min} to ${max} characters long`],
+    [/^\P{Cs}*$/u, 'must be well-formed Unicode (it contains half of a surrogate pair)', 'malformed'],
+    [/^[^\0]*$/, 'must not contain the NUL character', 'malformed'],
+    [new RegExp(`^[\\s\\S]{${min},${max}}$`, 'u'), `must be ${min} to ${max} characters long`, 'wrong_length'],
   ];
 }

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { asWritten } from '../../sdk/as-written.ts';
-import { faultsOf } from '../../sdk/index.ts';
+import { faultCodesOf, faultsOf, type LeadCapture } from '../../sdk/index.ts';
 import { describeWithTools } from '../support/examples.ts';
 import { POSTED_CAPTURES } from '../support/posted-captures.ts';
 import { ROOT } from '../support/processes.ts';
@@ -14,6 +14,31 @@ type Faults = Readonly<Record<string, readonly string[]>>;
 type AllFaults = Readonly<Record<string, Faults>>;
 
 const service = aService();
+
+/** Names that no one can see, which the service stores, and names that have something to see. */
+const NAMES = [
+  ' ',
+  '\t\n',
+  '\u00a0\u3000',
+  '\u200b\u200d\ufeff',
+  '\u3164',
+  '\u0007',
+  '\u{e0020}',
+  '.',
+  ' \u200dA',
+  '😀',
+  '\u3042',
+];
+const isVisible = (name: string) => NAMES.indexOf(name) > 6;
+const named = (name: string): LeadCapture => ({
+  displayName: name,
+  contact: { type: 'email', value: `${NAMES.indexOf(name)}@example.org` },
+});
+const NAMED_CAPTURES = NAMES.map((name) => [JSON.stringify(name), named(name)] as const);
+
+/** What each client finds in the captures of forms and in those names: the codes of TypeScript, which its own test checks. */
+const codesOf = (captures: readonly (readonly [string, LeadCapture])[]) =>
+  Object.fromEntries(captures.map(([name, capture]) => [name, faultCodesOf(capture)]));
 
 let ofService: AllFaults;
 beforeAll(async () => {
@@ -46,7 +71,36 @@ test('what forms post is accepted and refused by the service, for each field', (
   expect(accepted.length).toBeGreaterThan(20);
 });
 
+test('the service stores a name that no one can see', async () => {
+  const { secret } = await service.aStudioWithKey();
+  for (const [, capture] of NAMED_CAPTURES) {
+    const { lead } = (await (await service.post(secret, capture)).json()) as { lead?: LeadCapture };
+    expect(lead?.displayName).toBe(capture.displayName);
+  }
+});
+
 describe('in TypeScript', () => {
+  test('TypeScript: refuses a name without a visible character, and gives each fault a code', () => {
+    for (const [, capture] of NAMED_CAPTURES) {
+      const isFine = isVisible(capture.displayName);
+      expect(faultsOf(capture)).toEqual(isFine ? {} : { displayName: ['must have a visible character'] });
+      expect(faultCodesOf(capture)).toEqual(isFine ? {} : { displayName: ['not_visible'] });
+    }
+    const keysOf = (all: Readonly<Record<string, object>>) =>
+      Object.entries(all).map(([name, of]) => [name, Object.keys(of)]);
+    const codes = codesOf(POSTED_CAPTURES);
+    expect(keysOf(codes)).toEqual(keysOf(ofService));
+    const all = Object.values(codes).flatMap((faults) => Object.values(faults).flat());
+    const ofTexts = ['malformed', 'wrong_length', 'no_email_address', 'has_white_space', 'too_few_digits', 'no_uuid'];
+    expect(new Set(all)).toEqual(new Set(ofTexts));
+    const strange = { displayName: 7, contact: { type: 'fax', value: '' }, colour: 'green' } as never;
+    expect(faultCodesOf(strange)).toEqual({
+      displayName: ['not_text'],
+      'contact.type': ['no_contact_type'],
+      colour: ['unknown_property'],
+    });
+  });
+
   // @proves leads-20
   test('TypeScript: a lead has the faults that the service finds in it, and no others', () => {
     const found = POSTED_CAPTURES.map(([name, capture]) => [name, faultsOf(capture)]);
@@ -55,24 +109,26 @@ describe('in TypeScript', () => {
 });
 
 describeWithTools(['php --version'], 'in PHP', () => {
-  const program = (captures: string) => `
+  const program = (captures: string, method = 'faults') => `
     spl_autoload_register(fn ($class) => require 'sdk/php/src/' . strtr(substr($class, 11), '\\\\', '/') . '.php');
     use LeadIntake\\{Contact, LeadCapture};
     foreach (${captures} as [$name, $data]) {
       $contact = [Contact::class, $data['contact']['type']]($data['contact']['value']);
       $capture = new LeadCapture($data['displayName'], $contact, $data['sourceId'] ?? null, $data['note'] ?? null);
-      $faults[$name] = $capture->faults();
+      $faults[$name] = $capture->${method}();
     }
     echo json_encode($faults, JSON_THROW_ON_ERROR);`;
 
   // @proves leads-20
-  test('PHP: a lead has the faults that the service finds in it, and no others', () => {
+  test('PHP: a lead has the faults that the service finds in it, no others, and their codes', () => {
     // PHP has no such text.
     const captures = POSTED_CAPTURES.filter(([, capture]) => JSON.stringify(capture).isWellFormed());
     const sent = captures.filter(([name]) => !name.startsWith('with half of a surrogate pair'));
     const read = `json_decode(stream_get_contents(STDIN), true, 512, JSON_THROW_ON_ERROR)`;
     const expected = Object.fromEntries(sent.map(([name]) => [name, ofService[name]]));
     expect(faultsBy('php', ['-r', program(read)], sent)).toEqual(expected);
+    const both = [...sent, ...NAMED_CAPTURES];
+    expect(faultsBy('php', ['-r', program(read, 'faultCodes')], both)).toEqual(codesOf(both));
   });
 
   test('text that is not UTF-8 is a fault', () => {
@@ -85,16 +141,18 @@ describeWithTools(['php --version'], 'in PHP', () => {
 
 describeWithTools([PYTHON_TOOL], 'in Python', () => {
   // @proves leads-20
-  test('Python: a lead has the faults that the service finds in it, and no others', async () => {
-    const program = `
+  test('Python: a lead has the faults that the service finds in it, no others, and their codes', async () => {
+    const program = (method: string) => `
 import json, sys
 from lead_intake import EmailContact, LeadCapture, PhoneContact
 kinds = {"email": EmailContact, "phone": PhoneContact}
 def faults(data):
     contact = kinds[data["contact"]["type"]](data["contact"]["value"])
-    return LeadCapture(data["displayName"], contact, data.get("sourceId"), data.get("note")).faults()
+    return LeadCapture(data["displayName"], contact, data.get("sourceId"), data.get("note")).${method}()
 print(json.dumps({name: faults(data) for name, data in json.load(sys.stdin)}))`;
     const python = join(await pythonForTests(), 'python');
-    expect(faultsBy(python, ['-c', program])).toEqual(ofService);
+    expect(faultsBy(python, ['-c', program('faults')])).toEqual(ofService);
+    const both = [...POSTED_CAPTURES, ...NAMED_CAPTURES];
+    expect(faultsBy(python, ['-c', program('fault_codes')], both)).toEqual(codesOf(both));
   });
 });

@@ -26,7 +26,6 @@ const CASES: Readonly<Record<string, Partial<LeadCapture>>> = {
   'with control characters in the message': { note: 'a\u0001\u007f\u0085b' },
   'with NUL in the message': { note: 'a\0b' },
   'without a name': { displayName: '' },
-  'with a name of a blank': { displayName: ' ' },
   'with the longest name': { displayName: 'x'.repeat(160) },
   'with a name that is too long': { displayName: 'x'.repeat(161) },
   'with the longest name of emoji': { displayName: EMOJI.repeat(160) },

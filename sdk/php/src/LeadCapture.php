@@ -34,21 +34,38 @@ final class LeadCapture implements \JsonSerializable
     }
 
     /**
-     * Returns why the service would refuse the lead, in the words and with the keys of $fields of its problem; empty: it accepts
-     * the lead, except that only it knows the sources of a studio. Checks the lead as an outbox stores it, with one character for
-     * each line break of the note. Call it before you thank a visitor.
+     * Returns why the lead is not to be sent, in the words and with the keys of $fields of the service's problem; empty: the service
+     * accepts it, except that only it knows the sources of a studio. It accepts a name without a visible character, too, which this
+     * refuses. Checks the lead as an outbox stores it, with one character for each line break of the note. Call it before you thank
+     * a visitor.
      *
      * @return array<string, list<string>> by path, such as `contact.value`
      */
     public function faults(): array
     {
+        return array_map(static fn (array $fault): array => [$fault[0]], $this->all());
+    }
+
+    /**
+     * Returns the codes of what faults() returns, such as `wrong_length`, with the same keys, for a page in another language.
+     *
+     * @return array<string, list<string>>
+     */
+    public function faultCodes(): array
+    {
+        return array_map(static fn (array $fault): array => [$fault[1]], $this->all());
+    }
+
+    /** @return array<string, array{string, string}> message and code by path */
+    private function all(): array
+    {
         $texts = ['displayName' => $this->displayName, $this->contact->type => $this->contact->value];
         $texts += AsWritten::of(array_filter(['sourceId' => $this->sourceId, 'note' => $this->note], is_string(...)));
         $faults = [];
         foreach ($texts as $name => $text) {
-            foreach (CaptureRules::RULES[$name] as [$pattern, $fault]) {
+            foreach (CaptureRules::RULES[$name] as [$pattern, $message, $code]) {
                 if (preg_match($pattern, $text) !== 1) {
-                    $faults[$name === $this->contact->type ? 'contact.value' : $name] = [$fault];
+                    $faults[$name === $this->contact->type ? 'contact.value' : $name] = [$message, $code];
                     break;
                 }
             }

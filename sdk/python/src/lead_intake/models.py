@@ -55,16 +55,26 @@ class LeadCapture:
 
     def faults(self) -> dict[str, list[str]]:
         """
-        Returns why the service would refuse the lead, in the words and with the keys of ``fields`` of its problem, such
-        as ``contact.value``; empty: it accepts the lead, except that only it knows the sources of a studio. Checks the
-        lead as an outbox stores it, with one character for each line break of the note. Call it before you thank a
-        visitor.
+        Returns why the lead is not to be sent, in the words and with the keys of ``fields`` of the service's problem, such
+        as ``contact.value``; empty: the service accepts it, except that only it knows the sources of a studio. It accepts
+        a name without a visible character, too, which this refuses. Checks the lead as an outbox stores it, with one
+        character for each line break of the note. Call it before you thank a visitor.
         """
+        return {name: [message] for name, (message, _) in self._faults().items()}
+
+    def fault_codes(self) -> dict[str, list[str]]:
+        """
+        Returns the codes of what ``faults`` returns, such as ``wrong_length``, with the same keys, for a page in another
+        language.
+        """
+        return {name: [code] for name, (_, code) in self._faults().items()}
+
+    def _faults(self) -> dict[str, tuple[str, str]]:
         written = as_written(self.to_json())
         contact = written.pop("contact")
         faults = {name: _fault_in(name, text) for name, text in written.items()}
         faults["contact.value"] = _fault_in(contact["type"], contact["value"])
-        return {name: [fault] for name, fault in faults.items() if fault}
+        return {name: fault for name, fault in faults.items() if fault}
 
 
 class LeadStage(str, Enum):
@@ -233,7 +243,8 @@ def _time(text: Any) -> Any:
         return None
 
 
-def _fault_in(name: str, text: object) -> str | None:
+def _fault_in(name: str, text: object) -> tuple[str, str] | None:
+    """Returns the message and the code."""
     if not isinstance(text, str):
-        return "must be a string"
-    return next((fault for pattern, fault in CAPTURE_RULES[name] if not re.match(pattern, text)), None)
+        return "must be a string", "not_text"
+    return next(((fault, code) for pattern, fault, code in CAPTURE_RULES[name] if not re.match(pattern, text)), None)
