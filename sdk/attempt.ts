@@ -1,5 +1,5 @@
 import type { ProblemDetails } from './api-types.ts';
-import { EncodingError, isNotSent, isOfEncoding } from './not-sent.ts';
+import { isNotSent, isOfEncoding, UnreadEncoding } from './not-sent.ts';
 import {
   CODES_WRITING_NOTHING,
   FAILING_FROM_STATUS,
@@ -78,7 +78,7 @@ function tooLong({ status, headers }: Response): Attempt {
 }
 
 function notRead({ status, headers }: Response): Attempt {
-  return { kind: 'none', cause: new EncodingError(headers), status, headers };
+  return { kind: 'none', cause: new UnreadEncoding(headers), status, headers };
 }
 
 /** Accepts a response only in the service's own form: proxies and gateways also respond, even with JSON. */

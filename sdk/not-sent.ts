@@ -67,7 +67,7 @@ export function faultOfConnection(error: unknown) {
 }
 
 /** A response whose `Content-Encoding` this runtime does not decode, or that is not encoded as it says. */
-export class EncodingError extends Error {
+export class UnreadEncoding extends Error {
   constructor(headers: Headers) {
     const [coding = 'unnamed'] = /[\w-]{1,32}/.exec(headers.get('content-encoding') ?? '') ?? [];
     super(`in an encoding that the client cannot read: ${coding}`);
@@ -89,7 +89,7 @@ export function isOfEncoding(error: unknown, headers: Headers): boolean {
  */
 export function whyNoAnswer(cause: unknown, status: number | undefined): string {
   if (status !== undefined)
-    return `${status}, ${cause instanceof EncodingError ? cause.message : 'not of the service'}`;
+    return `${status}, ${cause instanceof UnreadEncoding ? cause.message : 'not of the service'}`;
   const fault = faultOfConnection(cause);
   if (fault === 'timed_out') return 'timed out';
   const words = fault === 'no_answer' ? 'connection failed' : fault.replace('_', ' ').replace('tls', 'TLS');

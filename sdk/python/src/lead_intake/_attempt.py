@@ -60,7 +60,7 @@ def are_of_data(fields: Collection[str]) -> bool:
     return bool(fields) and not any(field in FIELDS_NOT_OF_DATA for field in fields)
 
 
-class EncodingError(NotAnAnswerError):
+class UnreadEncoding(NotAnAnswerError):
     """The response has an encoding that is not decoded, or is not encoded as it says."""
 
     def __init__(self, coding: str) -> None:
@@ -230,7 +230,7 @@ def read_response(response: httpx2.Response, content: Content, read: Read[T]) ->
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     coding = response.headers.get("content-encoding")
     if coding is not None and "json" in media_type and not content.is_json:
-        return Silence(EncodingError(coding), response)
+        return Silence(UnreadEncoding(coding), response)
     try:
         if response.is_success and media_type == "application/json":
             return Answer(read(json.loads(content.bytes), response.headers), response.headers)
@@ -267,7 +267,7 @@ def why_no_answer(cause: BaseException | None, status: int | None) -> str:
     ``403, not of the service`` when something else has answered with a status. The same words in all languages.
     """
     if status is not None:
-        return f"{status}, {cause if isinstance(cause, EncodingError) else 'not of the service'}"
+        return f"{status}, {cause if isinstance(cause, UnreadEncoding) else 'not of the service'}"
     fault = fault_of_connection(cause)
     if fault == "timed_out":
         return "timed out"
