@@ -47,7 +47,7 @@ export function unknownMethod(app: Pick<FastifyInstance, 'allowedMethods'>, url:
   const fault = addressFault(url);
   if (fault) return fault;
   const [path = ''] = url.replace(/^https?:\/\/[^/]*/, '').split('?', 1);
-  const segments = path.split('/');
+  const segments = path.split('/').map(decodeURIComponent);
   for (const [pattern, allowed] of app.allowedMethods) {
     const parts = pattern.split('/');
     const isSame = parts.every((part, index) => (part.startsWith(':') ? segments[index] : part === segments[index]));

@@ -159,7 +159,9 @@ function problemOf(error: FastifyError, request: FastifyRequest): Problem {
   }
   if (error.code === 'FST_ERR_BAD_URL') return BROKEN_ENCODING;
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) return invalidRequest([]);
-  request.log.error({ err: error, requestId: request.id }, 'a request failed');
+  // A client that has left ends the file that was sent to it: no fault of ours, and nobody gets the answer.
+  const hasLeft = error.code === 'ERR_STREAM_PREMATURE_CLOSE' && request.raw.socket.destroyed;
+  if (!hasLeft) request.log.error({ err: error, requestId: request.id }, 'a request failed');
   return new Problem('internal_error');
 }
 

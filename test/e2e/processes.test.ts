@@ -24,7 +24,9 @@ test('the health checks end with status 0 while a process serves, and otherwise 
 
   const gateway = run('gateway/main.ts', { env: { CORE_URL: `http://127.0.0.1:${port}` } });
   const GATEWAY_PORT = new URL(await addressOf(gateway)).port;
-  const ofGateway = run('gateway/check-health.ts', { env: { GATEWAY_PORT } });
+  const ofGateway = run('gateway/check-health.ts', {
+    env: { GATEWAY_PORT, NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:1', http_proxy: 'http://127.0.0.1:1' },
+  });
   expect(await ofGateway.ended()).toBe(1);
   expect(ofGateway.output()).toMatch(/^the gateway at http:\S+: 503, it is not ready: .*\n$/);
 });

@@ -33,6 +33,18 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'a download that its client ends is an error in the log',
+    suite: 'test/e2e/left-clients.test.ts',
+    caughtBy: 'clients that leave at each kind of response write no warning and no error into the log',
+    patches: [
+      {
+        file: 'gateway/socket/problem-json.ts',
+        find: "error.code === 'ERR_STREAM_PREMATURE_CLOSE' && request.raw.socket.destroyed",
+        put: 'false',
+      },
+    ],
+  },
+  {
     name: 'the keys that are counted are unbounded',
     suite: 'test/unit/busiest-keys.test.ts',
     caughtBy: 'are there among any number of others, in bounded memory, with no more than they have sent',

@@ -103,6 +103,7 @@ describe.each(UNDEFINED_METHODS)('a method that HTTP does not define, %s,', (met
     [LEADS, 'GET, POST'],
     [`http://api.example.test${LEADS}?limit=1`, 'GET, POST'],
     [`${LEADS}/${ID}`, 'GET'],
+    ['/v1/integrations/%6Ceads', 'GET, POST'],
     ['/healthz', 'GET'],
   ])('gets 405 as any other: %s', { tags: ['7.method_not_allowed'] }, async (path, allow) => {
     const bodies = ['{}', 'ab'].map((body) => lines('POST /nowhere HTTP/1.1', HOST, 'Content-Length: 2', '') + body);
