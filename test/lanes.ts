@@ -25,6 +25,8 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/examples/': 'the examples in each language',
   'test/integration/addresses.test.ts': 'each kind of address that a process listens on',
 
+  'test/integration/lingering.test.ts':
+    'connections that are read after their last answer, for as long as that may take',
   'test/integration/lost-access.test.ts':
     'every stream of callers that lose their access, and messages that arrive after that',
   'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',
@@ -37,6 +39,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/security/core-port-answers.test.ts': 'what nobody sends a core, slowly',
   'test/security/core-port-bounds.test.ts': 'floods of connections and calls',
   'test/security/core-port-shares.test.ts': 'callers that hold all connections of a core',
+  'test/security/early-answers.test.ts': 'each answer to a client that still sends, slowly',
   'test/security/hostile-input.test.ts': 'hostile requests at random',
   'test/security/hostile-webhook-receivers.test.ts': 'receivers of webhooks that answer slowly, wrongly or without end',
   'test/security/malformed-frames.test.ts': 'malformed frames, and floods of them',

@@ -2,12 +2,16 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
+import { Lingering } from '../../common/lingering.ts';
 import { Throttle } from '../../common/throttle.ts';
 import { clientOf } from '../client-address.ts';
 import type { Problem } from '../problems.ts';
 
 /** The maximum number of connections; further ones are closed immediately. */
 export const MAX_CONNECTIONS = 10_000;
+
+/** The maximum number of connections that linger after their last answer. */
+export const MAX_LINGERING = 1000;
 
 /** Of a response that waits in the process, a client must take MIN_READ_BYTES per READ_TIMEOUT_MS, or all there is. */
 export const MIN_READ_BYTES = 16 * 1024;
@@ -67,6 +71,7 @@ export class ClientConnections {
   readonly #log: Logger;
   readonly #all = new Map<Socket, Connection>();
   readonly #countByClient = new Map<string, number>();
+  readonly #lingering = new Lingering(MAX_LINGERING);
   #waiting = 0;
   #charactersSinceCheck = 0;
   #closed = 0;
@@ -96,8 +101,8 @@ export class ClientConnections {
   serve(request: IncomingMessage, response: ServerResponse, handler: RequestListener): void {
     // Node emits it a moment after it has looked for a listener, which may be gone then.
     request.on('error', ignore);
-    const connection = this.#all.get(request.socket);
-    if (!connection || connection.isEnding) return;
+    const connection = this.#readOf(request.socket);
+    if (!connection) return;
     const run = () => {
       connection.current = response;
       response.on('close', () => this.#next(connection));
@@ -117,9 +122,9 @@ export class ClientConnections {
    * it. If it is the body of a request that is being handled, that one has the fault, and gets its only response.
    */
   refuse(socket: Socket, problem: Problem, answer: (request: IncomingMessage | undefined) => void): void {
-    const connection = this.#all.get(socket);
     // Node reports the error again for each chunk that follows.
-    if (!connection || connection.isEnding) return;
+    const connection = this.#readOf(socket);
+    if (!connection) return;
     const { current, last, waiting } = connection;
     if (problem.status === 408 && waiting.length > 0) {
       connection.refuseLate = () => this.refuse(socket, problem, answer);
@@ -135,7 +140,7 @@ export class ClientConnections {
       arriving.emit('error', problem);
     } else {
       // A request that arrives and does not wait has its response.
-      const run = () => (arriving ? socket.destroy() : answer(undefined));
+      const run = () => (arriving ? socket.destroySoon() : answer(undefined));
       if (current) this.#wait(connection, run);
       else run();
     }
@@ -154,21 +159,15 @@ export class ClientConnections {
     if (this.#charactersSinceCheck >= CHECK_AFTER_CHARACTERS) this.#check();
   }
 
-  /** Ends the connection of a request if so many more bytes of its body arrive, and runs nothing that follows them. */
-  endBeyond(bytes: number, request: IncomingMessage): void {
-    let left = bytes;
-    request.on('data', (chunk: Buffer) => {
-      left -= chunk.length;
-      if (left >= 0) return;
-      const connection = this.#all.get(request.socket);
-      if (connection) connection.isEnding = true;
-      request.socket.destroy();
-    });
-  }
-
   /** Resets all connections. Node's server knows no more of one after CONNECT. */
   closeAll(): void {
     for (const socket of this.#all.keys()) socket.resetAndDestroy();
+  }
+
+  /** Returns a connection, unless nothing that is received on it is a request any more. */
+  #readOf(socket: Socket): Connection | undefined {
+    const connection = this.#all.get(socket);
+    return connection?.isEnding || !socket.writable ? undefined : connection;
   }
 
   #wait(connection: Connection, run: () => void): void {
@@ -221,6 +220,7 @@ export class ClientConnections {
     this.#countByClient.set(client, count);
     const connection = new Connection(socket, client);
     this.#all.set(socket, connection);
+    this.#lingering.watch(socket);
     // Node resumes the socket at the end of each request.
     socket.on('resume', () => {
       if (connection.waiting.length > 0) socket.pause();

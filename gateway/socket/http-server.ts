@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, METHODS, type RequestListener, type Server } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { continueWhenRead } from '../../common/continue-when-read.ts';
 import type { ObserveRequest } from '../observation.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { addressFault, FRAGMENT, REQUEST_ID_HEADER, RequestState } from '../request.ts';
@@ -45,6 +46,10 @@ export function createHttpServer(
     },
     (request, response) => connections.serve(request, response, KNOWN_METHODS.has(request.method) ? handler : refuse),
   );
+  server.on('checkContinue', (request, response) => {
+    continueWhenRead(request, response);
+    server.emit('request', request, response);
+  });
   connections.watch(server);
   // A client that closes its direction may still read: complete requests are answered, and then the connection closes.
   // Writing the first response shows whether the client has disconnected.
@@ -87,11 +92,14 @@ export function beginRequests(
     // As late as possible: a keep-alive connection would delay the shutdown.
     if (isStopping()) reply.header('connection', 'close');
     // A string or bytes; the length of a file, which is streamed, is in its header.
-    const { length = Number(reply.getHeader('content-length') ?? 0) } = (payload ?? {}) as { readonly length?: number };
-    connections.recordResponse(raw.socket, length, state.key?.caller.apiKeyId);
-    // Node would read all of a body that nobody needs. The length of one in chunks is not known yet.
-    if (Number(raw.headers['content-length']) > MAX_BODY_BYTES) reply.header('connection', 'close');
-    else if (!raw.complete) connections.endBeyond(MAX_BODY_BYTES, raw);
+    const { length: characters = Number(reply.getHeader('content-length') ?? 0) } = (payload ?? {}) as {
+      readonly length?: number;
+    };
+    connections.recordResponse(raw.socket, characters, state.key?.caller.apiKeyId);
+    // Of a body that nobody needs, Node reads all. The length of one in chunks is not known yet.
+    const { 'content-length': length, 'transfer-encoding': coding } = raw.headers;
+    const isUnbounded = coding !== undefined && !raw.complete;
+    if (isUnbounded || Number(length) > MAX_BODY_BYTES) reply.header('connection', 'close');
     done();
   });
 }

@@ -98,10 +98,8 @@ export class ProblemAnswers {
     const lines = Object.entries({ ...headers, date: new Date().toUTCString() }).map(
       ([name, value]) => `${name}: ${value}\r\n`,
     );
-    // Destroyed, because an ended socket would stay half open until the client closes it.
-    socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`, () =>
-      socket.destroy(),
-    );
+    socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`);
+    socket.destroySoon();
   }
 
   /** Observes a request that does not reach the framework, and returns its answer, the last of the connection. */

@@ -158,7 +158,7 @@ export class AcceptedConnection {
     response.once('close', () => {
       this.lastMs = performance.now();
       this.calls.delete(call);
-      // Not before: Node keeps reading from a closed session, see `cutOff`.
+      // Not before: Node keeps reading from a closed session, see `refuseCalls`.
       const isDrained = this.isOpen && this.draining.aborted && this.calls.size === 0;
       if (isDrained && this.session) this.close(CLOSE_TIMEOUT_MS);
     });
@@ -212,14 +212,18 @@ export class AcceptedConnection {
     this.socket.destroy();
   }
 
+  /** Cuts off the caller: no further call begins, and the connection is destroyed. */
+  cutOff(): void {
+    this.#destroyAfter(0);
+    this.refuseCalls();
+  }
+
   /**
-   * Cuts off the caller: no further call begins, and the connection is destroyed after a time in which pending
-   * responses can be sent. A further call can shorten it.
+   * Begins no further call, and tells the peer to close the connection. Pending responses are sent.
    *
    * It does not close the session: a closed session keeps reading, and Node 26 aborts when streams are then reset.
    */
-  cutOff(timeoutMs: number): void {
-    this.#destroyAfter(timeoutMs);
+  refuseCalls(): void {
     const wasOpen = this.isOpen;
     this.isOpen = false;
     if (!wasOpen || !this.session) return;

@@ -1,6 +1,7 @@
 import { constants, type Http2SecureServer, type Http2Server } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
+import { Lingering } from '../../common/lingering.ts';
 import { Throttle } from '../../common/throttle.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Request, Response } from '../rpc/call-handler.ts';
@@ -16,11 +17,11 @@ import {
 /** The maximum number of unauthenticated connections. One more closes one of them, and keeps no caller out. */
 export const MAX_UNAUTHENTICATED_CONNECTIONS = 256;
 
+/** The maximum number of connections that linger after their last answer. They have no place any more. */
+export const MAX_LINGERING = 256;
+
 /** The maximum number of authenticated connections. One more closes one of the caller that has most. */
 export const MAX_AUTHENTICATED_CONNECTIONS = 1024;
-
-/** How long a connection lasts after a call was refused; milliseconds. */
-const AFTER_REFUSAL_MS = 250;
 
 /**
  * The interval between checks of all connections; milliseconds. Each PING_CHECKS-th one sends pings. What is too late is
@@ -56,6 +57,7 @@ const peerOf = ({ localAddress, remoteAddress, remotePort }: Socket) =>
 export class Connections {
   /** In the order of their acceptance. */
   readonly #byPeer = new Map<string, AcceptedConnection>();
+  readonly #lingering = new Lingering(MAX_LINGERING);
   readonly #log: Logger;
   #isClosing = false;
   #checks = 0;
@@ -74,6 +76,8 @@ export class Connections {
     this.#log = log;
     // Prepended: the server's own listener starts the protocol.
     server.prependListener('connection', (socket: Socket) => this.#accept(socket, maxAgeMs));
+    // One of HTTP/1.1.
+    server.on('secureConnection', (socket: Socket) => this.#lingering.watch(socket));
     server.on('session', (session) => {
       const connection = this.#byPeer.get(peerOf(session.socket));
       if (connection) connection.session = session;
@@ -101,7 +105,7 @@ export class Connections {
     connection.begin(call, response);
     const isAdmitted = caller ? this.#authenticate(connection, caller) : this.#tolerate(connection, traits);
     if (!isAdmitted || this.#exceedsCalls(connection, response)) {
-      connection.cutOff(0);
+      connection.cutOff();
       return discard(response);
     }
     connection.endByAge(1);
@@ -118,7 +122,8 @@ export class Connections {
   /** Ends a connection of HTTP/1.1 whose request cannot be read, once its response is sent. */
   refuse(socket: Socket): void {
     this.#report('connection: malformed request');
-    this.#byPeer.get(peerOf(socket))?.cutOff(AFTER_REFUSAL_MS);
+    const connection = this.#byPeer.get(peerOf(socket));
+    if (connection) this.#endAfterAnswer(connection);
   }
 
   /** Closes all connections when their calls have ended, or after a time; milliseconds. */
@@ -130,7 +135,7 @@ export class Connections {
   #accept(socket: Socket, maxAgeMs: number): void {
     const [peer, connection] = [peerOf(socket), new AcceptedConnection(socket, maxAgeMs)];
     // One with the same ends was reset, which nobody notices while a body is not read. Nothing else would end it.
-    this.#byPeer.get(peer)?.cutOff(0);
+    this.#byPeer.get(peer)?.cutOff();
     this.#byPeer.set(peer, connection);
     socket.once('close', () => {
       connection.isOpen = false;
@@ -140,7 +145,7 @@ export class Connections {
     if (others.length <= MAX_UNAUTHENTICATED_CONNECTIONS) return;
     this.#report('connection: too many unauthenticated connections');
     // The oldest without a call in flight, or else the oldest. Of probes, a health watch is a call in flight.
-    (others.find(({ calls }) => calls.size === 0) ?? others[0])?.cutOff(0);
+    (others.find(({ calls }) => calls.size === 0) ?? others[0])?.cutOff();
   }
 
   /** Returns the connections that have a place, oldest first. */
@@ -155,7 +160,7 @@ export class Connections {
       this.#report('connection: too many authenticated connections');
       const other = dispensable(authenticated, caller);
       if (!other) return false;
-      other.cutOff(0);
+      other.cutOff();
     }
     connection.callers.add(caller);
     return true;
@@ -165,8 +170,14 @@ export class Connections {
   #tolerate(connection: AcceptedConnection, { isProbe }: CallTraits): boolean {
     if (connection.callers.size > 0 || (isProbe && connection.mayProbe())) return true;
     this.#report(isProbe ? 'connection: too many unauthenticated calls' : 'connection: unauthenticated call');
-    if (!isProbe) connection.cutOff(AFTER_REFUSAL_MS);
+    if (!isProbe) this.#endAfterAnswer(connection);
     return !isProbe;
+  }
+
+  /** Ends a connection once its peer has the last answer. */
+  #endAfterAnswer(connection: AcceptedConnection): void {
+    connection.refuseCalls();
+    this.#lingering.hold(connection.socket);
   }
 
   /** Returns whether a connection of HTTP/1.1 has too many calls. HTTP/2 itself refuses further streams. */
@@ -210,7 +221,7 @@ export class Connections {
    */
   #enforceLimit(): void {
     this.#written = 0;
-    const holders = this.#open().map((connection) => {
+    const holders = [...this.#byPeer.values()].map((connection) => {
       const stalled = Math.max(0, ...connection.calls.values().map(({ stalledChecks }) => stalledChecks));
       return { connection, bytes: connection.unsentBytes, stalled: stalled < MIN_STALLED_CHECKS ? 0 : stalled };
     });
@@ -219,7 +230,7 @@ export class Connections {
     for (const { connection, bytes } of holders.sort((a, b) => b.stalled - a.stalled || b.bytes - a.bytes)) {
       this.#report('connection: too much unread data');
       // Not only its responses: data handed to the socket is held as long as the connection.
-      connection.cutOff(0);
+      connection.cutOff();
       this.#unsent -= bytes;
       // Down to half of the limit, or the next write would exceed it again.
       if (this.#unsent <= MAX_UNSENT_BYTES / 2) return;

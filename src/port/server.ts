@@ -3,6 +3,7 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import { createSecureServer, createServer, type Http2SecureServer, type Http2Server } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from 'pino';
+import { continueWhenRead } from '../../common/continue-when-read.ts';
 import { CORE_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import type { Readiness } from '../../common/readiness.ts';
 import { type Address, localHost } from '../../common/settings.ts';
@@ -81,22 +82,21 @@ export function createCoreServer(
     const draining = await connections.begin(request, response, caller, traitsOf(pathOf(request)));
     if (!draining) return;
     // Node leaves it to who handles the event.
-    if (request.headers.expect === '100-continue') response.writeContinue();
+    if (request.headers.expect === '100-continue') continueWhenRead(request, response);
     await serve(request, response, valuesOf(caller).set(connectionDraining, draining));
   });
 
   const refuse = (message: string) =>
     void refused(run, callOf(undefined, new Headers(), undefined), new Refusal('INVALID_REQUEST', message));
-  const malformed = new WeakSet<Socket>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // A fault of TLS, or of the network, which a probe causes as well.
     if (!/^(HPE_|ERR_HTTP_)/.test(error.code ?? '')) return socket.destroy();
-    // Node reports another error when the peer ends the connection.
-    if (malformed.has(socket)) return;
-    malformed.add(socket);
+    // The peer ends a connection whose last answer it has.
+    if (!socket.writable) return socket.destroy();
     connections.refuse(socket);
     refuse('The request is not HTTP/1.1, or did not arrive in time.');
-    socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
+    socket.write('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
+    socket.destroySoon();
   });
 
   // HTTP/1.1 where only HTTP/2 is spoken, or no HTTP. Node ends the connection.

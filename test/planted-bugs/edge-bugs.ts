@@ -144,8 +144,32 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     caughtBy:
       'of a body that nobody needs no more is read, and its client gets the response: with a key that is not valid',
     patches: [
-      { file: 'gateway/socket/connections.ts', find: 'if (left >= 0) return;', put: 'if (left < bytes) return;' },
+      { file: 'gateway/socket/http-server.ts', find: 'isUnbounded || Number(length) > MAX_BODY_BYTES', put: 'false' },
     ],
+  },
+  {
+    name: 'a connection whose request is not read yet is closed at once after its answer',
+    suite: 'test/security/early-answers.test.ts',
+    caughtBy: 'before a route: CONNECT',
+    patches: [{ file: CONNECTIONS, find: 'this.#lingering.watch(socket);', put: '' }],
+  },
+  {
+    name: 'a client that waits for 100 gets it before its head is read',
+    suite: 'test/security/early-answers.test.ts',
+    caughtBy: 'no 100 comes before an answer by the head: no key',
+    patches: [
+      {
+        file: 'gateway/socket/http-server.ts',
+        find: 'continueWhenRead(request, response);',
+        put: 'response.writeContinue();',
+      },
+    ],
+  },
+  {
+    name: 'any number of connections linger after their last answer',
+    suite: 'test/integration/lingering.test.ts',
+    caughtBy: 'of more connections that linger than the bound, the oldest ends',
+    patches: [{ file: 'common/lingering.ts', find: 'this.#sockets.size > this.#max', put: 'false' }],
   },
   {
     name: 'a key that is repeated is looked up for each request',

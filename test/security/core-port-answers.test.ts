@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { MAX_CALLS_PER_CONNECTION } from '../../src/port/connection.ts';
+import { times } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
-import { CORE_TOKEN } from '../support/grpc.ts';
+import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
 import { growth, scrape } from '../support/metrics.ts';
 import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
-import { onStream } from './http2-wire.ts';
+import { sendSlowly } from '../support/slow-sender.ts';
+import { callBlock, FLAG, FRAME, frame, framesIn, onStream, opening, wire } from './http2-wire.ts';
 
 const LIST = '/leadintake.v1.LeadIntakeService/ListLeads';
 const EXCHANGE = '/leadintake.v1.ExchangeService/Exchange';
@@ -54,8 +56,8 @@ async function observed(act: () => Promise<unknown>) {
 }
 
 /** A connection over TLS. */
-async function aSocket(protocol: 'h2' | 'http/1.1') {
-  const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: [protocol] });
+async function aSocket(protocol: 'h2' | 'http/1.1', options: { readonly allowHalfOpen?: boolean } = {}) {
+  const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: [protocol], ...options });
   socket.on('error', () => {});
   onTestFinished(() => void socket.destroy());
   await once(socket, 'secureConnect');
@@ -128,6 +130,44 @@ describe('without a token, whatever gets an answer is logged and counted once, a
   });
 });
 
+const AUTHORIZED = `Authorization: Bearer ${CORE_TOKEN}`;
+
+// @proves hostile-20 node-70
+describe('a caller that sends all of its request before it reads gets the last answer of its connection:', () => {
+  const LONG = Buffer.alloc(200_000, 'x');
+  const long = (...headers: string[]) =>
+    lines(`POST ${LIST} HTTP/1.1`, HOST, `Content-Length: ${LONG.length}`, ...headers);
+
+  test.concurrent.each([
+    ...OVER_HTTP1.map(([what, request, outcome]) => [what, request, outcome ? 400 : 401] as const),
+    ['a long message', long('Content-Type: application/json'), 401] as const,
+    [
+      'a long message with an expectation',
+      long('Content-Type: application/json', 'Expect: 100-continue'),
+      401,
+    ] as const,
+    ['another content type, with the token', long('Connection: close', AUTHORIZED), 415] as const,
+  ])('%s, over HTTP/1.1', async (_, request, status) => {
+    const socket = await aSocket('http/1.1', { allowHalfOpen: true });
+    const received = (await sendSlowly(socket, request, LONG, () => false)).toString('latin1');
+    expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  });
+
+  test.concurrent.each(['with TLS', 'without TLS'])('a call without a token, over HTTP/2 %s', async (tls) => {
+    const socket =
+      tls === 'with TLS' ? await aSocket('h2') : await wire(Number(new URL((await startTestCore()).url).port));
+    const call = frame(FRAME.headers, FLAG.endHeaders, 1, callBlock(LIST));
+    // As much as the window allows.
+    const data = Buffer.concat(times(60, () => frame(FRAME.data, FLAG.none, 1, Buffer.alloc(1024))));
+    const isAnswer = ({ type, flags, stream }: ReturnType<typeof framesIn>[number]) =>
+      stream === 1 && [FRAME.headers, FRAME.data].includes(type as 0) && (flags & FLAG.endStream) > 0;
+    const received = await sendSlowly(socket, Buffer.concat([opening(), call]), data, (bytes) =>
+      framesIn(bytes).some(isAnswer),
+    );
+    expect(framesIn(received).filter(isAnswer)).toHaveLength(1);
+  });
+});
+
 test.each([
   ['HTTP/1.1', lines('GET / HTTP/1.1', HOST)],
   ['what is not HTTP', 'EHLO x'.padEnd(30)],
@@ -141,8 +181,6 @@ test.each([
 });
 
 describe('over HTTP/1.1,', () => {
-  const AUTHORIZED = `Authorization: Bearer ${CORE_TOKEN}`;
-
   test.each([
     ['nothing', ''],
     ['a part of its head', `POST ${LIST} HTTP/1.1\r\n${HOST}\r\n`],

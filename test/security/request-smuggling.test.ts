@@ -132,7 +132,7 @@ test('a trailer does not replace a header', async () => {
   const chunked = headOfPost('Transfer-Encoding: chunked').replace(/Authorization.*\r\n/, '');
   const answers = await rawConversation(service.url, chunked + inChunks(aBody(), `${bearer()}\r\n`) + LAST);
 
-  expect(statuses(answers)).toEqual([401, 200]);
+  expect(statuses(answers)).toEqual([401]);
   expect(await written()).toBe(0);
 });
 
@@ -152,11 +152,6 @@ describe('requests on one connection', () => {
 
   test.each<[what: string, status: number, bytes: () => string]>([
     ['HEAD', 405, () => aGet().replace('GET', 'HEAD')],
-    [
-      'a method that is not allowed, with chunks',
-      405,
-      () => `${aGet('Transfer-Encoding: chunked').replace('GET', 'DELETE')}${inChunks(aPost())}`,
-    ],
     ['a read with a body', 200, () => `${aGet(`Content-Length: ${aPost().length}`)}${aPost()}`],
     ['an unknown path with a body', 404, () => aPost().replace(LEADS, '/nowhere')],
   ])('stay separate after %s', async (_, status, bytes) => {
@@ -168,6 +163,11 @@ describe('requests on one connection', () => {
   });
 
   test.each<[what: string, status: number, bytes: () => string]>([
+    [
+      'a method that is not allowed, with chunks',
+      405,
+      () => `${aGet('Transfer-Encoding: chunked').replace('GET', 'DELETE')}${inChunks(aPost())}`,
+    ],
     ['something that is not HTTP', 400, () => 'nonsense\r\n\r\n'],
     ['CONNECT', 404, () => lines('CONNECT leads.example.test:443 HTTP/1.1', HOST, '')],
     ['an unknown Expect', 400, () => aPost('Expect: the-unexpected')],

@@ -1,0 +1,74 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { Lingering, MAX_DISCARDED_BYTES } from '../../common/lingering.ts';
+import { times } from '../support/builders.ts';
+
+const MAX_LINGERING = 3;
+const PATIENCE = { timeout: 60_000 };
+
+/** A server that answers with the first byte of a connection, and then ends it in stages. */
+async function aServer() {
+  const lingering = new Lingering(MAX_LINGERING);
+  const sockets: Socket[] = [];
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    lingering.watch(socket);
+    sockets.push(socket);
+    socket.on('error', () => {});
+    socket.once('data', () => {
+      socket.write('answer');
+      socket.destroySoon();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    /** Connects, and resolves to both ends once the answer and the end after it have come. Its own side stays open. */
+    async anAnswered() {
+      const caller = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+      onTestFinished(() => void caller.destroy());
+      caller.on('error', () => {});
+      caller.write('x');
+      let received = '';
+      caller.on('data', (bytes) => {
+        received += bytes;
+      });
+      await once(caller, 'end');
+      expect(received).toBe('answer');
+      const socket = sockets.find(({ remotePort }) => remotePort === caller.localPort) as Socket;
+      return { caller, socket };
+    },
+  };
+}
+
+// @proves bounds-220 bounds-221 node-7
+test('a connection with its last answer ends with its peer, and else by silence, time and bytes', async () => {
+  const { anAnswered } = await aServer();
+  const polite = await anAnswered();
+  expect(polite.socket.destroyed).toBe(false);
+  polite.caller.end();
+  await once(polite.socket, 'close');
+
+  const [silent, steady, greedy] = await Promise.all([anAnswered(), anAnswered(), anAnswered()]);
+  const trickle = setInterval(() => steady.caller.write('x'), 100);
+  onTestFinished(() => clearInterval(trickle));
+  greedy.caller.write(Buffer.alloc(MAX_DISCARDED_BYTES + 1));
+  await expect.poll(() => greedy.socket.destroyed, PATIENCE).toBe(true);
+  await expect.poll(() => silent.socket.destroyed, PATIENCE).toBe(true);
+  await expect.poll(() => steady.socket.destroyed, PATIENCE).toBe(true);
+  expect(steady.socket.bytesRead).toBeGreaterThan(1);
+});
+
+// @proves bounds-220 bounds-221
+test('of more connections that linger than the bound, the oldest ends', async () => {
+  const { anAnswered } = await aServer();
+  const ends: { readonly socket: Socket }[] = [];
+  for (const _ of times(MAX_LINGERING + 1, () => 0)) ends.push(await anAnswered());
+  await expect.poll(() => ends[0]?.socket.destroyed, PATIENCE).toBe(true);
+  expect(ends.slice(1).map(({ socket }) => socket.destroyed)).toEqual(times(MAX_LINGERING, () => false));
+});

@@ -1,0 +1,144 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { times } from '../support/builders.ts';
+import { lines, takeAnswers } from '../support/raw-http.ts';
+import { aCapture, anotherGateway, aService, LEADS, type StudioWithKey } from '../support/service.ts';
+import { sendSlowly } from '../support/slow-sender.ts';
+import { REFUSED } from './gateway-refusals.ts';
+
+/** The bytes of a body beyond the bound, and of one of an ordinary size. */
+const LONG = Buffer.alloc(200_000, 'x');
+const ORDINARY = Buffer.alloc(20_000, 'x');
+
+const QUOTA_LIMIT = 200;
+const service = aService({ gateway: { QUOTA_LIMIT: `${QUOTA_LIMIT}` } });
+let studio: StudioWithKey;
+let usedUp: StudioWithKey;
+beforeAll(async () => {
+  [studio, usedUp] = await Promise.all([service.aStudioWithKey(), service.aStudioWithKey()]);
+  for (const _ of times(QUOTA_LIMIT, () => 0)) await service.get(usedUp.secret, '?limit=1');
+});
+
+async function aConnection(url = service.url) {
+  const { hostname: host, port } = new URL(url);
+  const socket = connect({ host, port: Number(port), allowHalfOpen: true, noDelay: true });
+  onTestFinished(() => void socket.destroy());
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** Sends a text and then many bytes slowly, and returns the final answers. */
+async function answersTo(text: string, rest: Buffer, socket?: Socket): Promise<number[]> {
+  socket ??= await aConnection();
+  const { answers, rest: incomplete } = takeAnswers(await sendSlowly(socket, text, rest));
+  expect(incomplete.toString()).toBe('');
+  return answers.map(({ status }) => status);
+}
+
+/** What the head of a request decides: the answer, and the request's line and headers. */
+const BY_HEAD: readonly [what: string, status: number, line: string, headers: () => readonly string[]][] = [
+  ['no key', 401, `POST ${LEADS}`, () => []],
+  ['a malformed key', 401, `POST ${LEADS}`, () => ['Authorization: Bearer x']],
+  ['a quota that is used up', 429, `POST ${LEADS}`, () => [`Authorization: Bearer ${usedUp.secret}`]],
+  ['an unknown path', 404, 'POST /nope', () => []],
+  ['a method that the path lacks', 405, `PUT ${LEADS}`, () => []],
+  ['an address with broken encoding', 400, 'POST /%zz', () => []],
+  ['an id that is none', 400, `GET ${LEADS}/x`, () => [`Authorization: Bearer ${studio.secret}`]],
+  ['a host that is none', 400, `POST ${LEADS}`, () => ['Host: /']],
+  ['no problem', 200, 'GET /docs', () => []],
+  ['its length or media type', 400, `POST ${LEADS}`, () => [`Authorization: Bearer ${studio.secret}`]],
+];
+
+/** A host, unless the headers have one. */
+const hostOf = (headers: readonly string[]) => (headers.some((each) => each.startsWith('Host:')) ? [] : ['Host: a']);
+
+/** How the body comes, and what ends a connection besides. */
+const FRAMINGS: readonly (readonly [what: string, version: string, headers: readonly string[], body: Buffer])[] = [
+  ['a long body', '1.1', [`Content-Length: ${LONG.length}`], LONG],
+  [
+    'a long body in chunks',
+    '1.1',
+    ['Transfer-Encoding: chunked'],
+    Buffer.concat([Buffer.from(`${LONG.length.toString(16)}\r\n`), LONG, Buffer.from('\r\n0\r\n\r\n')]),
+  ],
+  ...(
+    [
+      ['keep-alive', '1.1', []],
+      ['Connection: close', '1.1', ['Connection: close']],
+      ['HTTP/1.0', '1.0', []],
+      ['an upgrade', '1.1', ['Connection: Upgrade', 'Upgrade: websocket']],
+      ['an expectation', '1.1', ['Expect: 100-continue']],
+      ['an unknown expectation', '1.1', ['Expect: x']],
+    ] as const
+  ).map(
+    ([what, version, headers]) =>
+      [`an ordinary body with ${what}`, version, [`Content-Length: ${ORDINARY.length}`, ...headers], ORDINARY] as const,
+  ),
+];
+
+// @proves hostile-20
+describe('a client that sends all of its request before it reads gets the answer that was given before', () => {
+  describe.each(BY_HEAD)('by %s:', (_, status, line, headersOf) => {
+    test.concurrent.each(FRAMINGS)('%s', async (framing, version, headers, body) => {
+      const expected = framing.endsWith('unknown expectation') ? 400 : status;
+      const head = lines(`${line} HTTP/${version}`, ...hostOf(headersOf()), ...headersOf(), ...headers, '');
+      expect(await answersTo(head, body)).toEqual([expected]);
+    });
+  });
+
+  // A client that has ended its side sends nothing more, and one that is late would not be.
+  const refused = REFUSED.filter(({ ends, by }) => !ends && !by.includes('clientError ERR_HTTP_REQUEST_TIMEOUT'));
+  test.concurrent.each(refused)('before a route: $what', async ({ request, status }) => {
+    expect(await answersTo(request(studio.secret), LONG)).toEqual([status]);
+  });
+
+  test.concurrent('a request that is late', async () => {
+    const socket = await aConnection(await anotherGateway(service, { deadlines: { requestArrivalMs: 500 } }));
+    socket.write(lines(`POST ${LEADS} HTTP/1.1`, 'Host: a'));
+    await once(socket, 'readable');
+    expect(await answersTo('more', LONG, socket)).toEqual([408]);
+  });
+
+  test.concurrent('requests behind the one that closes the connection', async () => {
+    const head = lines('GET /docs/problems/internal_error HTTP/1.1', 'Host: a', 'Connection: close', '');
+    const more = Buffer.from(lines(`GET ${LEADS} HTTP/1.1`, 'Host: a', '').repeat(5000));
+    expect(await answersTo(head, more)).toEqual([200]);
+  });
+
+  // RFC 9110, section 10.1.1.
+  test.concurrent.each(BY_HEAD)('no 100 comes before an answer by the head: %s', async (_, status, line, headersOf) => {
+    const expectation = ['Expect: 100-continue', `Content-Length: ${LONG.length}`, 'Connection: close'];
+    const socket = await aConnection();
+    const received = text(socket);
+    socket.end(lines(`${line} HTTP/1.1`, ...hostOf(headersOf()), ...headersOf(), ...expectation, ''));
+    expect(await received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  });
+});
+
+// @proves node-71
+test('a client that waits for 100 before it sends its body gets it once the head is admitted', async () => {
+  const body = JSON.stringify(aCapture());
+  const socket = await aConnection();
+  const headers = [
+    `Authorization: Bearer ${studio.secret}`,
+    'Content-Type: application/json',
+    `Idempotency-Key: ${crypto.randomUUID()}`,
+  ];
+  socket.write(
+    lines(
+      `POST ${LEADS} HTTP/1.1`,
+      'Host: a',
+      ...headers,
+      `Content-Length: ${body.length}`,
+      'Expect: 100-continue',
+      '',
+    ),
+  );
+  const [interim] = await once(socket, 'data');
+  expect(`${interim}`).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+  socket.write(body);
+  const [answer] = await once(socket, 'data');
+  expect(`${answer}`).toMatch(/^HTTP\/1.1 201 /);
+});

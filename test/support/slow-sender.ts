@@ -1,0 +1,52 @@
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { takeAnswer } from './raw-http.ts';
+
+/** Far apart enough that a server has answered the first piece, and closed its end, when the others arrive; milliseconds. */
+const PAUSE_MS = 15;
+const PIECES = 20;
+
+function isAnsweredAndKept(received: Buffer): boolean {
+  const whole = takeAnswer(received, false);
+  return whole !== undefined && whole.answer.headers.connection !== 'close';
+}
+
+/**
+ * Sends a text and then many bytes, piece by piece, and reads only after the last of them. Returns what is received
+ * until the server ends its side, or has answered.
+ *
+ * @param socket a connection that may stay half open
+ * @param isAnswered whether what was received is all that comes, although the server does not end its side
+ * @throws Error when the connection breaks, such as by a reset
+ */
+export async function sendSlowly(
+  socket: Socket,
+  text: string | Buffer,
+  rest: Buffer,
+  isAnswered = isAnsweredAndKept,
+): Promise<Buffer> {
+  socket.pause();
+  const broken = Promise.withResolvers<never>();
+  broken.promise.catch(() => {});
+  socket.on('error', broken.reject).on('close', () => broken.reject(new Error('closed before it had ended')));
+  const send = (bytes: string | Buffer) =>
+    Promise.race([broken.promise, new Promise<void>((resolve) => socket.write(bytes, () => resolve()))]);
+  await send(text);
+  const length = Math.ceil(rest.length / PIECES);
+  for (let at = 0; at < rest.length; at += length) {
+    await sleep(PAUSE_MS);
+    await send(rest.subarray(at, at + length));
+  }
+  let received: Buffer = Buffer.alloc(0);
+  const ended = new Promise<void>((resolve) => {
+    socket.on('data', (bytes: Buffer) => {
+      received = Buffer.concat([received, bytes]);
+      if (isAnswered(received)) resolve();
+    });
+    socket.on('end', resolve);
+  });
+  socket.resume();
+  await Promise.race([broken.promise, ended]);
+  socket.end();
+  return received;
+}
