@@ -12,6 +12,7 @@ export const COLUMNS = [
   'createTime',
   'updateTime',
   'enquiries',
+  'apiKeyId',
 ] as const;
 
 /** Characters that end a cell or a record for some readers unless they are quoted. */
@@ -36,11 +37,11 @@ export const csvLines = (leads: readonly Lead[]): string =>
   linesOf(leads.map((lead) => cellsOf(lead).map((text) => text && defused(text))));
 
 /** Returns the values of a lead in the order of the columns; null: no value. */
-function cellsOf({ id, studioId, contact, stage, createdAt, updatedAt, enquiries, ...texts }: Lead) {
+function cellsOf({ id, studioId, contact, stage, createdAt, updatedAt, enquiries, apiKeyId, ...texts }: Lead) {
   const contacts = CONTACT_TYPES.map((type) => (type === contact.type ? contact.value : null));
   const data = DATA_FIELDS.flatMap((field) => (field === 'contact' ? contacts : texts[field]));
   const times = [createdAt, updatedAt].map((time) => time.toISOString());
-  return [id, studioId, ...data, stage, ...times, enquiries ? JSON.stringify(enquiries) : null];
+  return [id, studioId, ...data, stage, ...times, enquiries ? JSON.stringify(enquiries) : null, apiKeyId ?? null];
 }
 
 function linesOf(records: readonly (readonly (string | null)[])[]): string {

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { CONTACT_TYPES, isContactType, uuidFault } from '../common/rules/field-rules.ts';
 import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
 import { type GivenLeadData, type OriginalFields, TEXT_FIELDS } from '../src/domain/lead-data.ts';
+import { idFrom } from '../src/domain/new-id.ts';
 import type { LeadImport } from '../src/usecases/import-leads.ts';
 import { CommandFault } from './command.ts';
 import { COLUMNS, restored } from './csv-export.ts';
@@ -146,12 +146,7 @@ function leadOf(columns: readonly Column[], cells: readonly string[], studioId: 
 }
 
 /** Derives an idempotency key from the id of a record, or from all its fields, so that an import can be repeated. */
-function keyOf(record: unknown, studioId: string): string {
-  const hash = createHash('sha256')
-    .update(`${studioId}\0${JSON.stringify(record)}`)
-    .digest('hex');
-  return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
-}
+const keyOf = (record: unknown, studioId: string): string => idFrom(`${studioId}\0${JSON.stringify(record)}`);
 
 /** Returns the fields of a lead in the form from which an earlier release derived its key. */
 function recordOf(fields: ReadonlyMap<string, string>): object {

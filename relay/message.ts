@@ -68,9 +68,11 @@ function fullLead({ lead }: LeadChange, withEnquiries: boolean): object {
     createTime: isoOf(lead?.createTime),
     updateTime: isoOf(lead?.updateTime),
     ...(withEnquiries && {
-      enquiries: lead?.enquiries.map(({ time, displayName, sourceId, note }) => ({
+      enquiries: lead?.enquiries.map(({ id, time, displayName, contact, sourceId, note }) => ({
+        id,
         time: isoOf(time),
         displayName,
+        contact: contact?.value.case && { [contact.value.case]: contact.value.value },
         sourceId,
         note,
       })),

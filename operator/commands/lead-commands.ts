@@ -177,7 +177,7 @@ function addWorkCommands(leads: Command): void {
     .addArgument(new Argument('<stage>').choices(LEAD_STAGES))
     .option(...AUDITED_MEMBER)
     .action((studioId: string, leadId: string, stage: LeadStage, { member: memberId }: { member?: string }) =>
-      runOnStore((deps) => changeLeadStage(deps, { studioId, leadId, stage, memberId, ...BY_HAND })),
+      runOnStore(async (deps) => (await changeLeadStage(deps, { studioId, leadId, stage, memberId, ...BY_HAND })).lead),
     );
   leads
     .command('find <studio>')

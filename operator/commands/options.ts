@@ -38,6 +38,7 @@ export function dateOrTime(value: string): Date {
 export interface FilterOptions {
   readonly stage?: readonly LeadStage[];
   readonly source?: readonly string[];
+  readonly apiKey?: readonly string[];
   readonly createdSince?: Date;
   readonly createdBefore?: Date;
   readonly changedSince?: Date;
@@ -48,14 +49,16 @@ export const addFilterOptions = (command: Command): Command =>
   command
     .addOption(new Option('--stage <stage...>', 'only leads in one of these stages').choices(LEAD_STAGES))
     .option('--source <id...>', 'only leads of one of these sources')
+    .option('--api-key <id...>', 'only leads that one of these API keys created')
     .option('--created-since <time>', 'only leads created at this time or later', dateOrTime)
     .option('--created-before <time>', 'only leads created before', dateOrTime)
     .option('--changed-since <time>', 'only leads that last changed at this time or later', dateOrTime)
     .option('--changed-before <time>', 'only leads that last changed before', dateOrTime);
 
-export const filterIn = ({ stage, source, ...times }: FilterOptions): GivenLeadFilter => ({
+export const filterIn = ({ stage, source, apiKey, ...times }: FilterOptions): GivenLeadFilter => ({
   stages: stage ?? [],
   sourceIds: source ?? [],
+  apiKeyIds: apiKey ?? [],
   created: { start: times.createdSince ?? null, end: times.createdBefore ?? null },
   updated: { start: times.changedSince ?? null, end: times.changedBefore ?? null },
 });

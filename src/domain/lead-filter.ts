@@ -15,9 +15,12 @@ export interface LeadFilter {
   readonly sourceIds: readonly string[];
   readonly created: TimeRange;
   readonly updated: TimeRange;
+  /** The keys that created them; absent: any, or none. So page tokens of release 1.2, whose filters have no keys, stay valid. */
+  readonly apiKeyIds?: readonly string[];
 }
 
-export const MAX_FILTERED_SOURCES = 20;
+/** The maximum number of sources, and of keys. */
+const MAX_FILTERED_IDS = 20;
 
 /** A filter that is not yet checked. */
 export interface GivenLeadFilter {
@@ -27,6 +30,7 @@ export interface GivenLeadFilter {
   /** An invalid Date is no time. */
   readonly created: TimeRange;
   readonly updated: TimeRange;
+  readonly apiKeyIds?: readonly string[];
 }
 
 export const isAnyTime = ({ start, end }: TimeRange): boolean => start === null && end === null;
@@ -34,16 +38,19 @@ export const isAnyTime = ({ start, end }: TimeRange): boolean => start === null 
 /** Returns the filter of a request; undefined: it has none, or one that matches everything. Notes what is wrong with it. */
 export function filterOf(given: GivenLeadFilter | undefined, faults: Faults): LeadFilter | undefined {
   if (!given) return undefined;
-  const { stages, sourceIds, created, updated } = given;
+  const { stages, sourceIds, created, updated, apiKeyIds = [] } = given;
   if (stages.includes(undefined)) faults.note('filter.stages', 'must be known stages');
-  faults.noteEach('filter.sourceIds', sourceIds, MAX_FILTERED_SOURCES, (id) => ({ '': uuidFault(id) }));
+  for (const [field, ids] of Object.entries({ sourceIds, apiKeyIds }))
+    faults.noteEach(`filter.${field}`, ids, MAX_FILTERED_IDS, (id) => ({ '': uuidFault(id) }));
   noteRangeFaults(faults, 'filter.createTime', created);
   noteRangeFaults(faults, 'filter.updateTime', updated);
-  if (stages.length + sourceIds.length === 0 && isAnyTime(created) && isAnyTime(updated)) return undefined;
+  if (stages.length + sourceIds.length + apiKeyIds.length === 0 && isAnyTime(created) && isAnyTime(updated))
+    return undefined;
   // In one order, because page tokens are only for the same filter.
   const known = stages.filter((stage) => stage !== undefined);
-  const ids = sourceIds.map((id) => id.toLowerCase());
-  return { stages: [...new Set(known)].sort(), sourceIds: [...new Set(ids)].sort(), created, updated };
+  const sorted = (ids: readonly string[]) => [...new Set(ids.map((id) => id.toLowerCase()))].sort();
+  const filter = { stages: [...new Set(known)].sort(), sourceIds: sorted(sourceIds), created, updated };
+  return apiKeyIds.length > 0 ? { ...filter, apiKeyIds: sorted(apiKeyIds) } : filter;
 }
 
 export function noteRangeFaults(faults: Faults, field: string, { start, end }: TimeRange): void {
@@ -57,11 +64,18 @@ export const isIn = (time: Date, { start, end }: TimeRange = { start: null, end:
   (!start || time >= start) && (!end || time < end);
 
 export const isMatch = (
-  { stages, sourceIds, created, updated }: LeadFilter,
-  { stage, sourceId, createdAt, updatedAt }: Pick<Lead, 'stage' | 'sourceId' | 'createdAt' | 'updatedAt'>,
+  { stages, sourceIds, created, updated, apiKeyIds }: LeadFilter,
+  {
+    stage,
+    sourceId,
+    createdAt,
+    updatedAt,
+    apiKeyId = '',
+  }: Pick<Lead, 'stage' | 'sourceId' | 'createdAt' | 'updatedAt' | 'apiKeyId'>,
 ): boolean =>
   (stages.length === 0 || stages.includes(stage)) &&
   (sourceIds.length === 0 || (sourceId !== null && sourceIds.includes(sourceId))) &&
+  (!apiKeyIds || apiKeyIds.includes(apiKeyId)) &&
   isIn(createdAt, created) &&
   isIn(updatedAt, updated);
 

@@ -1,7 +1,7 @@
 import { assert } from '../../common/invariants.ts';
 import { STAGES } from '../../common/rules/public-api.ts';
 import type { OpenClaims } from './contact.ts';
-import type { Enquiry } from './enquiry.ts';
+import type { NamedEnquiry } from './enquiry.ts';
 import type { Fingerprint } from './fingerprint.ts';
 import type { Hold } from './hold.ts';
 import type { LeadData } from './lead-data.ts';
@@ -31,9 +31,11 @@ export interface Lead extends LeadData {
   /** Whole milliseconds; grows with every change. */
   readonly updatedAt: Date;
   /** Oldest first. Absent: it has none, or the call leaves them out. */
-  readonly enquiries?: readonly Enquiry[];
+  readonly enquiries?: readonly NamedEnquiry[];
   /** Absent: it has none, or the call leaves it out. */
   readonly hold?: Hold;
+  /** The id of the API key that created it. Absent: none did, or it cannot be read. */
+  readonly apiKeyId?: string;
 }
 
 /** What remains of a lead whose personal data were erased: its existence, stage and times. */

@@ -1,4 +1,4 @@
-import { randomFillSync, randomInt } from 'node:crypto';
+import { hash, randomFillSync, randomInt } from 'node:crypto';
 import { v7 } from 'uuid';
 
 /** Returns the current time; whole milliseconds. */
@@ -73,6 +73,12 @@ export const newId: NewId = idGenerator(Date.now);
 
 /** Returns a new id with a given time. Ids with the same time are in no particular order. */
 export const newIdAt = (time: Date): string => v7({ msecs: time.getTime() });
+
+/** Returns the id that is derived from a text, always the same: a version 8 UUID. */
+export function idFrom(text: string): string {
+  const hex = hash('sha256', text, 'hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
 
 /** Returns the creation time of a version 7 id; whole milliseconds. */
 export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));

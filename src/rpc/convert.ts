@@ -12,14 +12,14 @@ import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { CONSUMER_STARTS } from '../domain/consumer.ts';
 import type { Contact } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
-import type { Enquiry } from '../domain/enquiry.ts';
+import type { NamedEnquiry } from '../domain/enquiry.ts';
 import type { Hold } from '../domain/hold.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead, type LeadStage, type LeadView } from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
 import type { GivenLeadData } from '../domain/lead-data.ts';
 import type { GivenLeadFilter, TimeRange } from '../domain/lead-filter.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
-import type { Credential, LeadRecord, WaitingChanges } from '../store/store.ts';
+import type { Credential, LeadRecord, LeadState, WaitingChanges } from '../store/store.ts';
 import { type ListedConsumer, MAX_COUNTED } from '../usecases/consumers.ts';
 import type { LeadCounts } from '../usecases/count-leads.ts';
 import type { LeadEvent } from '../usecases/lead-events.ts';
@@ -101,8 +101,14 @@ export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
     updateTime: timestampToWire(lead.updatedAt),
     enquiries: view === 'full' && lead.enquiries ? lead.enquiries.map(enquiryToWire) : [],
     ...(view === 'full' && lead.hold && { hold: holdToWire(lead.hold) }),
+    ...(lead.apiKeyId && { apiKeyId: lead.apiKeyId }),
   };
 }
+
+export const leadStateToWire = ({ lead, revision }: LeadState) => ({
+  lead: leadToWire(lead, 'full'),
+  revision: BigInt(revision),
+});
 
 export const leadRecordToWire = ({ lead, idempotencyKey, original }: LeadRecord) => ({
   lead: leadToWire(lead, 'full'),
@@ -116,12 +122,14 @@ export const holdToWire = ({ reason, createdAt }: Hold): leads.Hold => ({
   createTime: timestampToWire(createdAt),
 });
 
-const enquiryToWire = ({ time, displayName, sourceId, note }: Enquiry): leads.Enquiry => ({
+const enquiryToWire = ({ id, time, displayName, sourceId, note, contact }: NamedEnquiry): leads.Enquiry => ({
   $typeName: leads.EnquirySchema.typeName,
+  id,
   time: timestampToWire(time),
   displayName,
   ...(sourceId !== null && { sourceId }),
   ...(note !== null && { note }),
+  ...(contact && { contact: contactToWire(contact) }),
 });
 
 export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, erasedAt }: ErasedLead): leads.Lead =>
@@ -288,6 +296,7 @@ export const filterFromWire = (filter: leads.LeadFilter | undefined): GivenLeadF
   filter && {
     stages: filter.stages.map(leadStage.fromWire),
     sourceIds: filter.sourceIds,
+    apiKeyIds: filter.apiKeyIds,
     created: rangeFromWire(filter.createTime),
     updated: rangeFromWire(filter.updateTime),
   };

@@ -49,6 +49,7 @@ import {
   leadEventToWire,
   leadRecordToWire,
   leadStage,
+  leadStateToWire,
   leadToWire,
   rangeFromWire,
 } from './convert.ts';
@@ -106,13 +107,13 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: StreamCon
       const expectedUpdatedAt = expectedFromWire(expectedUpdateTime, faults);
       const stage = leadStage.fromWire(wireStage);
       const command = { studioId, leadId, stage, expectedUpdatedAt, memberId, requestId, ...actorOf(context) };
-      return { lead: leadToWire(await changeLeadStage(deps, command, faults), 'full') };
+      return leadStateToWire(await changeLeadStage(deps, command, faults));
     },
 
     async updateLead(request, context) {
       const faults = new Faults();
       const command = { ...updateFromWire(request, faults), ...actorOf(context) };
-      return { lead: leadToWire(await updateLead(deps, command, faults), 'full') };
+      return leadStateToWire(await updateLead(deps, command, faults));
     },
 
     eraseContact: ({ studioId, contact, memberId }, context) =>

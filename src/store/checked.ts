@@ -6,7 +6,13 @@ import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type Backfill, CONSUMER_STARTS, type Consumer, consumerNameFault } from '../domain/consumer.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
-import { type Enquiry, type KeptEnquiries, MAX_ENQUIRIES, MAX_ENQUIRY_KEYS } from '../domain/enquiry.ts';
+import {
+  type Enquiry,
+  type KeptEnquiries,
+  MAX_ENQUIRIES,
+  MAX_ENQUIRY_KEYS,
+  namedEnquiries,
+} from '../domain/enquiry.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { type Hold, UNREADABLE_REASON } from '../domain/hold.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
@@ -131,10 +137,11 @@ export function leadRecord(
 export function checkedEnquiries(read: unknown): KeptEnquiries {
   const { kept, keys } = Object(read) as Unchecked<KeptEnquiries>;
   const enquiryIn = (each: unknown): Enquiry[] => {
-    const { time: stored, displayName, sourceId, note } = Object(each) as Unchecked<Enquiry>;
+    const { time: stored, displayName, sourceId, note, contact } = Object(each) as Unchecked<Enquiry>;
     const time = typeof stored === 'string' ? new Date(stored) : stored;
     const said = { displayName, sourceId, note };
-    return isTime(time) && !faultOfOriginal(said) ? [{ time, ...(said as OriginalFields) }] : [];
+    if (!isTime(time) || faultOfOriginal(said) || !(contact === undefined || isContact(contact))) return [];
+    return [{ time, ...(said as OriginalFields), ...(contact && { contact }) }];
   };
   return {
     kept: Array.isArray(kept) ? kept.flatMap(enquiryIn).slice(-MAX_ENQUIRIES) : [],
@@ -145,9 +152,13 @@ export function checkedEnquiries(read: unknown): KeptEnquiries {
 /** Returns a lead with its enquiries, if it is readable and has any. @param read as checkedEnquiries does */
 export function withEnquiries<Read extends Checked<Lead> | null>(lead: Read, read: unknown): Read {
   if (read === undefined || lead === null || lead instanceof UnreadableRecord) return lead;
-  const { kept: enquiries } = checkedEnquiries(read);
+  const enquiries = namedEnquiries(lead.id, checkedEnquiries(read));
   return enquiries.length === 0 ? lead : { ...lead, enquiries };
 }
+
+/** The API key that created a lead, if it can be read: nothing else of the lead depends on it. */
+export const creatingKey = (apiKeyId: unknown): Pick<Lead, 'apiKeyId'> =>
+  isCanonicalUuid(apiKeyId) ? { apiKeyId } : {};
 
 /** Checks the hold of a lead or a studio; null: it has none. Whatever is stored in its place holds, readable or not. */
 export function checkedHold(read: unknown): Hold | null {

@@ -33,7 +33,7 @@ export const FAULTS = {
   file: fault('places where the file is broken'),
   missing: fault(
     'parts of the schema that are missing',
-    'A core makes what it needs when it starts, tables empty. If one has run on this database, restore a backup (docs/how-to/backup.md)',
+    'A core makes what it needs when it starts, tables empty. If one of this release has run on this database, restore a backup (docs/how-to/backup.md)',
   ),
   // A creation is refused because of a key that is held, by whatever.
   unclaimed: fault(

@@ -93,7 +93,7 @@ export interface Page<Record> {
   readonly skipped: number;
 }
 
-export type CountedLead = Pick<Lead, 'id' | 'studioId' | 'stage' | 'sourceId' | 'createdAt' | 'updatedAt'>;
+export type CountedLead = Pick<Lead, 'id' | 'studioId' | 'stage' | 'sourceId' | 'createdAt' | 'updatedAt' | 'apiKeyId'>;
 
 /** All that is kept of a lead. */
 export interface LeadRecord {
@@ -173,8 +173,14 @@ export type PutHoldOutcome =
   | { readonly kind: 'put'; readonly before: Hold | null; readonly hold: Hold | null }
   | { readonly kind: 'not-found' };
 
+/** A lead and its revision in the change feed. */
+export interface LeadState {
+  readonly lead: Lead;
+  readonly revision: number;
+}
+
 export type ChangeLeadStageOutcome =
-  | { readonly kind: 'changed' | 'unchanged'; readonly lead: Lead }
+  | ({ readonly kind: 'changed' | 'unchanged' } & LeadState)
   | { readonly kind: 'already-open'; readonly leadId: string }
   /** The lead has changed since the expected time; nothing was written. */
   | { readonly kind: 'not-found' | 'stale' }
@@ -182,7 +188,7 @@ export type ChangeLeadStageOutcome =
 
 /** The outcome of an update; `stale`: the lead has changed since the expected time. */
 export type UpdateLeadOutcome =
-  | { readonly kind: 'updated' | 'unchanged'; readonly lead: Lead }
+  | ({ readonly kind: 'updated' | 'unchanged' } & LeadState)
   | { readonly kind: 'already-open'; readonly leadId: string }
   | { readonly kind: 'not-found' | 'stale' };
 

@@ -1,10 +1,10 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { type Requester, requestIdentity } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
-import type { Lead, LeadStage } from '../domain/lead.ts';
+import type { LeadStage } from '../domain/lead.ts';
 import { type Correction, type GivenLeadData, noteLeadFaults } from '../domain/lead-data.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import type { ChangeLeadStageOutcome, UpdateLeadOutcome } from '../store/store.ts';
+import type { ChangeLeadStageOutcome, LeadState, UpdateLeadOutcome } from '../store/store.ts';
 import type { Changing } from './dependencies.ts';
 import { noteRequester, requestedBy } from './requests.ts';
 import { regionsOf } from './studios.ts';
@@ -28,7 +28,7 @@ export async function changeLeadStage(
   { store, clock }: Changing,
   command: ChangeLeadStageCommand,
   faults = new Faults(),
-): Promise<Lead> {
+): Promise<LeadState> {
   const { studioId, stage, expectedUpdatedAt = null } = command;
   const leadId = command.leadId.toLowerCase();
   faults.note('studioId', crmIdFault(studioId));
@@ -73,7 +73,7 @@ export async function updateLead(
   { store, clock }: Changing,
   command: UpdateLeadCommand,
   faults = new Faults(),
-): Promise<Lead> {
+): Promise<LeadState> {
   const { studioId, fields, expectedUpdatedAt = null } = command;
   faults.note('studioId', crmIdFault(studioId));
   faults.note('lead.id', uuidFault(command.leadId));
@@ -88,11 +88,10 @@ export async function updateLead(
   const isRepetition = requestId !== undefined && (await store.isLeadChangeApplied(studioId, leadId, requestId));
   const lead = await store.findLead(studioId, leadId);
   if (!lead) throw new Refusal('LEAD_NOT_FOUND');
-  // The conditions below held when the change was applied.
-  if (isRepetition) return lead;
-  if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime())
+  // These conditions held when the change was applied.
+  if (!isRepetition && expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime())
     throw new Refusal('UPDATE_TIME_MISMATCH');
-  if (sourceId !== undefined && sourceId !== lead.sourceId) {
+  if (!isRepetition && sourceId !== undefined && sourceId !== lead.sourceId) {
     const source = await store.findLeadSource(studioId, sourceId);
     if (!source?.enabled) throw new Refusal('SOURCE_INVALID');
   }
@@ -102,7 +101,7 @@ export async function updateLead(
 }
 
 /** Returns the lead after a change. @throws Refusal if it was not made */
-function leadAfter(outcome: Exclude<ChangeLeadStageOutcome, { kind: 'other-contact' }> | UpdateLeadOutcome): Lead {
+function leadAfter(outcome: Exclude<ChangeLeadStageOutcome, { kind: 'other-contact' }> | UpdateLeadOutcome): LeadState {
   switch (outcome.kind) {
     case 'not-found':
       throw new Refusal('LEAD_NOT_FOUND');
@@ -113,6 +112,6 @@ function leadAfter(outcome: Exclude<ChangeLeadStageOutcome, { kind: 'other-conta
         metadata: { leadId: outcome.leadId },
       });
     default:
-      return outcome.lead;
+      return outcome;
   }
 }

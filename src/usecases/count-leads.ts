@@ -67,7 +67,7 @@ export async function countLeads(
   }
   const isLowerBound = before !== null && (await store.listLeadsToCount(studioId, before, 1, filter)).next !== null;
   const bySource = [...sources].map(([of, count]) => ({ of, count, isLowerBound }));
-  const isByStageAlone = !filter || (filter.sourceIds.length === 0 && isAnyTime(filter.created));
+  const isByStageAlone = !filter || (filter.sourceIds.length === 0 && !filter.apiKeyIds && isAnyTime(filter.created));
   const wanted = LEAD_STAGES.filter((stage) => !filter || filter.stages.length === 0 || filter.stages.includes(stage));
   const byStage: LeadCount<LeadStage>[] = [];
   for (const of of wanted) {

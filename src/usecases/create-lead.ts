@@ -1,4 +1,5 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { ApiKey } from '../domain/api-key.ts';
 import type { Actor } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
 import { fingerprintOf } from '../domain/fingerprint.ts';
@@ -20,6 +21,8 @@ export interface CreateLeadCommand extends GivenLeadData {
 export interface LeadContext {
   readonly studio: Studio | null;
   readonly source: LeadSource | null;
+  /** The API key of the request; absent: it has none. */
+  readonly key?: Pick<ApiKey, 'id'>;
 }
 
 /** The lead as it was created, and whether an earlier request created it. */
@@ -54,7 +57,7 @@ export async function createLead(
   const capture = leadDataOf(command);
   const fingerprint = fingerprintOf(capture);
 
-  const { studio, source } = read ?? (await readLeadContext(store, studioId, capture.sourceId));
+  const { studio, source, key }: LeadContext = read ?? (await readLeadContext(store, studioId, capture.sourceId));
   if (!studio) throw new Refusal('STUDIO_NOT_FOUND');
   if (studio.status === 'ended') throw new Refusal('STUDIO_ENDED');
 
@@ -67,7 +70,8 @@ export async function createLead(
 
   const id = newId();
   const createdAt = timeOfId(id);
-  const lead: Lead = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt };
+  const created = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt } as const;
+  const lead: Lead = key ? { ...created, apiKeyId: key.id } : created;
   const claims = { idempotencyKey, fingerprint, ...openClaims(capture.contact, studio) };
   return resultOf(await store.createLead(lead, claims, { keepsEnquiry: studio.keepEnquiries, by }));
 }

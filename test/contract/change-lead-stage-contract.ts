@@ -11,7 +11,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
   beforeEach(() => {
     store = opened().store;
   });
-  const { created, moved, everyLead } = actionsOn(() => store);
+  const { created, moved, revisionOf, everyLead } = actionsOn(() => store);
 
   describe('changing stages', () => {
     test.each([...OPEN_STAGES, ...CLOSED_STAGES])(
@@ -24,7 +24,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
           const outcome = await moveLead(store, lead, to, { now: plus(before.updatedAt, 5) });
 
           const expected = { ...lead, stage: to, updatedAt: plus(before.updatedAt, 5) };
-          expect(outcome).toEqual({ kind: 'changed', lead: expected });
+          expect(outcome).toEqual({ kind: 'changed', lead: expected, revision: await revisionOf(lead) });
           expect(await store.findLead(lead.studioId, lead.id)).toEqual(expected);
           const rival = aLead({ contact: lead.contact });
           expect(await store.createLead(rival, claimsOf(rival))).toEqual(
@@ -41,7 +41,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
 
         const outcome = await moveLead(store, lead, stage, { now: plus(before.updatedAt, DAY_MS) });
 
-        expect(outcome).toEqual({ kind: 'unchanged', lead: before });
+        expect(outcome).toEqual({ kind: 'unchanged', lead: before, revision: await revisionOf(lead) });
         expect(await store.findLead(lead.studioId, lead.id)).toEqual(before);
       }
     });
@@ -113,7 +113,11 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
       );
 
       expect(outcomes.filter(({ kind }) => kind === 'stale')).toHaveLength(19);
-      expect(outcomes).toContainEqual({ kind: 'changed', lead: await store.findLead(lead.studioId, lead.id) });
+      expect(outcomes).toContainEqual({
+        kind: 'changed',
+        lead: await store.findLead(lead.studioId, lead.id),
+        revision: await revisionOf(lead),
+      });
     });
 
     test("an unknown lead and another studio's lead are not found, and nothing is written", async () => {

@@ -12,7 +12,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
   beforeEach(() => {
     store = opened().store;
   });
-  const { created, moved, everyLead } = actionsOn(() => store);
+  const { created, moved, corrected, everyLead } = actionsOn(() => store);
 
   describe('creating leads', () => {
     test('a created lead is found by its id, by its idempotency key and in the listing, as it was given', async () => {
@@ -20,6 +20,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         contact: { type: 'phone', value: '+49 (0)30 1234567' },
         sourceId: newId(),
         note: 'Calls back after six.',
+        apiKeyId: newId(),
       });
       const claims = claimsOf(lead);
       await created(lead, claims);
@@ -30,6 +31,28 @@ export function createLeadContract(opened: () => OpenedStore): void {
         fingerprint: claims.fingerprint,
       });
       expect(await everyLead()).toEqual([lead]);
+    });
+
+    // @proves leads-43
+    test('the key that created a lead stays with it in each list, whoever repeats, moves or corrects it', async () => {
+      const lead = aLead({ apiKeyId: newId() });
+      const claims = claimsOf(lead);
+      await created(lead, claims);
+      const other = { ...lead, id: newId(), apiKeyId: newId() };
+      expect(await store.createLead(other, claims)).toEqual({ kind: 'replayed', lead });
+      const { updatedAt } = await moved(lead, 'contacted');
+      const now = await corrected({ ...lead, updatedAt }, { displayName: 'Augusta', note: 'corrected' });
+
+      expect(now).toMatchObject({ apiKeyId: lead.apiKeyId });
+      store = await opened().reopen();
+      const { studioId, id } = lead;
+      const { leads } = await store.findLeadsOfContact(studioId, claims.contactKeys);
+      const [change] = await store.listLeadChanges(1);
+      const { records: walked } = await store.walkLeads(studioId, null, 10);
+      const all = [await store.findLead(studioId, id), ...(await everyLead()), ...walked, ...leads, change?.lead];
+      expect(all).toEqual(all.map(() => now));
+      const counted = await store.listLeadsToCount(studioId, null, 10);
+      expect(counted.records).toMatchObject([{ id, apiKeyId: lead.apiKeyId }]);
     });
 
     // @proves leads-3

@@ -1,9 +1,23 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Enquiry, MAX_ENQUIRIES, MAX_ENQUIRY_BYTES, MAX_ENQUIRY_KEYS } from '../../src/domain/enquiry.ts';
+import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
+import type { Contact } from '../../src/domain/contact.ts';
+import { MAX_ENQUIRIES, MAX_ENQUIRY_BYTES, MAX_ENQUIRY_KEYS, type NamedEnquiry } from '../../src/domain/enquiry.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import {
+  aClaim,
+  aLead,
+  aStudio,
+  BY,
+  claimsOf,
+  DAY_MS,
+  HARD_TEXTS,
+  NOW,
+  plus,
+  STUDIO_ID,
+  times,
+} from '../support/builders.ts';
 import { type Damage, type OpenedStore, tryEach } from './opened-store.ts';
 import { acknowledgementOf, actionsOn, describeThroughStores } from './store-actions.ts';
 
@@ -19,15 +33,16 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     const { created, moved, corrected } = actionsOn(() => store);
 
     /** Asks again for the contact of a lead, with another key unless one is given. */
-    const ask = (lead: Lead, said: Partial<Lead>, idempotencyKey: string = newId(), at = store) => {
+    const ask = (lead: Lead, said: Partial<Lead>, idempotencyKey = newId(), at = store, contactKeys?: string[]) => {
       const again = { ...aLead({ studioId: lead.studioId, contact: lead.contact }), ...said };
-      return at.createLead(again, claimsOf(again, { idempotencyKey }), { keepsEnquiry: true });
+      const claims = claimsOf(again, { idempotencyKey, ...(contactKeys && { contactKeys }) });
+      return at.createLead(again, claims, { keepsEnquiry: true });
     };
     const refused = async (
       lead: Lead,
       ...asked: Parameters<typeof ask> extends [unknown, ...infer Rest] ? Rest : never
     ) => expect(await ask(lead, ...asked)).toEqual({ kind: 'already-open', leadId: lead.id });
-    const enquiriesOf = async ({ studioId, id }: Lead): Promise<readonly Enquiry[]> =>
+    const enquiriesOf = async ({ studioId, id }: Lead): Promise<readonly NamedEnquiry[]> =>
       (await store.findLead(studioId, id))?.enquiries ?? [];
     const notesOf = async (lead: Lead) => (await enquiriesOf(lead)).map(({ note }) => note);
     const changeOf = async (lead: Lead) => (await store.listLeadChanges(1000)).find((each) => each.lead.id === lead.id);
@@ -41,7 +56,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
 
       await refused(lead, { ...said, createdAt });
 
-      const enquired = { ...lead, enquiries: [{ time: createdAt, ...said }] };
+      const enquired = { ...lead, enquiries: [{ id: expect.any(String), time: createdAt, ...said }] };
       expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(enquired);
       expect((await store.walkLeads(STUDIO_ID, null, 10)).records).toEqual([enquired]);
       const change = await changeOf(lead);
@@ -112,6 +127,77 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       await refused(lead, { note: 'as created' });
 
       expect(await notesOf(lead)).toEqual(['one', 'two', 'one', 'as created']);
+    });
+
+    // @proves leads-41
+    test('its contact is kept as it was typed unless that is exactly the contact of the lead', async () => {
+      const lead = aLead({ contact: { type: 'email', value: 'ada@example.org' } });
+      await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
+      const typed: readonly Contact[] = [
+        { type: 'email', value: 'Ada@Example.org' },
+        { type: 'phone', value: '+49 30 1234567' },
+        lead.contact,
+      ];
+      const keys = { contactKeys: [aClaim('b'), aClaim('c')] };
+      const askBy = async (contact: Contact, note: string | null) => {
+        const again = aLead({ contact, note });
+        expect(await store.createLead(again, claimsOf(again, keys), { keepsEnquiry: true })).toEqual({
+          kind: 'already-open',
+          leadId: lead.id,
+        });
+      };
+      for (const contact of typed) await askBy(contact, 'more');
+      // Each differs from the enquiry before in its contact alone.
+      for (const contact of typed.toReversed()) await askBy(contact, 'more');
+      await askBy(lead.contact, lead.note);
+
+      const [spelled, byPhone] = typed;
+      const contacts = async () => (await enquiriesOf(lead)).map(({ contact }) => contact);
+      expect(await contacts()).toEqual([spelled, byPhone, undefined, byPhone, spelled]);
+      store = await opened().reopen();
+      await corrected(lead, { contact: { type: 'email', value: 'corrected@example.org' } });
+      expect(await contacts()).toEqual([spelled, byPhone, undefined, byPhone, spelled]);
+      await store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: plus(NOW, DAY_MS) });
+      expect(await contacts()).toEqual([]);
+    });
+
+    // @proves leads-42
+    test('each has an id of its own, which stays while others come, are dropped, or are at another lead', async () => {
+      const [lead, other] = [await created(), await created()];
+      const idsOf = async (of: Lead) => (await enquiriesOf(of)).map(({ id }) => id);
+      const keys = times(MAX_ENQUIRIES + 3, () => newId());
+      const seen = new Map<string, string | undefined>();
+      for (const [index, key] of keys.entries()) {
+        // All at one time: no order or time tells them apart.
+        await refused(lead, { note: `${index}`, createdAt: NOW }, key);
+        const kept = await enquiriesOf(lead);
+        for (const { id, note } of kept) expect(seen.get(id) ?? note).toBe(note);
+        for (const { id, note } of kept) seen.set(id, note ?? undefined);
+      }
+      expect(seen.size).toBe(keys.length);
+      for (const key of keys.slice(0, 3)) await refused(other, { note: 'elsewhere', createdAt: NOW }, key);
+      const before = [...(await idsOf(lead)), ...(await idsOf(other))];
+      expect(new Set(before).size).toBe(before.length);
+      for (const id of before) expect(id).toSatisfy(isCanonicalUuid);
+      store = await opened().reopen();
+      expect([...(await idsOf(lead)), ...(await idsOf(other))]).toEqual(before);
+    });
+
+    // @proves leads-41
+    test('whoever shares a key with the lead is found by it after a correction, and after a reopening with other keys', async () => {
+      const lead = aLead();
+      await created(lead, claimsOf(lead, { contactKeys: [aClaim('own'), aClaim('shared')] }));
+      await ask(lead, { contact: { type: 'phone', value: '030 1234567' } }, newId(), store, [aClaim('shared')]);
+      const found = async () =>
+        (await store.findLeadsOfContact(STUDIO_ID, [aClaim('shared')], 'former')).leads.map(({ id }) => id);
+      await moved(lead, 'lost', { claims: claimsOf(lead, { contactKeys: [aClaim('later')] }) });
+      expect(await found()).toEqual([lead.id]);
+      await moved(lead, 'new', { claims: claimsOf(lead, { contactKeys: [aClaim('later')] }) });
+
+      expect(await found()).toEqual([lead.id]);
+      expect((await store.findLeadsOfContact(STUDIO_ID, [aClaim('shared')])).leads).toEqual([]);
+      await corrected(lead, { contact: { type: 'email', value: 'corrected@example.org' } });
+      expect(await found()).toEqual([lead.id]);
     });
 
     // @proves bounds-80

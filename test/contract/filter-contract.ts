@@ -12,6 +12,7 @@ import { correctLead, created, moveLead } from './store-actions.ts';
 const ANY: TimeRange = { start: null, end: null };
 const NONE: LeadFilter = { stages: [], sourceIds: [], created: ANY, updated: ANY };
 const SOURCES = [newId(), newId(), newId()];
+const KEYS = [newId(), newId()];
 const SPAN_MS = 10 * DAY_MS;
 
 /** Numbers that repeat themselves, so that a failure does. */
@@ -32,7 +33,9 @@ function randomLead({ below, oneOf }: Random, studioId: string): Lead {
   const id = newIdAt(createdAt);
   const updatedAt = plus(createdAt, below(2) * below(SPAN_MS / 1000) * 100);
   const sourceId = oneOf([null, ...SOURCES]);
-  return aLead({ studioId, id, createdAt, updatedAt, sourceId, stage: oneOf(LEAD_STAGES) });
+  const apiKeyId = oneOf([undefined, ...KEYS]);
+  const lead = aLead({ studioId, id, createdAt, updatedAt, sourceId, stage: oneOf(LEAD_STAGES) });
+  return apiKeyId ? { ...lead, apiKeyId } : lead;
 }
 
 function randomFilter({ below, oneOf }: Random): LeadFilter {
@@ -41,21 +44,23 @@ function randomFilter({ below, oneOf }: Random): LeadFilter {
     return oneOf([ANY, ANY, { start: plus(NOW, -from), end: plus(NOW, -to) }, { start: plus(NOW, -from), end: null }]);
   };
   const some = <Item>(items: readonly Item[]): Item[] => items.filter(() => below(3) === 0);
-  return {
+  const filter = {
     stages: below(2) === 0 ? [] : some(LEAD_STAGES),
     sourceIds: below(2) === 0 ? [] : some(SOURCES),
     created: range(),
     updated: range(),
   };
+  return below(4) === 0 ? { ...filter, apiKeyIds: [oneOf(KEYS)] } : filter;
 }
 
 /** The rule of a filter, in other words than the product's. */
-function fits({ stages, sourceIds, created, updated }: LeadFilter, lead: Lead): boolean {
+function fits({ stages, sourceIds, created, updated, apiKeyIds = [] }: LeadFilter, lead: Lead): boolean {
   const isWithin = (time: Date, { start, end }: TimeRange) =>
     time.getTime() >= (start?.getTime() ?? Number.NEGATIVE_INFINITY) &&
     time.getTime() < (end?.getTime() ?? Number.POSITIVE_INFINITY);
   if (stages.length > 0 && !stages.some((stage) => stage === lead.stage)) return false;
   if (sourceIds.length > 0 && !sourceIds.some((id) => id === lead.sourceId)) return false;
+  if (apiKeyIds.length > 0 && !apiKeyIds.some((id) => id === lead.apiKeyId)) return false;
   return isWithin(lead.createdAt, created) && isWithin(lead.updatedAt, updated);
 }
 

@@ -71,7 +71,7 @@ export function findLeadsContract(opened: () => OpenedStore): void {
       expect(await record()).toEqual({ lead: now, idempotencyKey, original });
       const again = aLead({ contact: lead.contact, note: 'again' });
       await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
-      const enquiry = { time: again.createdAt, displayName, sourceId: null, note: 'again' };
+      const enquiry = { id: expect.any(String), time: again.createdAt, displayName, sourceId: null, note: 'again' };
       store = await opened().reopen();
       expect(await record()).toEqual({ lead: { ...now, enquiries: [enquiry] }, idempotencyKey, original });
 

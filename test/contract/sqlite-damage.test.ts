@@ -3,16 +3,18 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
+import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { BY } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { type Damaged, expectFaults, expectNoFaultsBesideChanges, faultsIn } from './damage-contract.ts';
 
 const FIXTURES = join(import.meta.dirname, '../upgrade');
 
-/** Copies a database that has something of everything, and changes it by hand. */
-function aCopy(sql = '', name = 'sqlite-1.2.db') {
+/** Copies a database that has something of everything, opens one of the last release, and changes it by hand. */
+function aCopy(sql = '', name = 'sqlite-1.2.db', isOpened = name === 'sqlite-1.2.db') {
   const path = join(temporaryFolder(), 'leads.db');
   copyFileSync(join(FIXTURES, name), path);
+  if (isOpened) openDatabase(path).database.close();
   const direct = new DatabaseSync(path);
   direct.exec('PRAGMA foreign_keys = OFF');
   direct.exec(sql);
@@ -197,6 +199,11 @@ describe('a file that is not damaged', () => {
   // By hand, no core of this release: it is not for the one that came before.
   test('sqlite-1.1.db before that is said to be of that release, and not looked at', async () => {
     expectFaults(await faultsIn(aCopy('', 'sqlite-1.1.db').url), [/^whole database cannot be read: release 1\.1 has/]);
+  });
+
+  test('sqlite-1.2.db before that lacks what a core of this release adds when it starts', async () => {
+    const { url } = aCopy('', 'sqlite-1.2.db', false);
+    expectFaults(await faultsIn(url), [/that are missing: column leads\.api_key_id BLOB\. A core makes what it needs/]);
   });
 
   test('once it is opened after a core of release 1.1 has erased a lead whose contact was corrected', async () => {

@@ -27,6 +27,11 @@ export function actionsOn(store: () => Store) {
       if (outcome.kind !== 'updated') throw new Error(`the lead was not corrected: ${outcome.kind}`);
       return outcome.lead;
     },
+    /** The revision of a lead with changes that no consumer has acknowledged. */
+    revisionOf: async (lead: Lead): Promise<number> => {
+      const changes = await store().listLeadChanges(1000);
+      return changes.find((change) => change.lead.id === lead.id)?.revision ?? expect.fail('the lead does not wait');
+    },
     everyLead: (studioId = STUDIO_ID) => leadsIn(store(), studioId, null, 1000),
   };
 }

@@ -17,7 +17,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
     beforeEach(() => {
       store = opened().store;
     });
-    const { created, moved, corrected } = actionsOn(() => store);
+    const { created, moved, corrected, revisionOf } = actionsOn(() => store);
 
     const anEmail = (): Contact => ({ type: 'email', value: `${newId()}@example.org` });
 
@@ -48,7 +48,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
       const outcome = await correctLead(store, lead, correction, { now: plus(lead.updatedAt, 5) });
 
       const expected = { ...lead, ...correction, updatedAt: plus(lead.updatedAt, 5) };
-      expect(outcome).toEqual({ kind: 'updated', lead: expected });
+      expect(outcome).toEqual({ kind: 'updated', lead: expected, revision: await revisionOf(lead) });
       expect(await found(lead)).toEqual(expected);
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([neighbour, expected]);
     });
@@ -56,9 +56,10 @@ export function updateLeadContract(opened: () => OpenedStore): void {
     test('an update to the current values writes nothing', async () => {
       const lead = await created(aLead({ note: 'same' }));
       const { displayName, contact, sourceId, note } = lead;
+      const revision = await revisionOf(lead);
 
       for (const correction of [{}, { note }, { displayName, contact: { ...contact }, sourceId, note }]) {
-        expect(await correctLead(store, lead, correction)).toEqual({ kind: 'unchanged', lead });
+        expect(await correctLead(store, lead, correction)).toEqual({ kind: 'unchanged', lead, revision });
       }
 
       expect(await found(lead)).toEqual(lead);
@@ -169,7 +170,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         };
 
         const command = { studioId: closed.studioId, leadId: closed.id, stage: 'new' } as const;
-        const opened = await changeLeadStage({ store: disturbed, clock: () => NOW }, command);
+        const { lead: opened } = await changeLeadStage({ store: disturbed, clock: () => NOW }, command);
 
         expect(opened).toMatchObject({ contact, stage: 'new' });
         expect(await holderOf(contact)).toBe(closed.id);

@@ -369,6 +369,7 @@ test('an operator lists studios and the newest leads of one, reads a lead, and e
   for (const none of [
     ['--stage', 'won'],
     ['--source', lead.id],
+    ['--api-key', lead.id],
     ['--changed-since', '2999-01-01'],
   ])
     expect(await json('leads', 'list', '--studio', 's2', ...none)).toEqual([]);

@@ -49,7 +49,7 @@ describe('ExportContact', () => {
     await crm.leads.updateLead({ studioId, lead: { id: first.leadId, displayName: 'Ada King', note: 'corrected' } });
     await close(first.leadId);
     const second = await created(email('ADA@example.org'));
-    const again = created(email('ada@example.org'), { note: 'still free?' });
+    const again = created(email('ada@EXAMPLE.org'), { note: 'still free?' });
     await expect(again).rejects.toMatchObject({ code: Code.AlreadyExists });
     const former = await created(email('typo@example.org'));
     await crm.leads.updateLead({ studioId, lead: { id: former.leadId, contact: phone('+49 30 1234567') } });
@@ -63,7 +63,11 @@ describe('ExportContact', () => {
         createdWith: { displayName: 'Ada', note: 'first' },
       },
       {
-        lead: { id: second.leadId, contact: email('ADA@example.org'), enquiries: [{ note: 'still free?' }] },
+        lead: {
+          id: second.leadId,
+          contact: email('ADA@example.org'),
+          enquiries: [{ note: 'still free?', contact: email('ada@EXAMPLE.org') }],
+        },
         idempotencyKey: second.idempotencyKey,
       },
       { mayBeIncomplete: false, skippedCount: 0 },

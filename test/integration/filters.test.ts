@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import { aCreateLeadRequest, refusalOf } from '../support/grpc.ts';
-import { putSource, putStudio } from '../support/grpc-studios.ts';
+import { exchange } from '../support/exchange-calls.ts';
+import { aCreateLeadRequest, aCreation, refusalOf } from '../support/grpc.ts';
+import { createKey, type KeyOfStudio, putSource, putStudio, revokeKey } from '../support/grpc-studios.ts';
 import { aSharedCore } from './shared-core.ts';
 import { millis, type WireLead } from './wire-lead.ts';
 
@@ -40,6 +41,12 @@ const idsIn = (messages: readonly Exported[]) => messages.flatMap(idsOf);
 
 async function aLead(overrides: object = {}): Promise<WireLead> {
   return (await leads<{ lead: WireLead }>('CreateLead', aCreateLeadRequest(studioId, overrides))).lead;
+}
+
+/** Creates a lead by a request of the public API; returns its id. */
+async function createdWith({ secretSha256 }: KeyOfStudio): Promise<string> {
+  const [outcome] = await exchange(caller, [[{ secretSha256, createLead: aCreation() }]]);
+  return outcome?.answer?.leadId ?? expect.fail('no lead was created');
 }
 
 const move = async ({ id }: WireLead, stage: string) =>
@@ -106,6 +113,35 @@ describe('a filter', () => {
     }
   });
 
+  // @proves leads-43
+  test('finds the leads that a key created, also once that is revoked, and each lead names its key', async () => {
+    const [leaked, other] = [await createKey(caller, { studioId }), await createKey(caller, { studioId })];
+    const [one, another] = [await createdWith(leaked), await createdWith(other)];
+    const again = await createdWith(leaked);
+    const { id: byCrm } = await aLead();
+    await revokeKey(caller, leaked);
+
+    const { apiKeyId } = leaked.owner;
+    const filter = { apiKeyIds: [apiKeyId.toUpperCase()] };
+    expect(idsOf(await list(filter))).toEqual([again, one]);
+    expect(idsIn(await exported(filter))).toEqual([one, again]);
+    expect(idsOf(await list({ ...filter, stages: ['LEAD_STAGE_NEW'] }))).toEqual([again, one]);
+    expect(idsOf(await list({ apiKeyIds: [newId()] }))).toEqual([]);
+    const counted = await leads<{ bySource: object[] }>('CountLeads', { studioId, filter });
+    expect(counted.bySource).toMatchObject([{ count: 2 }]);
+    const keysOf = (of: readonly WireLead[]) => of.map((lead) => [lead.id, (lead as { apiKeyId?: string }).apiKeyId]);
+    const all = [
+      [byCrm, undefined],
+      [again, apiKeyId],
+      [another, other.owner.apiKeyId],
+      [one, apiKeyId],
+    ];
+    expect(keysOf((await list(undefined)).leads)).toEqual(all);
+    expect(keysOf((await exported(undefined)).flatMap((each) => each.leads)).toReversed()).toEqual(all);
+    const { lead } = await leads<{ lead: WireLead }>('GetLead', { studioId, leadId: one });
+    expect(keysOf([lead])).toEqual([[one, apiKeyId]]);
+  });
+
   test("finds nothing of another studio, by whatever is another's", async () => {
     const [mine, theirs] = [await putSource(caller, studioId), await putStudio(caller)];
     await aLead({ sourceId: mine });
@@ -149,6 +185,8 @@ describe('a filter', () => {
   // @proves bounds-95
   test.each<[string, object, string]>([
     ['21 sources', { sourceIds: times(21, newId) }, 'filter.sourceIds'],
+    ['21 keys', { apiKeyIds: times(21, newId) }, 'filter.apiKeyIds'],
+    ['a key that is no UUID', { apiKeyIds: [newId(), 'website'] }, 'filter.apiKeyIds[1]'],
     ['a source that is no UUID', { sourceIds: [newId(), 'form'] }, 'filter.sourceIds[1]'],
     ['an unspecified stage', { stages: ['LEAD_STAGE_UNSPECIFIED'] }, 'filter.stages'],
     ['a stage of a later release', { stages: [99] }, 'filter.stages'],

@@ -47,7 +47,10 @@ const aCreation = () => ({ idempotencyKey: id(), displayName: 'Ada', contact: aC
 const aRange = () => ({ startTime: '2026-01-01T00:00:00Z', endTime: '2026-01-02T00:00:00Z' });
 /** Times about the ends of that range that differ by less than the milliseconds that are stored. */
 const SLIVERS = ['2026-01-01T23:59:59.999999999Z', '2026-01-02T00:00:00.000000001Z', '2025-12-31T23:59:59.999999999Z'];
-const aFilter = () => ({ stages: [1, 5], sourceIds: [id()], createTime: aRange(), updateTime: aRange() });
+const aFilter = () => ({
+  ...{ stages: [1, 5], sourceIds: [id()], apiKeyIds: [id()] },
+  ...{ createTime: aRange(), updateTime: aRange() },
+});
 
 const WATCH = 'LeadIntakeService/WatchLeadChanges';
 const SET_ASIDE = 'ConsumerService/SetAsideLeadChanges';

@@ -46,6 +46,32 @@ describe('UpdateLead', () => {
     expect(await read(lead)).toEqual(answer);
   });
 
+  // @proves leads-44
+  test('and ChangeLeadStage return the revision of the change feed, also where nothing changes or is repeated', async () => {
+    const lead = await aLead();
+    const inFeed = async () => {
+      const { changes } = await leads<{ changes: { lead: WireLead; revision: number }[] }>('PullLeadChanges', {
+        max: 100,
+      });
+      return changes.find((change) => change.lead.id === lead.id)?.revision;
+    };
+    const call = async (method: string, request: object) => {
+      const { revision } = await leads<{ revision: number }>(method, { studioId, ...request });
+      expect({ method, request, revision }).toEqual({ method, request, revision: await inFeed() });
+      return revision;
+    };
+    const moved = { leadId: lead.id, stage: 'LEAD_STAGE_CONTACTED', requestId: newId() };
+    const corrected = { lead: { id: lead.id, note: 'x' }, requestId: newId(), expectedUpdateTime: undefined };
+
+    const first = await call('ChangeLeadStage', moved);
+    expect(await call('ChangeLeadStage', { ...moved, requestId: newId() })).toBe(first);
+    const { updateTime } = await read(lead);
+    const second = await call('UpdateLead', { ...corrected, expectedUpdateTime: updateTime });
+    expect(second).toBeGreaterThan(first);
+    expect(await call('UpdateLead', { ...corrected, expectedUpdateTime: updateTime })).toBe(second);
+    expect(await call('ChangeLeadStage', moved)).toBe(second);
+  });
+
   test('changes exactly the fields of a mask, and clears those that are not given', async () => {
     const lead = await aLead({ note: 'Calls back.', sourceId: await putSource(caller, studioId) });
     const others = { displayName: 'x', contact: anEmail() };

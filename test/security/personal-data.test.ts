@@ -258,6 +258,7 @@ async function validValues({ crm }: Core): Promise<Values> {
     'LeadFilter.create_time': { startTime: '2024-05-04T10:00:00Z' },
     'LeadFilter.update_time': { startTime: '2024-05-04T10:00:00Z' },
     source_ids: [sourceId],
+    api_key_ids: [apiKeyId],
     phone: `+49 30 ${Number.parseInt(randomBytes(4).toString('hex'), 16)}`,
     email: `${anIdLikeMark()}@example.org`,
     consumer: '',
@@ -368,16 +369,22 @@ describe('what a core shows of calls has no text of their requests', () => {
     const { studioId } = await arrangeStudio(core.crm);
     const { leads } = core.crm;
     const canaries = new Canaries();
-    const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
-    const ask = (displayName: string, note: string) =>
-      leads.createLead({ studioId, idempotencyKey: newId(), displayName, contact, note });
+    const address = `${anIdLikeMark()}@example.org`;
+    const ask = (displayName: string, note: string, value = address) =>
+      leads.createLead({
+        ...{ studioId, idempotencyKey: newId(), displayName, note },
+        contact: { value: { case: 'email', value } },
+      });
     const { lead } = await ask('Ada', 'first');
     const of = { studioId, leadId: lead?.id ?? '' };
-    const refusal = await ask(canaries.add('name', aMark()), canaries.add('note', aMark())).catch((error) => error);
+    const typed = canaries.add('contact', address.toUpperCase());
+    const refusal = await ask(canaries.add('name', aMark()), canaries.add('note', aMark()), typed).catch(
+      (error) => error,
+    );
 
     expect(canaries.in(textOfError(refusal))).toEqual([]);
     const { lead: kept } = await leads.getLead({ ...of, view: LeadView.FULL });
-    expect(canaries.in(JSON.stringify(toJson(LeadSchema, kept as Lead)))).toHaveLength(2);
+    expect(canaries.in(JSON.stringify(toJson(LeadSchema, kept as Lead)))).toHaveLength(3);
     await leads.pullLeadChanges({});
     await Array.fromAsync(leads.exportLeads({ studioId }));
     await leads.eraseLead(of);
@@ -582,7 +589,8 @@ describe('what a command prints, unless it is for printing leads, has nothing of
       aLead(about),
     ];
     for (const each of [closed, lead, byPhone, unreadable]) await store.createLead(each, claimsOf(each));
-    const again = aLead({ contact, displayName: `${person.name} again`, note: `${person.note} again` });
+    const typed = { type: 'email', value: canaries.add('contact as typed', person.email.toUpperCase()) } as const;
+    const again = aLead({ contact: typed, displayName: `${person.name} again`, note: `${person.note} again` });
     await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
     await correctLead(store, byPhone, { note: 'Corrected.' }, { now: by.now });
     await store.close();

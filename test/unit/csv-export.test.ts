@@ -2,6 +2,7 @@ import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CSV_HEADER, csvLines, defused, restored } from '../../operator/csv-export.ts';
+import { newId } from '../../src/domain/new-id.ts';
 import { aLead, HARD_TEXTS, NOW, plus } from '../support/builders.ts';
 
 /** The starts of a formula in spreadsheets: `=`, `+`, `-`, `@` in both widths, and white space that is skipped. */
@@ -48,20 +49,21 @@ test('another reader of RFC 4180 reads every text unchanged', () => {
       stage: 'trial_booked',
       createdAt: NOW,
       updatedAt: plus(NOW, 1),
-      ...(index % 2 && { enquiries: [{ time: NOW, displayName: text, sourceId: null, note: text }] }),
+      ...(index % 2 && { apiKeyId: newId() }),
+      ...(index % 2 && { enquiries: [{ id: newId(), time: NOW, displayName: text, sourceId: null, note: text }] }),
     }),
   );
 
   const records: Record<string, string>[] = parse(CSV_HEADER + csvLines(leads), { columns: true });
 
   expect(CSV_HEADER).toBe(
-    'id,studioId,displayName,email,phone,sourceId,note,stage,createTime,updateTime,enquiries\r\n',
+    'id,studioId,displayName,email,phone,sourceId,note,stage,createTime,updateTime,enquiries,apiKeyId\r\n',
   );
   const read = records.map((record) =>
     Object.fromEntries(Object.entries(record).map(([name, cell]) => [name, restored(cell)])),
   );
   expect(read).toEqual(
-    leads.map(({ id, studioId, displayName, contact, sourceId, note, enquiries }) => ({
+    leads.map(({ id, studioId, displayName, contact, sourceId, note, enquiries, apiKeyId }) => ({
       id,
       studioId,
       displayName,
@@ -73,6 +75,7 @@ test('another reader of RFC 4180 reads every text unchanged', () => {
       createTime: '2026-03-14T15:09:26.535Z',
       updateTime: '2026-03-14T15:09:26.536Z',
       enquiries: enquiries ? JSON.stringify(enquiries) : '',
+      apiKeyId: apiKeyId ?? '',
     })),
   );
 });

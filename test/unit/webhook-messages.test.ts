@@ -6,6 +6,7 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../common/secret.ts';
 import {
+  EnquirySchema,
   LeadChangeKind as Kind,
   LeadChangeSchema,
   LeadSchema,
@@ -42,7 +43,13 @@ function aChange(
   return { ...change, ...restores };
 }
 
-const ENQUIRY = { time: time('2026-11-25T09:30:00.123Z'), displayName: 'Ada', note: 'Still free on Monday?' };
+const ENQUIRY = {
+  id: ID.replace('1', '2'),
+  time: time('2026-11-25T09:30:00.123Z'),
+  displayName: 'Ada',
+  contact: { value: { case: 'phone', value: '+49 30 1234567' } },
+  note: 'Still free on Monday?',
+} as const;
 
 describe('the payload', () => {
   // @proves relay-9
@@ -84,10 +91,22 @@ describe('the payload', () => {
       stage: 'trial_booked',
       createTime: '2026-11-25T09:00:00.001Z',
       updateTime: '2026-11-25T09:10:00.002Z',
-      enquiries: [{ time: '2026-11-25T09:30:00.123Z', displayName: 'Ada', note: 'Still free on Monday?' }],
+      enquiries: [
+        {
+          id: ENQUIRY.id,
+          time: '2026-11-25T09:30:00.123Z',
+          displayName: 'Ada',
+          contact: { phone: '+49 30 1234567' },
+          note: 'Still free on Monday?',
+        },
+      ],
     });
+    // So is one of an enquiry.
+    expect(EnquirySchema.fields.map(({ localName }) => localName).toSorted()).toEqual(
+      [...Object.keys(sent.enquiries[0]), 'sourceId'].toSorted(),
+    );
     // Of other messages, and those that no message has. A new field of a lead is in one of the two lists.
-    const others = ['id', 'studioId', 'eraseTime', 'hold'];
+    const others = ['id', 'studioId', 'eraseTime', 'hold', 'apiKeyId'];
     expect(LeadSchema.fields.map(({ localName }) => localName).toSorted()).toEqual(
       [...Object.keys(sent), ...others].toSorted(),
     );
@@ -150,7 +169,7 @@ describe('the JSON schema of payloads', () => {
     { value: { case: 'phone', value: '+49 30 1234567' } },
   );
   const ofCreation = { displayName: fc.string(), sourceId: optional(fc.uuid()), note: optional(fc.string()) };
-  const anEnquiry = fc.record({ ...ofCreation, time: aTime });
+  const anEnquiry = fc.record({ ...ofCreation, id: fc.uuid(), contact: optional(aContact), time: aTime });
   const aLead = fc.record({
     ...{ ...ofCreation, contact: aContact, createTime: aTime, updateTime: aTime, eraseTime: optional(aTime) },
     stage: fc.constantFrom(...numbersIn(LeadStage)),

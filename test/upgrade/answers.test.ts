@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import { isOpen, type Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Refusal } from '../../src/domain/refusal.ts';
@@ -31,7 +32,7 @@ const RELEASES = readdirSync(import.meta.dirname).flatMap(
 );
 
 describe.each(RELEASES)('a SQLite file of release %s', (release) => {
-  answersAsBefore(written(`sqlite-${release}.json`), async () => {
+  answersAsBefore(release, written(`sqlite-${release}.json`), async () => {
     const path = join(temporaryFolder(), 'leads.db');
     copyFileSync(pathOf(`sqlite-${release}.db`), path);
     return openedStore(`sqlite:${path}`);
@@ -41,7 +42,7 @@ describe.each(RELEASES)('a SQLite file of release %s', (release) => {
 describeWithMongo('a MongoDB database', (mongoUrl) => {
   describe.each(RELEASES)('of release %s', (release) => {
     const all = written(`mongodb-${release}.json`);
-    answersAsBefore(all, async () => {
+    answersAsBefore(release, all, async () => {
       const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
       await restoreDocuments(url, all.collections ?? {});
       onTestFinished(() => dropDatabase(url));
@@ -60,7 +61,7 @@ function asOfThisRelease(answers: Record<string, unknown>): Record<string, unkno
   });
 }
 
-function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Store>): void {
+function answersAsBefore(release: string, { made, answers }: Written, openCopy: () => Promise<Store>): void {
   async function open(): Promise<Store> {
     const store = await openCopy();
     onTestFinished(() => store.close());
@@ -90,6 +91,25 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
       else if (isErased(lead)) expect(answer).toBe('IDEMPOTENCY_CONFLICT');
       else expect(answer).toMatchObject({ replayed: true, lead: { id: lead.id, displayName: lead.displayName } });
     }
+  });
+
+  // @proves leads-42
+  test('names each of its enquiries by one id, which stays when the lead keeps another one', async () => {
+    const store = await open();
+    const enquired = made.leads.filter((lead) => leadIn(lead)?.enquiries);
+    const idsOf = async ({ studioId, id }: MadeLead) =>
+      (await store.findLead(studioId, id))?.enquiries?.map((enquiry) => enquiry.id) ?? [];
+    for (const lead of enquired) {
+      const before = await idsOf(lead);
+      for (const id of before) expect(id).toSatisfy(isCanonicalUuid);
+      const { contact } = leadIn(lead) as Lead;
+      const again = { contact, idempotencyKey: newId(), displayName: 'Grace again' };
+      expect(await createAgain(store, lead, again)).toBe('LEAD_ALREADY_OPEN');
+      const after = await idsOf(lead);
+      expect(after).toEqual([...before, expect.any(String)]);
+      expect(new Set(after).size).toBe(after.length);
+    }
+    expect(release === '1.1' ? 0 : enquired.length).toBe(release === '1.1' ? 0 : 2);
   });
 
   // @proves leads-6

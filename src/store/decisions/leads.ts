@@ -63,20 +63,23 @@ export function decideLeadStage(
 ): LeadDecision<ChangeLeadStageOutcome> {
   const lead = found && readableOrThrow(found.lead);
   if (!lead) return { outcome: { kind: 'not-found' } };
-  if (isApplied) return { outcome: { kind: 'changed', lead } };
+  const { revision } = found.mark;
+  if (isApplied) return { outcome: { kind: 'changed', lead, revision } };
   if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
-  if (lead.stage === stage) return { outcome: { kind: 'unchanged', lead }, write: null };
+  if (lead.stage === stage) return { outcome: { kind: 'unchanged', lead, revision }, write: null };
   const keepsClaims = isOpen(stage) === isOpen(lead.stage);
   if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { outcome: { kind: 'other-contact' } };
   // A closed lead is found by what it had claimed, and by what it would claim now.
   const contactKeys = isOpen(stage) ? claims.contactKeys : [...new Set([...found.contactKeys, ...claims.contactKeys])];
   const { regionCode } = claims;
-  const claimed = { contactKeys, regionCode, isOpen: isOpen(stage), formerKeys: found.formerKeys };
+  // By what it had claimed, whoever shares only that with it is found: an enquiry of theirs may be at the lead.
+  const formerKeys = formerKeysOf(found).filter((key) => !contactKeys.includes(key));
+  const claimed = { contactKeys, regionCode, isOpen: isOpen(stage), formerKeys };
   const updatedAt = nextUpdate(lead.updatedAt, now);
   const mark = marked(found.mark, 'stage-changed', updatedAt);
   const [from, to] = [lead.stage, stage];
   return {
-    outcome: { kind: 'changed', lead: { ...lead, stage, updatedAt } },
+    outcome: { kind: 'changed', lead: { ...lead, stage, updatedAt }, revision: mark.revision },
     write: { fields: { stage, updatedAt }, mark, ...(!keepsClaims && { claims: claimed }) },
     events: [{ action: 'lead-stage-changed', ...actorIn(by), time: updatedAt, from, to }],
   };
@@ -89,23 +92,28 @@ export function decideLeadUpdate(
 ): LeadDecision<UpdateLeadOutcome> {
   const lead = found && readableOrThrow(found.lead);
   if (!lead) return { outcome: { kind: 'not-found' } };
-  if (isApplied) return { outcome: { kind: 'updated', lead } };
+  const { revision } = found.mark;
+  if (isApplied) return { outcome: { kind: 'updated', lead, revision } };
   if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
   const corrected = correctedFields(lead, correction);
-  if (corrected.length === 0) return { outcome: { kind: 'unchanged', lead }, write: null };
+  if (corrected.length === 0) return { outcome: { kind: 'unchanged', lead, revision }, write: null };
   const updatedAt = nextUpdate(lead.updatedAt, now);
-  const formerKeys = [...new Set([...found.formerKeys, ...found.contactKeys])].slice(0, MAX_FORMER_KEYS);
+  const formerKeys = formerKeysOf(found);
+  const mark = marked(found.mark, 'updated', updatedAt);
   return {
-    outcome: { kind: 'updated', lead: { ...lead, ...correction, updatedAt } },
+    outcome: { kind: 'updated', lead: { ...lead, ...correction, updatedAt }, revision: mark.revision },
     write: {
       fields: { ...correction, updatedAt },
-      mark: marked(found.mark, 'updated', updatedAt),
+      mark,
       ...(corrected.includes('contact') && { claims: { ...claims, isOpen: isOpen(lead.stage), formerKeys } }),
       ...(!found.isCorrected && { original: lead }),
     },
     events: [{ action: 'lead-updated', ...actorIn(by), time: updatedAt, to: corrected.join() }],
   };
 }
+
+const formerKeysOf = ({ formerKeys, contactKeys }: StoredLead): string[] =>
+  [...new Set([...formerKeys, ...contactKeys])].slice(0, MAX_FORMER_KEYS);
 
 export function decideLeadErasure(
   found: StoredLead | null,
@@ -160,13 +168,13 @@ export interface EnquiryWrite {
  */
 export function decideEnquiry(
   { lead, original, enquiries: before, mark }: EnquiredLead,
-  { createdAt: time, displayName, sourceId, note }: Lead,
+  { createdAt: time, displayName, contact, sourceId, note }: Lead,
   idempotencyKey: string,
 ): EnquiryWrite | null {
   // With a lead that cannot be read nothing can be compared, and what it was created with must not be replaced.
   if (lead === null || lead instanceof UnreadableRecord || original instanceof UnreadableRecord) return null;
   const enquiries = isOpen(lead.stage)
-    ? withEnquiry(lead, before, { time, displayName, sourceId, note }, idempotencyKey)
+    ? withEnquiry(lead, before, { time, displayName, contact, sourceId, note }, idempotencyKey)
     : null;
   const created = original ?? lead;
   return (

@@ -21,6 +21,7 @@ import {
   checkedLeadSource,
   checkedMember,
   checkedOriginal,
+  creatingKey,
   earlierCreation,
   leadRecord,
   type Unchecked,
@@ -73,6 +74,7 @@ export const PUBLIC = {
     createdAt: 1,
     updatedAt: 1,
     erasedAt: 1,
+    apiKeyId: 1,
   },
 } as const;
 
@@ -138,7 +140,7 @@ export const historyEntry = ({ memberId, caller, callId, ...event }: DecidedEven
 });
 
 /** A lead with its claims, so that one write of one document decides everything. */
-export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'hold'>, Changeable {
+export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'hold' | 'enquiries' | 'apiKeyId'>, Changeable {
   readonly _id: LeadKey;
   readonly sourceId: UUID | null;
   /**
@@ -156,6 +158,8 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'hold'>, Ch
   readonly changes: ChangesDocument;
   /** While it is there, nothing erases the lead but a core of release 1.1. */
   readonly hold?: Hold;
+  /** Absent: no key created it, or a core of release 1.2. */
+  readonly apiKeyId?: UUID;
 }
 
 export interface ChangesDocument {
@@ -317,7 +321,7 @@ export function leadDocument(
   changedSince = lead.createdAt,
   by?: Actor,
 ): LeadDocument {
-  const { id, sourceId, ...fields } = lead;
+  const { id, sourceId, apiKeyId, ...fields } = lead;
   return {
     _id: leadKey(lead.studioId, id),
     ...fields,
@@ -329,6 +333,7 @@ export function leadDocument(
       fingerprintVersion: fingerprint.version,
     },
     changes: { since: changedSince },
+    ...(apiKeyId !== undefined && { apiKeyId: new UUID(apiKeyId) }),
     ...(by && { history: [historyEntry(creationEvent(lead, { ...by, now: changedSince }))] }),
   };
 }
@@ -435,7 +440,7 @@ function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | und
 }
 
 export function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
-  const { studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt } = fields;
+  const { studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt, apiKeyId } = fields;
   return {
     id: uuidText(_id?.id),
     // Documents are found by either of the two, so they must agree.
@@ -447,6 +452,7 @@ export function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
     stage,
     createdAt,
     updatedAt,
+    ...creatingKey(uuidText(apiKeyId)),
   };
 }
 

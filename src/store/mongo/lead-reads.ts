@@ -48,7 +48,7 @@ const FOR_ERASURE = { ...READ, projection: { hold: 1, erasedAt: 1 } } as const;
 /** Reads of a lead what a count needs. */
 const FOR_COUNT = {
   ...READ,
-  projection: { studioId: 1, stage: 1, sourceId: 1, createdAt: 1, updatedAt: 1, erasedAt: 1 },
+  projection: { studioId: 1, stage: 1, sourceId: 1, createdAt: 1, updatedAt: 1, erasedAt: 1, apiKeyId: 1 },
 } as const;
 
 export function mongoLeadReads(

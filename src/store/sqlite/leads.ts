@@ -134,9 +134,9 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
     (preparedInsert ??= database.prepare(`
     INSERT INTO leads (
       studio_number, id, ${PERSONAL.map(({ column }) => column)}, stage, created_at, updated_at,
-      contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since
+      contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since, api_key_id
     ) VALUES (
-      ?, unhex(?, '-'), ${PERSONAL.map(({ value }) => value)}, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?
+      ?, unhex(?, '-'), ${PERSONAL.map(({ value }) => value)}, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?, unhex(?, '-')
     )
       ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`));
   // @rule 4.1.1 4.1.3 4.1.at-once
@@ -178,6 +178,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
         hashBytes(fingerprint.sha256),
         fingerprint.version,
         now.getTime(),
+        lead.apiKeyId ?? null,
       );
       return changes === 1 ? Number(lastInsertRowid) : undefined;
     }

@@ -17,6 +17,7 @@ import {
   checkedLeadSource,
   checkedMember,
   checkedOriginal,
+  creatingKey,
   earlierCreation,
   leadRecord,
   type Unchecked,
@@ -74,6 +75,7 @@ export const LEAD_COLUMNS = columns({
   createdAt: number('created_at'),
   updatedAt: number('updated_at'),
   erasedAt: number('erased_at'),
+  apiKeyId: 'hex(api_key_id)',
 });
 
 /**
@@ -93,10 +95,18 @@ export const PERSONAL: readonly {
   { column: 'note', value: '?', of: ({ note }) => note, erased: 'NULL' },
 ];
 
-const { id, sourceId, stage, createdAt, updatedAt } = LEAD_COLUMNS.sqlOf;
+const { id, sourceId, stage, createdAt, updatedAt, apiKeyId } = LEAD_COLUMNS.sqlOf;
 
 /** The columns that a count needs; a row of these begins as one of LEAD_COLUMNS does. */
-export const COUNTED = columns({ id, stage, sourceId, createdAt, updatedAt, isErased: 'erased_at IS NOT NULL' });
+export const COUNTED = columns({
+  id,
+  stage,
+  sourceId,
+  createdAt,
+  updatedAt,
+  isErased: 'erased_at IS NOT NULL',
+  apiKeyId,
+});
 
 /** @param row COUNTED */
 export function countedLeadOf(studioId: string, row: ListRow): Checked<CountedLead> | null {
@@ -110,6 +120,7 @@ export function countedLeadOf(studioId: string, row: ListRow): Checked<CountedLe
     sourceId: sourceId === null ? null : idText(sourceId as string),
     createdAt: dateOf(row[at.createdAt]),
     updatedAt: dateOf(row[at.updatedAt]),
+    ...creatingKey(idText(row[at.apiKeyId] as string)),
   });
 }
 
@@ -243,6 +254,7 @@ function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
     stage: row[at.stage],
     createdAt: dateOf(row[at.createdAt]),
     updatedAt: dateOf(row[at.updatedAt]),
+    ...creatingKey(idText(row[at.apiKeyId] as string)),
   };
 }
 

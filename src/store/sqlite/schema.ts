@@ -237,6 +237,8 @@ const ADDITIONS: Readonly<Record<string, string>> = {
   // The leads of a stage, in the order of their changes.
   leads_by_stage: `
       CREATE INDEX leads_by_stage ON leads (studio_number, stage, updated_at, id) WHERE erased_at IS NULL`,
+  // The id of the API key that created the lead; NULL: none did, or release 1.2 stored it.
+  'leads.api_key_id': 'ALTER TABLE leads ADD COLUMN api_key_id BLOB',
 };
 
 /** The `user_version` of a database; 0: it is empty. */
@@ -247,7 +249,8 @@ export const schemaVersion = (database: DatabaseSync): number =>
 export function missingAdditions(database: DatabaseSync): string[] {
   const existing = database
     .prepare(
-      "SELECT name FROM sqlite_schema UNION SELECT 'audit_events.' || name FROM pragma_table_info('audit_events')",
+      `SELECT name FROM sqlite_schema UNION
+      SELECT each.name || '.' || columns.name FROM sqlite_schema AS each, pragma_table_info(each.name) AS columns`,
     )
     .all();
   return Object.entries(ADDITIONS).flatMap(([addition, create]) =>
