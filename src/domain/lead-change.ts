@@ -4,6 +4,11 @@ import type { ErasedLead, Lead } from './lead.ts';
 export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent', 'erased', 'enquired'] as const;
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
+/** Sends a lead to one named consumer again. It is stored like a kind of change, and told to that consumer as `resent`. */
+type ResentToOne = `resent-${number}`;
+export const resentTo = (consumer: number): ResentToOne => `resent-${consumer}`;
+export const isResentToOne = (kind: string): kind is ResentToOne => kind.startsWith('resent-');
+
 /** A lead's current state, with its changes since the last acknowledgement. */
 export interface LeadChange {
   readonly lead: Lead | ErasedLead;
@@ -36,7 +41,12 @@ export const MAX_REVISION = 2 ** 52;
  *
  * @param lowest what the revision is at least, if that is more
  */
-export function marked({ revision, since, kinds }: ChangeMark, kind: ChangeKind, time: Date, lowest = 0): ChangeMark {
+export function marked(
+  { revision, since, kinds }: ChangeMark,
+  kind: ChangeKind | ResentToOne,
+  time: Date,
+  lowest = 0,
+): ChangeMark {
   const last = revision < MAX_REVISION ? revision : -1;
   const next = Math.max(last + 1, time.getTime(), lowest);
   assert(next > last, 'revision_grows');
@@ -58,10 +68,15 @@ export function marked({ revision, since, kinds }: ChangeMark, kind: ChangeKind,
 export const DISTRIBUTED = 1e15;
 
 /** Whether named consumers have yet to be given the changes since then. */
-const isUndistributed = (since: ChangeMark['since']): since is Date => Boolean(since && since.getTime() < DISTRIBUTED);
+export const isUndistributed = (since: unknown): since is Date =>
+  since instanceof Date && since.getTime() < DISTRIBUTED;
 
-/** Returns the mark of a lead once its changes were distributed. */
-export const distributedSince = (since: Date): Date => new Date(since.getTime() + DISTRIBUTED);
+/** Returns when the changes of a distributed mark began to wait for the unnamed consumer; null: none do. */
+export function distributedSince(mark: ChangeMark, createdAt: Date): Date | null {
+  const kinds = Object.keys(mark.kinds);
+  if (kinds.length > 0 && kinds.every(isResentToOne)) return null;
+  return new Date(firstTimeOf(mark, createdAt).getTime() + DISTRIBUTED);
+}
 
 /** Returns the time of the first unacknowledged change, whether it was distributed or not. */
 export const firstChangeOf = (since: Date): Date =>
@@ -69,10 +84,12 @@ export const firstChangeOf = (since: Date): Date =>
 
 /**
  * A delivery is due at its first change. One that was set aside is due this much after the time at which it comes again, and one
- * that does not come again by itself, twice this much after the time at which it was set aside; milliseconds.
+ * that does not come again by itself, twice this much after the time at which it was set aside. MongoDB keeps an acknowledged
+ * delivery for a while, due three times this much after the acknowledgement; milliseconds.
  */
 export const DEFERRED = 1e15;
 export const SET_ASIDE = 2e15;
+export const HANDLED = 3e15;
 
 /** The changes of a lead that a named consumer has not handled, stored apart from the lead. */
 export interface Delivery {
@@ -82,32 +99,34 @@ export interface Delivery {
   readonly kinds: Readonly<Record<string, Date>>;
 }
 
-/**
- * Returns what named consumers get of an undistributed mark: the kinds of change since then. Under clocks that disagree
- * they may get kinds that they had before.
- *
- * @param createdAt invalid if it cannot be read
- */
-export function deliveryOf({ revision, since, kinds }: ChangeMark, createdAt: Date): Delivery {
+/** Returns the time of the first change of a mark. @param createdAt invalid if it cannot be read */
+const firstTimeOf = ({ since }: ChangeMark, createdAt: Date): Date =>
   // 0: of release 1.0, which stored no time.
-  const first = [since, createdAt].find((time) => time && time.getTime() > 0) ?? new Date(0);
-  const times = Object.entries(kinds).filter((entry): entry is [string, Date] => entry[1] instanceof Date);
-  // An import may be created long before its mark. A mark of another program may have any times.
-  const recent = revision === 0 ? times : times.filter(([, time]) => time >= first);
-  // One that is higher starts again with the next change, which must not be lower than the delivery.
-  return { revision: revision < MAX_REVISION ? revision : 0, since: first, kinds: Object.fromEntries(recent) };
-}
+  [since, createdAt].find((time) => time && time.getTime() > 0) ?? new Date(0);
 
 /**
- * Returns what a consumer gets of a lead so that it has the lead, also if that has not changed. If the mark is not yet
- * distributed, its kinds too: once it is, the delivery already has its revision, and stays as it is.
+ * Returns what a named consumer gets of an undistributed mark: the kinds of change since then. Under clocks that disagree
+ * it may get kinds that it had before. Null: the mark only sends the lead to other consumers again.
  *
  * @param createdAt invalid if it cannot be read
  */
-export function resentDelivery(mark: ChangeMark, createdAt: Date, now: Date): Delivery {
-  const { revision, kinds } = deliveryOf(mark, createdAt);
-  return { revision, since: now, kinds: { ...(isUndistributed(mark.since) && kinds), resent: now } };
+export function deliveryOf(mark: ChangeMark, createdAt: Date, consumer: number): Delivery | null {
+  const { revision, kinds } = mark;
+  const since = firstTimeOf(mark, createdAt);
+  const times = Object.entries(kinds).filter((entry): entry is [string, Date] => entry[1] instanceof Date);
+  // An import may be created long before its mark. A mark of another program may have any times.
+  const recent = revision === 0 ? times : times.filter(([, time]) => time >= since);
+  const own = recent.filter(([kind]) => !isResentToOne(kind) || kind === resentTo(consumer));
+  if (own.length === 0 && recent.length > 0) return null;
+  // One that is higher starts again with the next change, which must not be lower than the delivery.
+  return { revision: revision < MAX_REVISION ? revision : 0, since, kinds: Object.fromEntries(own) };
 }
+
+/** Whether a delivery leaves set aside what its consumer has set aside: it has no change, and was only asked for. */
+export const keepsAside = ({ kinds }: Pick<Delivery, 'kinds'>): boolean => {
+  const names = Object.keys(kinds);
+  return names.length > 0 && names.every(isResentToOne);
+};
 
 /** A state of a lead that a consumer has processed. */
 export interface Acknowledgement {

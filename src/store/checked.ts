@@ -16,7 +16,7 @@ import {
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { type Hold, UNREADABLE_REASON } from '../domain/hold.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
-import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
+import { CHANGE_KINDS, isResentToOne, type LeadChange } from '../domain/lead-change.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../domain/lead-data.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
 import { faultOfRequest, type LoggedRequest } from '../domain/request-log.ts';
@@ -223,8 +223,10 @@ export function checkedLeadChange(
 ): Checked<LeadChange> {
   if (lead instanceof UnreadableRecord) return lead;
   if (!Number.isSafeInteger(revision)) return unreadable('lead', lead, 'revision');
+  const times = Object.entries(kinds).map(([kind, time]) => [isResentToOne(kind) ? 'resent' : kind, time] as const);
+  const timeOf = new Map<string, unknown>(times);
   const known = CHANGE_KINDS.flatMap((kind) => {
-    const time = (kinds as Record<ChangeKind, unknown>)[kind];
+    const time = timeOf.get(kind);
     return isTime(time) ? [{ kind, time }] : [];
   });
   return {

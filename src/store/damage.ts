@@ -2,7 +2,7 @@ import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import { KEY_SLOTS } from '../domain/api-key.ts';
 import { UNREADABLE_REASON } from '../domain/hold.ts';
 import { type ErasedLead, isOpen, type Lead } from '../domain/lead.ts';
-import { DEFERRED, MAX_REVISION } from '../domain/lead-change.ts';
+import { DEFERRED, HANDLED, MAX_REVISION } from '../domain/lead-change.ts';
 import {
   type Checked,
   checkedEnquiries,
@@ -224,7 +224,7 @@ type StoredDelivery = Readonly<Record<'revision' | 'since' | 'due' | 'kinds' | '
 
 export function faultsOfDelivery(record: string, stored: StoredDelivery): Wrong[] {
   const { revision, since, due, kinds, reason, leadRevision } = stored;
-  const isAside = isDate(due) && due.getTime() >= DEFERRED;
+  const isAside = isDate(due) && due.getTime() >= DEFERRED && due.getTime() < HANDLED;
   const isReadable =
     isRevision(revision) &&
     isTime(since) &&

@@ -92,8 +92,8 @@ interface Queue<Stored, Record, Position> {
   behind(position: Position | null, count: number): Promise<readonly Stored[]> | readonly Stored[];
   /** Undefined: the record has none that can be read. */
   positionOf(stored: Stored): Position | undefined;
-  /** Returns null for an unreadable record. */
-  check(stored: Stored): Record | null;
+  /** Returns null for an unreadable record, and undefined for one that is passed over only now. */
+  check(stored: Stored): Record | null | undefined;
 }
 
 /**
@@ -116,18 +116,20 @@ export function firstReadable<Stored, Record, Position extends object>(
     }
     const records: Record[] = [];
     let position = start?.behind ?? null;
+    let isPassedOver = false;
     for (let reads = 0; reads < MAX_READS; reads += 1) {
       const found = await behind(position, NEXT_READ);
       for (const stored of found) {
         const record = check(stored);
-        if (record !== null) records.push(record);
+        if (record === undefined) isPassedOver = true;
+        else if (record !== null) records.push(record);
         if (records.length === limit) return records;
       }
       const last = found.map(positionOf).findLast((each) => each !== undefined);
       if (last === undefined || found.length < NEXT_READ) return records;
       position = last;
     }
-    if (records.length === 0 && position !== null) {
+    if (records.length === 0 && position !== null && !isPassedOver) {
       start = { behind: position, until: start?.until ?? now() + START_BEHIND_MS };
     }
     return records;

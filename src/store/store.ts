@@ -361,13 +361,12 @@ export interface LeadChangeStore {
   acknowledgeLeadChanges(acknowledgements: readonly Acknowledgement[]): Promise<Settled>;
 
   /**
-   * Marks some leads of a studio as if they had changed. Must give each a new revision, so that an earlier acknowledgement
-   * does not apply. A lead that cannot be marked must be reported, and not affect the others.
+   * Marks some leads of a studio as if they had changed, for every consumer or for a named one. Must give each a new revision, so
+   * that an earlier acknowledgement does not apply. A lead that cannot be marked must be reported, and not affect the others.
    *
-   * @param lowestRevision default: that of `now`
    * @returns the number of leads that were marked, and of those that were not
    */
-  resendLeads(leads: SomeLeads, now: Date, lowestRevision?: number): Promise<ResentLeads>;
+  resendLeads(leads: SomeLeads, now: Date, options?: ResendOptions): Promise<ResentLeads>;
 
   /**
    * Returns the number of leads with unacknowledged changes, up to `bound`, and the time of the first such change of a
@@ -447,23 +446,15 @@ export interface ConsumerStore {
   findStudioAfter(studioId: string): Promise<string | null>;
 
   /**
-   * Makes deliveries of some leads of a studio at their present revisions. A delivery that is there already, with that revision,
-   * stays as it is. Kinds of change that are not yet distributed must not be lost, whichever comes first.
-   */
-  backfillDeliveries(
-    consumer: Pick<Consumer, 'number'>,
-    leads: SomeLeads,
-    now: Date,
-  ): Promise<{ readonly leads: number; readonly next: string | null }>;
-
-  /**
    * Returns the leads that a consumer has deliveries of, in their current state and with their current revision, as
-   * listLeadChanges does; null: it was removed.
+   * listLeadChanges does; null: it was removed. An equal revision of a lead must come with an equal state and equal kinds, so
+   * a lead that has changed again since the distribution is left to the next call.
    */
   listDeliveries(number: Consumer['number'], limit: number): Promise<ConsumerChanges | null>;
 
   /**
-   * Removes the deliveries of a consumer whose revision is at most the given one, set aside or not.
+   * Ends the deliveries of a consumer whose revision is at most the given one, set aside or not. A distribution of the same
+   * change that another process has begun must not bring them back.
    *
    * @param acknowledgements at most MAX_ACKNOWLEDGEMENTS
    */
@@ -518,6 +509,13 @@ export interface RestoreStore {
    * every lead that was returned before the call, by any method.
    */
   findMissingLeads(studioId: string, leadIds: readonly string[]): Promise<string[]>;
+}
+
+export interface ResendOptions {
+  /** The number of the named consumer that is sent them; default: every consumer is. */
+  readonly consumer?: number | undefined;
+  /** Revisions are at least this; default: those of `now`. */
+  readonly lowest?: number | undefined;
 }
 
 export interface ResentLeads {

@@ -151,7 +151,7 @@ export class LeadChangePollers {
   }
 }
 
-/** A lead that is sent again without a change has the same revision, but waits since later, or was set aside. */
+/** A lead that was set aside comes again at the same revision. */
 const versionOf = ({ revision, since, attempts }: LeadChange): string => `${revision} ${since?.getTime()} ${attempts}`;
 
 const isSame = (found: readonly LeadChange[], { changes, versions }: PollResult): boolean =>
@@ -359,8 +359,7 @@ export async function resendLeads(
   const nothing = { leadCount: 0, skippedCount: 0, nextPageToken: '' };
   if (leadIds.length > 0) {
     const some = { studioId, leadIds: [...new Set(leadIds.map((leadId) => leadId.toLowerCase()))] };
-    if (consumer) return { ...nothing, leadCount: (await store.backfillDeliveries(consumer, some, clock())).leads };
-    const { leads, skipped } = await store.resendLeads(some, clock());
+    const { leads, skipped } = await store.resendLeads(some, clock(), { consumer: consumer?.number });
     return { ...nothing, leadCount: leads, skippedCount: skipped };
   }
   if (consumer && !updated) {
@@ -368,9 +367,8 @@ export async function resendLeads(
     return nothing;
   }
   const part = { studioId, after, limit: MAX_LEADS_PER_CALL, updated };
-  const { leads, skipped, next } = consumer
-    ? { skipped: 0, ...(await store.backfillDeliveries(consumer, part, clock())) }
-    : await store.resendLeads(part, clock(), lowestRevision);
+  const options = { consumer: consumer?.number, lowest: lowestRevision };
+  const { leads, skipped, next } = await store.resendLeads(part, clock(), options);
   return { leadCount: leads, skippedCount: skipped, nextPageToken: tokenAfter('resent', scope, next) };
 }
 

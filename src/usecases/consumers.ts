@@ -175,7 +175,8 @@ async function deliveriesAfterBackfill(
     const [first, ...others] = consumer.backfills;
     if (!first) break;
     const { studioId, after } = first;
-    const { leads, next } = await store.backfillDeliveries(consumer, { studioId, after, limit }, clock());
+    const options = { consumer: consumer.number };
+    const { leads, next } = await store.resendLeads({ studioId, after, limit }, clock(), options);
     const rest = next === null ? await ofNextStudio({ store }, consumer, first) : [{ ...first, after: next }];
     const backfills = [...rest, ...others];
     // Another poll has moved it on.

@@ -22,7 +22,6 @@ export const source = aLeadSource();
 
 const claims = claimsOf(lead);
 const ofLead = { studioId: STUDIO_ID, leadId: lead.id };
-const ofStudio = { studioId: STUDIO_ID, limit: 10 };
 const ofKey = { studioId: STUDIO_ID, keyId: key.id };
 
 /** Stores the records. */
@@ -64,7 +63,6 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   removeOrphans: ['writes', (store) => store.removeOrphans()],
   findStudioAfter: ['reads', (store) => store.findStudioAfter('')],
   putBackfills: ['writes', (store) => store.putBackfills({ ...aConsumer(), number: 1, backfills: [] }, [])],
-  backfillDeliveries: ['writes', (store) => store.backfillDeliveries({ number: 1 }, { ...ofStudio, after: null }, NOW)],
   listDeliveries: ['reads', (store) => store.listDeliveries(1, 10)],
   acknowledgeDeliveries: ['writes', (store) => store.acknowledgeDeliveries(1, [{ ...ofLead, revision: 1 }])],
   setAsideDeliveries: [

@@ -294,11 +294,6 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     ],
     'what comes again to a named consumer': [['consumer'], 0, () => store.returnDeferredDeliveries(1, NOW)],
     'what a named consumer has set aside': [['consumer'], 0, () => store.listDeliveriesSetAside(1, null, PAGE)],
-    'sending a named consumer leads without a change': [
-      ['_id_'],
-      PAGE,
-      () => store.backfillDeliveries({ number: 3 }, { studioId, after: leadId, limit: PAGE }, NOW),
-    ],
     // With the hold of its studio.
     'erasing a lead': [
       ['_id_', '_id_'],

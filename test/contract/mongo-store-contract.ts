@@ -495,6 +495,70 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     expect(inserted).toBe(4 * 60);
   });
 
+  // @proves feed-13
+  test.each([
+    ['writes deliveries', 'deliveries', 'insertMany'],
+    ['raises deliveries', 'deliveries', 'bulkWrite'],
+    ['reads the leads of deliveries', 'leads', 'find'],
+  ] as const)('tells no revision twice if others go on while a core %s', async (_, collection, method) => {
+    const { open, dispose } = aDatabase();
+    onTestFinished(dispose);
+    const other = await open();
+    const connection = await connect(urlOf(name));
+    onTestFinished(connection.close);
+    let meanwhile: (() => Promise<unknown>) | undefined;
+    /** What others do before the first call that matters. */
+    const goOn = async () => {
+      const now = meanwhile;
+      meanwhile = undefined;
+      await now?.();
+    };
+    interface Cursor {
+      sort(...args: unknown[]): unknown;
+      toArray(): Promise<unknown>;
+    }
+    const interrupted = new Proxy(connection[collection], {
+      get(target, property) {
+        const called = Reflect.get(target, property) as (...args: unknown[]) => unknown;
+        if (property !== method) return called;
+        if (method !== 'find') return (...args: unknown[]) => goOn().then(() => called.apply(target, args));
+        // Marks are read in an order, and the leads of deliveries in none.
+        return (...args: unknown[]) => {
+          const cursor = called.apply(target, args) as Cursor;
+          return { sort: cursor.sort.bind(cursor), toArray: () => goOn().then(() => cursor.toArray()) };
+        };
+      },
+    });
+    const slow = storeOn({ ...connection, [collection]: interrupted });
+    await other.putStudio(aStudio(), BY);
+    const outcome = await other.createConsumer(aConsumer(), BY);
+    const { number } = outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
+    const told = new Map<string, unknown>();
+    const listed = async (store: Pick<Store, 'listDeliveries'>) => {
+      const { changes = [] } = (await store.listDeliveries(number, 10)) ?? {};
+      for (const { lead, revision, kinds } of changes) {
+        const key = `${lead.id} ${revision}`;
+        expect({ lead, kinds }).toEqual(told.get(key) ?? { lead, kinds });
+        told.set(key, { lead, kinds });
+      }
+      return changes;
+    };
+    const acknowledged = async () => other.acknowledgeDeliveries(number, (await listed(other)).map(acknowledgementOf));
+    const lead = aLead();
+    await other.createLead(lead, claimsOf(lead));
+    if (method !== 'insertMany') await listed(other);
+    const change = (seconds: number) =>
+      correctLead(other, lead, { note: `${seconds}` }, { now: plus(lead.createdAt, 1000 * seconds) });
+    if (method === 'bulkWrite') await change(1);
+    meanwhile = method === 'find' ? () => change(2).then(() => other.measureDeliveries(number, 10)) : acknowledged;
+
+    await listed(slow);
+    expect(meanwhile).toBeUndefined();
+    expect((await listed(other)).map(({ kinds }) => kinds.length)).toEqual(method === 'find' ? [2] : []);
+    await acknowledged();
+    expect(await listed(other)).toEqual([]);
+  });
+
   // @proves erasure-5
   test.each(['erased', 'deleted', 'held', 'released'] as const)(
     'a lead that is %s while a hold comes, goes or is replaced, is never erased while it is held',

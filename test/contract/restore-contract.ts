@@ -86,7 +86,7 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
     test('sends all leads at revisions that are higher than those of clocks that were ahead', async () => {
       const lead = await created();
       const [now, lowest] = [plus(lead.createdAt, 1000), lead.createdAt.getTime() + DAY_MS];
-      await store.resendLeads({ studioId: STUDIO_ID, after: null, limit: 10 }, now, lowest);
+      await store.resendLeads({ studioId: STUDIO_ID, after: null, limit: 10 }, now, { lowest });
       const [change] = await store.listLeadChanges(1);
       expect(change).toMatchObject({ revision: lowest, kinds: [{ kind: 'created' }, { kind: 'resent', time: now }] });
       await correctLead(store, lead, { displayName: 'Ada King' });

@@ -200,7 +200,6 @@ export const HARMLESS_WHEN_REPEATED = {
   removeConsumer: 'it names the number',
   removeOrphans: 'no consumer gets the number of another',
   putBackfills: 'it names what it replaces',
-  backfillDeliveries: 'the consumer gets the leads once more',
   acknowledgeDeliveries: 'it names the revision',
   setAsideDeliveries: 'it names the revision, and what is set aside already stays so',
   returnDeferredDeliveries: 'the consumer gets the leads once more',

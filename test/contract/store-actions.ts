@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, vi } from 'vitest';
+import { MAX_DISTRIBUTION_MS } from '../../common/deadlines.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { Acknowledgement, LeadChange } from '../../src/domain/lead-change.ts';
@@ -121,3 +122,17 @@ export const acknowledgementOf = ({ lead: { studioId, id: leadId }, revision }: 
   leadId,
   revision,
 });
+
+/**
+ * Makes each look at the clock later than a call distributes, until the returned function is called or the test ends: a call
+ * then distributes one part.
+ */
+export function distributeOnePartACall(): () => void {
+  let now = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
+    now += 2 * MAX_DISTRIBUTION_MS;
+    return now;
+  });
+  onTestFinished(() => clock.mockRestore());
+  return () => clock.mockRestore();
+}

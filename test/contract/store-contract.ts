@@ -7,6 +7,7 @@ import { claimContract } from './claim-contract.ts';
 import { consumerContract } from './consumer-contract.ts';
 import { createLeadContract } from './create-lead-contract.ts';
 import { damageContract } from './damage-contract.ts';
+import { deliveriesContract } from './deliveries-contract.ts';
 import { directoryContract } from './directory-contract.ts';
 import { durabilityContract } from './durability-contract.ts';
 import { enquiryContract } from './enquiry-contract.ts';
@@ -51,6 +52,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     holdContract(damages, opened);
     leadChangeContract(damages, opened);
     consumerContract(damages, opened);
+    deliveriesContract(opened);
     testStudioContract(opened);
     restoreContract(damages, opened);
     retentionContract(damages, opened);

@@ -144,7 +144,7 @@ describe('a named consumer', () => {
     expect(consumers[1]?.waiting?.oldestTime).toBeDefined();
   });
 
-  test('is sent leads again at their revisions, and no other consumer is', async () => {
+  test('is sent leads again at new revisions, and no other consumer is', async () => {
     await create('relay');
     const ids = [await created(), await created('two')];
     const before = await pulled('relay');
@@ -154,10 +154,8 @@ describe('a named consumer', () => {
 
     const again = await pulled('relay');
     expect(idsOf(again)).toEqual(ids.slice(0, 1));
-    expect(again[0]).toMatchObject({
-      revision: before.find(({ lead }) => lead?.id === ids[0])?.revision,
-      kinds: [{ kind: LeadChangeKind.RESENT }],
-    });
+    expect(again[0]).toMatchObject({ kinds: [{ kind: LeadChangeKind.RESENT }] });
+    expect(again[0]?.revision).toBeGreaterThan(before.find(({ lead }) => lead?.id === ids[0])?.revision ?? 0n);
     expect(await pulled('')).toEqual([]);
   });
 

@@ -15,6 +15,18 @@ const HIDDEN = '1100 unreadable leads before, between and after others hide none
 /** Faults of the change feed on SQLite, and of what both stores share. */
 export const FEED_BUGS: readonly PlantedBug[] = [
   {
+    name: 'on SQLite, a lead is told with the kinds of an older state',
+    suite: ON_SQLITE,
+    caughtBy: 'has the kind of a change that a poll does not reach behind a backlog',
+    patches: [{ file: SQLITE, text: 'AND ifnull(changed_since,', put: 'AND ifnull(1e15,' }],
+  },
+  {
+    name: 'on MongoDB, a change that was acknowledged is delivered again',
+    suite: ON_MONGO,
+    caughtBy: 'tells no revision twice if others go on while a core writes deliveries',
+    patches: [{ file: 'src/store/mongo/settling.ts', find: 'const KEPT_MS = 60_000', put: 'const KEPT_MS = -1e12' }],
+  },
+  {
     name: 'an acknowledgement of an older revision removes a newer one',
     suite: ON_SQLITE,
     caughtBy: OLDER_STATE,

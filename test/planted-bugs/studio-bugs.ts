@@ -19,8 +19,8 @@ export const STUDIO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/distribution.ts',
-        find: 'isTest ? acknowledge.run(number) : $MOVED',
-        put: '$MOVED',
+        find: 'which.isTest ? null : distributedSince(mark, createdAt)',
+        put: 'distributedSince(mark, createdAt)',
       },
     ],
   },

@@ -1,9 +1,17 @@
 import type { Filter, UpdateFilter } from 'mongodb';
 import type { Lead } from '../../domain/lead.ts';
-import { DISTRIBUTED, firstChangeOf, type LeadChange, marked, settledOf } from '../../domain/lead-change.ts';
+import {
+  type ChangeMark,
+  DISTRIBUTED,
+  firstChangeOf,
+  type LeadChange,
+  marked,
+  resentTo,
+  settledOf,
+} from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
-import { type LeadChangeStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
+import { type LeadChangeStore, type ReportUnreadable, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import { type ChangePosition, changesByTime, distributedByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
@@ -17,11 +25,15 @@ import {
   nameOf,
   nameOfLead,
   OF_MANY,
+  studiosOf,
 } from './documents.ts';
 import { findSome, MARK, markOf, refusalsIn, sameMark } from './marks.ts';
 
 /** The mark that release 1.1 gave leads of release 1.0; before every change. */
 const BEFORE_ALL = new Date(0);
+
+/** How often leads are marked that change while they are marked. */
+const MAX_ATTEMPTS = 5;
 
 /** The change feed of the unnamed consumer, in MongoDB: a lead's mark is a part of its document. */
 export function mongoLeadChanges(
@@ -75,27 +87,7 @@ export function mongoLeadChanges(
         return settledOf(modifiedCount, acknowledgements, (each) => waiting.get(nameOfLead(each)));
       }),
 
-    resendLeads: (some, now, lowest) =>
-      call(async () => {
-        const { studioId } = some;
-        const { found, next } = await findSome(leads, some);
-        if (found.length === 0) return { leads: 0, skipped: 0, next };
-        // One update each, because the mark depends on the lead.
-        const updates = found.map((lead) => ({
-          updateOne: {
-            // A lead that has changed since is marked already.
-            filter: { studioId, _id: lead._id, ...sameMark(lead) },
-            update: { $set: { changes: marked(markOf(lead), 'resent', now, lowest) } } as UpdateFilter<LeadDocument>,
-          },
-        }));
-        const refusals = await leads.bulkWrite(updates, { ordered: false }).then(() => [], refusalsIn);
-        for (const { index } of refusals) {
-          const id = found[index]?._id.id.toString() ?? '';
-          report(new UnreadableRecord('lead', { studioId, id }, 'changes'));
-        }
-        const skipped = refusals.length;
-        return { leads: found.length - skipped, skipped, next };
-      }),
+    resendLeads: resender(connection),
 
     measureLeadChanges: (bound) =>
       call(async () => {
@@ -105,6 +97,51 @@ export function mongoLeadChanges(
         return { leads: await leads.countDocuments(isWaiting, { limit: bound }), since };
       }),
   };
+}
+
+/** Returns a function that marks leads as if they had changed. */
+function resender({ leads, call, report }: Connection): LeadChangeStore['resendLeads'] {
+  /** Marks leads as they were read; returns the number of refused ones, and the leads that have changed meanwhile. */
+  async function markAll(found: readonly LeadDocument[], mark: (lead: LeadDocument) => ChangeMark) {
+    const studioId = studiosOf(found);
+    const marks = new Map(found.map((lead) => [nameOf(lead._id), mark(lead)]));
+    // One update each, because the mark depends on the lead.
+    const updates = found.map((lead) => {
+      const update = { $set: { changes: marks.get(nameOf(lead._id)) } } as UpdateFilter<LeadDocument>;
+      return { updateOne: { filter: { studioId: lead.studioId, _id: lead._id, ...sameMark(lead) }, update } };
+    });
+    let missed = 0;
+    const count = ({ matchedCount }: { readonly matchedCount: number }) => {
+      missed = found.length - matchedCount;
+      return [];
+    };
+    const refusals = await leads.bulkWrite(updates, { ordered: false }).then(count, refusalsIn);
+    const refused = new Set(refusals.map(({ index }) => found[index]));
+    for (const lead of refused)
+      if (lead)
+        report(new UnreadableRecord('lead', { studioId: lead.studioId, id: lead._id.id.toString() }, 'changes'));
+    if (missed === 0 && refused.size === 0) return { refused: 0, changed: [] };
+    const $in = found.filter((lead) => !refused.has(lead)).map(({ _id }) => _id);
+    const read = await leads.find({ studioId, _id: { $in } }, MARK).toArray();
+    const changed = read.filter((lead) => markOf(lead).revision !== marks.get(nameOf(lead._id))?.revision);
+    return { refused: refused.size, changed };
+  }
+
+  return (some, now, { lowest, consumer } = {}) =>
+    call(async () => {
+      const kind = consumer === undefined ? 'resent' : resentTo(consumer);
+      const { found, next } = await findSome(leads, some);
+      let skipped = 0;
+      // A lead that has changed meanwhile may be marked for another consumer only.
+      let rest: readonly LeadDocument[] = found;
+      for (let attempt = 0; rest.length > 0; attempt += 1) {
+        if (attempt === MAX_ATTEMPTS) throw new StoreUnavailable('leads change while they are sent again');
+        const { refused, changed } = await markAll(rest, (lead) => marked(markOf(lead), kind, now, lowest));
+        skipped += refused;
+        rest = changed;
+      }
+      return { leads: found.length - skipped, skipped, next };
+    });
 }
 
 export function leadChangeOf(document: LeadDocument): Checked<LeadChange> {

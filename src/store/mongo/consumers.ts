@@ -1,17 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Filter } from 'mongodb';
 import { type Consumer, ofEachConsumer } from '../../domain/consumer.ts';
-import { type LeadChange, resentDelivery, SET_ASIDE } from '../../domain/lead-change.ts';
+import { HANDLED, isUndistributed, type LeadChange, SET_ASIDE } from '../../domain/lead-change.ts';
 import { checkedLeadChange, readableOrNull } from '../checked.ts';
 import { decideConsumer } from '../decisions/consumers.ts';
 import { type DecidedEvent, eventOfAct } from '../decisions/decision.ts';
 import { firstReadable } from '../pages.ts';
-import { type ConsumerStore, type CreateConsumerOutcome, StoreUnavailable, UnreadableRecord } from '../store.ts';
+import { type ConsumerStore, type CreateConsumerOutcome, UnreadableRecord } from '../store.ts';
 import { applyOnce } from './apply-once.ts';
 import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import { leadChangeOf } from './change-feed.ts';
 import type { Connection } from './connection.ts';
-import { checkedConsumers, type Distribution, deliveryDocument, timeOrNone } from './distribution.ts';
+import { checkedConsumers, type Distribution } from './distribution.ts';
 import {
   AFTER_ALL_STUDIOS,
   type ConsumersDocument,
@@ -25,11 +25,8 @@ import {
   studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { findSome, markOf } from './marks.ts';
+import { markOf } from './marks.ts';
 import { settlingMethods } from './settling.ts';
-
-/** How often deliveries are made that are acknowledged while they are made. */
-const MAX_ATTEMPTS = 3;
 
 /** The maximum number of deliveries that a command removes. */
 const MAX_REMOVED = 1000;
@@ -47,6 +44,8 @@ interface ConsumersChange<Outcome> {
 interface Delivered {
   readonly delivery: DeliveryDocument;
   readonly lead: LeadDocument | undefined;
+  /** Whether the delivery has all changes of the lead as it was read. */
+  readonly isCurrent: boolean;
 }
 
 export const mongoConsumers = (connection: Connection, distributing: Distribution): ConsumerStore => ({
@@ -155,7 +154,27 @@ function deliveryReader(connection: Connection) {
       const _id = { $in: lost.map((each) => each._id) };
       await deliveries.deleteMany({ _id, studioId: studiosOf(lost) }, OF_MANY);
     }
-    return found.map((delivery) => ({ delivery, lead: byKey.get(nameOf(delivery._id)) }));
+    return current(found.map((delivery) => ({ delivery, lead: byKey.get(nameOf(delivery._id)) })));
+  }
+
+  /**
+   * Finds out which deliveries have all changes of their leads. A lead with an undistributed change has more. Otherwise a
+   * delivery of the lead's revision has all. One of another revision may have been raised before its lead was read, so it is
+   * read again.
+   */
+  async function current(found: readonly Omit<Delivered, 'isCurrent'>[]): Promise<Delivered[]> {
+    const marked = found.map((each) => ({ ...each, mark: each.lead && markOf(each.lead) }));
+    const others = marked.filter(({ delivery, mark }) => mark && delivery.revision !== mark.revision);
+    const keys = others.map(({ delivery }) => delivery);
+    const filter = { _id: { $in: keys.map(({ _id }) => _id) }, studioId: studiosOf(keys) };
+    const options = { ...READ, projection: { revision: 1 } } as const;
+    const read = others.length > 0 ? await deliveries.find(filter, options).toArray() : [];
+    const revisions = new Map(read.map(({ _id, revision }) => [nameOf(_id), revision]));
+    return marked.map(({ mark, ...each }) => {
+      const { _id, revision } = each.delivery;
+      const isSame = revision === mark?.revision || revision === revisions.get(nameOf(_id));
+      return { ...each, isCurrent: isSame && !isUndistributed(mark?.since) };
+    });
   }
 
   return ofEachConsumer((number): ((limit: number) => Promise<LeadChange[]>) => {
@@ -164,36 +183,24 @@ function deliveryReader(connection: Connection) {
       first: async (count) => withLeads(await queue.first(count)),
       behind: async (position, count) => withLeads(await queue.behind(position, count)),
       positionOf: ({ delivery }) => queue.positionOf(delivery),
-      check: ({ delivery, lead }) => (lead ? readableOrNull(deliveredChange(lead, delivery), report) : null),
+      check({ delivery, lead, isCurrent }) {
+        if (!lead) return null;
+        return isCurrent ? readableOrNull(deliveredChange(lead, delivery), report) : undefined;
+      },
     });
   });
 }
 
-function deliveryMethods(connection: Connection, { deliver, distribute, distributeSome }: Distribution) {
-  const { leads, deliveries, call } = connection;
+function deliveryMethods(connection: Connection, { distribute, distributeSome }: Distribution) {
+  const { deliveries, call } = connection;
   const readerOf = deliveryReader(connection);
   // Apart from those that read: each has a ceiling of its own.
   const queuesOf = ofEachConsumer((number) => ({
     waiting: deliveriesByTime(connection, number),
-    parked: deliveriesByTime(connection, number, { offset: SET_ASIDE }),
+    parked: deliveriesByTime(connection, number, { offset: SET_ASIDE, end: new Date(HANDLED) }),
   }));
   return {
     distributeLeadChanges: () => call(distributeSome),
-
-    backfillDeliveries: ({ number }, some, now) =>
-      call(async () => {
-        const { found, next } = await findSome(leads, some);
-        let rest = found.map((lead) => {
-          const delivery = resentDelivery(markOf(lead), timeOrNone(lead.createdAt), now);
-          return deliveryDocument(number, lead._id, delivery);
-        });
-        for (let attempt = 0; rest.length > 0; attempt += 1) {
-          if (attempt === MAX_ATTEMPTS) throw new StoreUnavailable('deliveries are acknowledged while they are made');
-          const stored = await deliver(rest);
-          rest = rest.filter((each) => !stored.has(each));
-        }
-        return { leads: found.length, next };
-      }),
 
     listDeliveries: (number, limit) =>
       call(async () => {
@@ -211,7 +218,7 @@ function deliveryMethods(connection: Connection, { deliver, distribute, distribu
         return {
           waiting: { leads: await count({ $lt: new Date(SET_ASIDE) }), since: first?.since ?? null },
           setAside: {
-            leads: await count({ $gte: new Date(SET_ASIDE) }),
+            leads: await count({ $gte: new Date(SET_ASIDE), $lt: new Date(HANDLED) }),
             since: firstParked ? new Date(firstParked.due.getTime() - SET_ASIDE) : null,
           },
           isComplete,

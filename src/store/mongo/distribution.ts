@@ -8,6 +8,9 @@ import {
   DISTRIBUTED,
   deliveryOf,
   distributedSince,
+  HANDLED,
+  isResentToOne,
+  keepsAside,
 } from '../../domain/lead-change.ts';
 import { checkedConsumer } from '../checked.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../store.ts';
@@ -34,6 +37,9 @@ import { DUPLICATE, refusedInserts } from './server-refusal.ts';
 /** The maximum number of marks that are read at a time. */
 const MAX_MARKS = 500;
 
+/** A condition for the time of deliveries that were acknowledged. */
+const IS_HANDLED = { $gte: new Date(HANDLED) } as const;
+
 /** The maximum number of deliveries of a command. */
 const MAX_DELIVERIES = 1000;
 
@@ -42,7 +48,7 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
 
   /**
    * Writes deliveries, and returns which of them are certainly stored with at least their revision. One of a lower
-   * revision is raised. One that its consumer acknowledged meanwhile is gone: the lead stays marked, and comes again.
+   * revision is raised, and one that was acknowledged at a lower revision begins anew.
    */
   async function deliver(
     documents: readonly DeliveryDocument[],
@@ -70,22 +76,21 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
   }
 
   async function raise(documents: readonly DeliveryDocument[]): Promise<string[]> {
-    const updates = documents.map(({ _id, studioId, revision, kinds, since, due }) => {
+    const wasAside = { attempts: 1, reason: 1 } as const;
+    const updates = documents.flatMap((document) => {
+      const { revision, kinds, since, due } = document;
       const times = Object.entries(kinds).map(([kind, time]) => [`kinds.${kind}`, time]);
       const update = {
         $set: { revision, ...Object.fromEntries(times) },
-        $min: { since, due },
-        $unset: { attempts: 1, reason: 1 },
+        ...(keepsAside(document) ? { $min: { since } } : { $min: { since, due }, $unset: wasAside }),
       } as UpdateFilter<DeliveryDocument>;
-      return { updateOne: { filter: { _id, studioId, revision: { $lt: revision } }, update } };
+      const filter = { ...lowerThan(document), due: { $not: IS_HANDLED } };
+      return [{ updateOne: { filter, update } }, replacementOf(document, { due: IS_HANDLED })];
     });
     const refusals = await deliveries.bulkWrite(updates, OF_MANY).then(() => [], refusalsIn);
     // Their kinds cannot be read, so they are replaced.
-    const replacements = refusals.flatMap(({ index }) => {
-      const { _id, studioId, ...delivery } = documents[index] as DeliveryDocument;
-      const filter = { _id, studioId, revision: { $lt: delivery.revision } };
-      return [{ updateOne: { filter, update: { $set: delivery, $unset: { attempts: 1, reason: 1 } } as const } }];
-    });
+    const refused = refusals.map(({ index }) => documents[Math.floor(index / 2)] as DeliveryDocument);
+    const replacements = refused.map((document) => replacementOf(document));
     if (replacements.length > 0) await deliveries.bulkWrite(replacements, OF_MANY);
     const found = await deliveries.find(among(documents), { ...READ, projection: { revision: 1 } }).toArray();
     const revisions = new Map(found.map(({ _id, revision }) => [textOf(_id), revision]));
@@ -95,6 +100,14 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
     });
   }
 }
+
+const lowerThan = ({ _id, studioId, revision }: DeliveryDocument) => ({ _id, studioId, revision: { $lt: revision } });
+
+const replacementOf = (document: DeliveryDocument, condition: Filter<DeliveryDocument> = {}) => {
+  const { _id, studioId, ...delivery } = document;
+  const update = { $set: delivery, $unset: { attempts: 1, reason: 1 } } as const;
+  return { updateOne: { filter: { ...lowerThan(document), ...condition }, update } };
+};
 
 /** Checks the list of consumers. @throws UnreadableRecord if it is none */
 export function checkedConsumers(list: unknown, report: ReportUnreadable): readonly Consumer[] {
@@ -140,16 +153,17 @@ export function distribution(connection: Connection) {
     const tests = hasTestStudios ? await studios.find(areTests, ID_ONLY).toArray() : [];
     const testIds = new Set(tests.map(({ _id }) => _id));
     const each = found.map((lead) => {
-      const delivery = deliveryOf(markOf(lead), timeOrNone(lead.createdAt));
-      const isTest = testIds.has(lead.studioId);
-      const own = consumers.filter((consumer) => isOfConsumer(consumer, { id: lead.studioId, isTest }));
-      const documents = own.map(({ number }) => deliveryDocument(number, lead._id, delivery));
-      return { lead, delivery, documents, isTest };
+      const [mark, createdAt] = [markOf(lead), timeOrNone(lead.createdAt)];
+      const which = { id: lead.studioId, isTest: testIds.has(lead.studioId) };
+      const documents = consumers.flatMap((consumer) => {
+        const delivery = isOfConsumer(consumer, which) && deliveryOf(mark, createdAt, consumer.number);
+        return delivery ? deliveryDocument(consumer.number, lead._id, delivery) : [];
+      });
+      const since = which.isTest ? null : distributedSince(mark, createdAt);
+      return { documents, move: { updateOne: moveOf(lead, since) } };
     });
     const stored = await deliver(each.flatMap(({ documents }) => documents));
-    const moves = each
-      .filter(({ documents }) => documents.every(stored.has))
-      .map(({ lead, delivery, isTest }) => ({ updateOne: moveOf(lead, delivery, isTest) }));
+    const moves = each.filter(({ documents }) => documents.every(stored.has)).map(({ move }) => move);
     // One that the database refuses stays marked: its deliveries are there.
     if (moves.length > 0) await leads.bulkWrite(moves, { ordered: false }).catch(refusalsIn);
   }
@@ -174,7 +188,6 @@ export function distribution(connection: Connection) {
 
   return {
     recipients,
-    deliver,
 
     /**
      * Distributes what is marked, if that is needed; returns to whom, and whether none is left. All who ask meanwhile share it:
@@ -204,16 +217,19 @@ export function distribution(connection: Connection) {
 }
 
 /**
- * An update that makes a mark distributed, that of a test studio also acknowledged, if it is still as it was read. What else
- * is invalid in it stays.
+ * An update that makes a mark distributed, if it is still as it was read. What else is invalid in it stays.
+ *
+ * @param since null: nothing waits for the unnamed consumer
  */
-function moveOf({ _id, studioId, changes }: LeadDocument, { since }: Delivery, isTest: boolean) {
+function moveOf({ _id, studioId, changes }: LeadDocument, since: Date | null) {
+  const own = Object.keys(Object(changes.kinds)).filter(isResentToOne);
+  const unset = Object.fromEntries(own.map((kind) => [`changes.kinds.${kind}`, 1]));
   // One that is no mark at all, and yet has a time, goes: the lead is sent with its next change.
   const { filter, update } = Array.isArray(changes)
     ? { filter: { changes: { $size: changes.length } }, update: { $unset: { changes: 1 } } }
     : {
         filter: { 'changes.since': changes.since, ...unmarkedSince({ changes }) },
-        update: { $set: { 'changes.since': isTest ? ACKNOWLEDGED : distributedSince(since) } },
+        update: { $set: { 'changes.since': since ?? ACKNOWLEDGED }, ...(own.length > 0 && { $unset: unset }) },
       };
   return {
     filter: { studioId, _id, ...filter } as Filter<LeadDocument>,
@@ -221,7 +237,7 @@ function moveOf({ _id, studioId, changes }: LeadDocument, { since }: Delivery, i
   };
 }
 
-export const timeOrNone = (time: unknown): Date => (time instanceof Date ? time : new Date(Number.NaN));
+const timeOrNone = (time: unknown): Date => (time instanceof Date ? time : new Date(Number.NaN));
 
 export const deliveryDocument = (consumer: number, lead: LeadKey, delivery: Delivery): DeliveryDocument => ({
   _id: deliveryKey(consumer, lead),

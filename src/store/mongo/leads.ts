@@ -1,7 +1,7 @@
 import { type Filter, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
 import { isKeyKept } from '../../domain/enquiry.ts';
 import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
-import { DISTRIBUTED } from '../../domain/lead-change.ts';
+import { DISTRIBUTED, HANDLED } from '../../domain/lead-change.ts';
 import { checkedHold } from '../checked.ts';
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import {
@@ -164,7 +164,8 @@ const erasedLeadDeleter =
       const found = await leads.find(some as object, { ...READ, projection: { moved: 1 } }).toArray();
       // Only now: one that was not distributed could be, after its deliveries were looked for.
       const $in = consumers.flatMap(({ number }) => found.map(({ _id }) => deliveryKey(number, _id)));
-      const waiting = $in.length > 0 ? await deliveries.find({ studioId, _id: { $in } }, ID_ONLY).toArray() : [];
+      const isUnhandled = { studioId, _id: { $in }, due: { $not: { $gte: new Date(HANDLED) } } };
+      const waiting = $in.length > 0 ? await deliveries.find(isUnhandled, ID_ONLY).toArray() : [];
       const isWaiting = new Set(waiting.map(({ _id }) => nameOf(_id)));
       const heard = found.filter(({ _id }) => !isWaiting.has(nameOf(_id)));
       return (await remove(heard, condition)).length;

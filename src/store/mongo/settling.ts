@@ -5,6 +5,7 @@ import {
   asideBefore,
   DEFERRED,
   dueOf,
+  HANDLED,
   retryTimeOf,
   type Settled,
   settledOf,
@@ -28,6 +29,15 @@ import {
 /** The maximum number of deliveries that come again at a time. */
 const MAX_RETURNED = 100;
 
+/**
+ * How long an acknowledged delivery is kept; milliseconds. A distribution that began before the acknowledgement finds it, and
+ * does not deliver the same change again. No call of the store takes as long.
+ */
+const KEPT_MS = 60_000;
+
+/** A condition for deliveries that were not acknowledged, also if their times cannot be read. */
+const IS_UNHANDLED = { $not: { $gte: new Date(HANDLED) } } as const;
+
 /** A condition for the deliveries of some leads. */
 const namedOf = (consumer: number, leads: readonly LeadOfStudio[]): Filter<DeliveryDocument> => ({
   _id: { $in: leads.map(({ studioId, leadId }) => deliveryKey(consumer, leadKey(studioId, leadId))) },
@@ -37,15 +47,21 @@ const namedOf = (consumer: number, leads: readonly LeadOfStudio[]): Filter<Deliv
 /** What consumers make of their deliveries, in MongoDB. */
 export function settlingMethods(connection: Connection) {
   const { leads: stored, deliveries, call } = connection;
-  const asideOf = ofEachConsumer((number) => deliveriesByTime(connection, number, { offset: DEFERRED }));
+  const aside = { offset: DEFERRED, end: new Date(HANDLED) };
+  const asideOf = ofEachConsumer((number) => deliveriesByTime(connection, number, aside));
   return {
     acknowledgeDeliveries: (number, acknowledgements) =>
       call(() => {
         const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
-        const removals = [...byRevision].map(([revision, seen]) => ({
-          deleteMany: { filter: { ...namedOf(number, seen), revision: { $lte: revision } } },
+        const handled = HANDLED + Date.now();
+        const updates = [...byRevision].map(([revision, seen]) => ({
+          updateMany: {
+            filter: { ...namedOf(number, seen), revision: { $lte: revision }, due: IS_UNHANDLED },
+            update: { $set: { revision, due: new Date(handled) } },
+          },
         }));
-        return settle(number, acknowledgements, removals);
+        const due = { $gte: new Date(HANDLED), $lt: new Date(handled - KEPT_MS) };
+        return settle(number, acknowledgements, [...updates, { deleteMany: { filter: { consumer: number, due } } }]);
       }),
 
     setAsideDeliveries: (number, leads, now) =>
@@ -67,7 +83,7 @@ export function settlingMethods(connection: Connection) {
 
     takeBackDeliveries: (number, leads) =>
       call(async () => {
-        const isAside = { ...namedOf(number, leads), due: { $gte: new Date(DEFERRED) } };
+        const isAside = { ...namedOf(number, leads), due: { $gte: new Date(DEFERRED), $lt: new Date(HANDLED) } };
         return takeBack(await deliveries.find(isAside, READ).toArray());
       }),
 
@@ -89,11 +105,11 @@ export function settlingMethods(connection: Connection) {
     changes: readonly AnyBulkWriteOperation<DeliveryDocument>[],
   ): Promise<Settled> {
     if (leads.length === 0) return settledOf(0, [], () => null);
-    const { deletedCount, modifiedCount } = await deliveries.bulkWrite(changes, OF_MANY);
-    const settled = deletedCount + modifiedCount;
+    const { modifiedCount: settled } = await deliveries.bulkWrite(changes, OF_MANY);
     const isWhole = settled === leads.length;
     const existing = isWhole ? [] : await stored.find(named(leads), ID_ONLY).toArray();
-    const found = isWhole ? [] : await deliveries.find(namedOf(number, leads), READ).toArray();
+    const unhandled = { ...namedOf(number, leads), due: IS_UNHANDLED };
+    const found = isWhole ? [] : await deliveries.find(unhandled, READ).toArray();
     const waiting = new Map<string, number | null>(existing.map(({ _id }) => [nameOf(_id), null]));
     for (const { _id, revision } of found) waiting.set(nameOf(_id), revision);
     return settledOf(settled, leads, (each) => waiting.get(nameOfLead(each)));

@@ -3,7 +3,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { assert } from '../../../common/invariants.ts';
 import { ofEachConsumer } from '../../domain/consumer.ts';
 import type { Lead } from '../../domain/lead.ts';
-import { DEFERRED, DISTRIBUTED, firstChangeOf, type LeadChange, marked, settledOf } from '../../domain/lead-change.ts';
+import {
+  DEFERRED,
+  DISTRIBUTED,
+  firstChangeOf,
+  type LeadChange,
+  marked,
+  resentTo,
+  settledOf,
+} from '../../domain/lead-change.ts';
 import { isIn } from '../../domain/lead-filter.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
@@ -28,7 +36,7 @@ import {
 } from './rows.ts';
 
 /** Returns a function that reads leads that are to be sent again, and the id to continue after; null: there are no more. */
-export function leadsToSend(database: DatabaseSync) {
+function leadsToSend(database: DatabaseSync) {
   // An id that is not a UUID cannot end a part.
   const select = (condition: string) =>
     prepareLists(
@@ -71,9 +79,10 @@ const MARKED: Source = {
 /** They wait for the unnamed consumer while there are named ones. */
 const ALREADY_DISTRIBUTED: Source = { ...MARKED, where: `changed_since >= ${DISTRIBUTED}` };
 
+/** A lead with an undistributed change is not among them: its delivery has the kinds of an older state. */
 const DELIVERED: Source = {
   from: 'deliveries JOIN leads ON leads.number = deliveries.lead',
-  where: `deliveries.consumer = ? AND due < ${DEFERRED}`,
+  where: `deliveries.consumer = ? AND due < ${DEFERRED} AND ifnull(changed_since, ${DISTRIBUTED}) >= ${DISTRIBUTED}`,
   since: 'deliveries.since',
   kinds: 'deliveries.kinds',
   lead: 'deliveries.lead',
@@ -176,13 +185,14 @@ export function sqliteLeadChanges(
         });
       }),
 
-    resendLeads: (some, now, lowest) =>
+    resendLeads: (some, now, { lowest, consumer } = {}) =>
       plainCommits.write(() => {
         const studio = studios.inWrite(some.studioId);
         if (studio === undefined) return { leads: 0, skipped: 0, next: null };
         const { rows, next } = selectToResend(studio, some);
+        const kind = consumer === undefined ? 'resent' : resentTo(consumer);
         for (const row of rows) {
-          const mark = markValues(marked(markOf(row), 'resent', now, lowest));
+          const mark = markValues(marked(markOf(row), kind, now, lowest));
           const { changes } = resend.run({ ...mark, number: row[NUMBERED_LEAD.at.number] as string });
           assert(changes === 1, 'one_row_by_number');
         }

@@ -1,12 +1,11 @@
-import type { Consumer } from '../../domain/consumer.ts';
-import { DEFERRED, resentDelivery, SET_ASIDE } from '../../domain/lead-change.ts';
+import { DEFERRED, SET_ASIDE } from '../../domain/lead-change.ts';
 import { decideConsumer } from '../decisions/consumers.ts';
 import { deploymentEvent } from '../decisions/decision.ts';
 import type { ConsumerStore } from '../store.ts';
-import { deliveriesIn, leadsToSend } from './change-feed.ts';
+import { deliveriesIn } from './change-feed.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
-import { LEAD_COLUMNS, markOf, NUMBERED_LEAD, prepareLists } from './rows.ts';
+import { prepareLists } from './rows.ts';
 import { settlingMethods } from './settling.ts';
 
 /** The maximum number of deliveries that a transaction removes. */
@@ -69,31 +68,17 @@ function consumerRecords({ database, plainCommits, recordEvent }: Connection, { 
   } satisfies Partial<ConsumerStore>;
 }
 
-function deliveryMethods(connection: Connection, { consumers, deliver, distribute, distributeSome }: Distribution) {
-  const { database, plainCommits, studios } = connection;
+function deliveryMethods(connection: Connection, { distribute, distributeSome }: Distribution) {
+  const { database } = connection;
   const readDeliveries = deliveriesIn(connection);
-  const selectLeads = leadsToSend(database);
   const count = prepareLists(
     database,
     `SELECT count(*), min(due), since FROM (
       SELECT due, since FROM deliveries WHERE consumer = ? AND due >= ? AND due < ? ORDER BY due LIMIT ? + 0)`,
   );
-  const find = (number: number): Consumer | undefined => consumers().find((each) => each.number === number);
 
   return {
     distributeLeadChanges: distributeSome,
-
-    backfillDeliveries: ({ number }, some, now) =>
-      plainCommits.write(() => {
-        const studio = studios.inWrite(some.studioId);
-        if (studio === undefined || !find(number)) return { leads: 0, next: null };
-        const { rows, next } = selectLeads(studio, some);
-        for (const row of rows) {
-          const delivery = resentDelivery(markOf(row), new Date(row[LEAD_COLUMNS.at.createdAt] as number), now);
-          deliver({ number }, row[NUMBERED_LEAD.at.number] as string, delivery);
-        }
-        return { leads: rows.length, next };
-      }),
 
     async listDeliveries(number, limit) {
       const { consumers: all, isComplete } = await distribute();

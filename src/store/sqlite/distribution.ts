@@ -1,3 +1,4 @@
+import type { DatabaseSync } from 'node:sqlite';
 import { MAX_DISTRIBUTION_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
@@ -8,6 +9,8 @@ import {
   DISTRIBUTED,
   deliveryOf,
   distributedSince,
+  isResentToOne,
+  keepsAside,
 } from '../../domain/lead-change.ts';
 import { checkedConsumer } from '../checked.ts';
 import type { Connection } from './connection.ts';
@@ -40,9 +43,46 @@ const DELIVER = `
   INSERT INTO deliveries (consumer, lead, revision, since, due, kinds)
     VALUES (:consumer, CAST(:lead AS INTEGER), :revision, :since, :since, :kinds)
     ON CONFLICT (consumer, lead) DO UPDATE SET
-      revision = excluded.revision, since = min(since, excluded.since), due = min(due, excluded.due),
-      kinds = iif(json_valid(kinds), json_patch(kinds, excluded.kinds), excluded.kinds), attempts = 0, reason = NULL
+      revision = excluded.revision, since = min(since, excluded.since),
+      kinds = iif(json_valid(kinds), json_patch(kinds, excluded.kinds), excluded.kinds),
+      due = iif(:keepsAside, due, min(due, excluded.due)), attempts = iif(:keepsAside, attempts, 0),
+      reason = iif(:keepsAside, reason, NULL)
       WHERE revision < excluded.revision`;
+
+/** Returns a function that makes the deliveries of marks, and has them count as distributed; within a write. */
+function rowDistributor(database: DatabaseSync) {
+  const insert = database.prepare(DELIVER);
+  const acknowledge = database.prepare(
+    'UPDATE leads SET changed_since = NULL, change_kinds = NULL WHERE number = CAST(? AS INTEGER)',
+  );
+  const move = database.prepare(
+    'UPDATE leads SET changed_since = ?, change_kinds = coalesce(?, change_kinds) WHERE number = CAST(? AS INTEGER)',
+  );
+
+  /** @param lead the number of the lead */
+  function deliver(consumer: number, lead: string, { revision, since, kinds }: Delivery): void {
+    const isAside = Number(keepsAside({ kinds }));
+    insert.run({ consumer, lead, revision, since: since.getTime(), kinds: kindsJson(kinds), keepsAside: isAside });
+  }
+
+  return (rows: readonly ListRow[], to: readonly Consumer[]): void => {
+    for (const row of rows) {
+      const lead = row[MARK.at.number] as string;
+      const [mark, createdAt] = [markOf(row), new Date(row[LEAD_COLUMNS.at.createdAt] as number)];
+      const which = { id: row[MARK.at.studioId] as string, isTest: row[MARK.at.isTest] === 1 };
+      for (const consumer of to) {
+        const delivery = isOfConsumer(consumer, which) && deliveryOf(mark, createdAt, consumer.number);
+        if (delivery) deliver(consumer.number, lead, delivery);
+      }
+      const since = which.isTest ? null : distributedSince(mark, createdAt);
+      const kinds = Object.entries(mark.kinds);
+      const others = kinds.filter(([kind]) => !isResentToOne(kind));
+      const left = others.length < kinds.length ? kindsJson(Object.fromEntries(others)) : null;
+      const { changes } = since === null ? acknowledge.run(lead) : move.run(since.getTime(), left, lead);
+      assert(changes === 1, 'one_row_by_number');
+    }
+  };
+}
 
 export type Distribution = ReturnType<typeof distribution>;
 
@@ -53,35 +93,12 @@ export function distribution({ database, plainCommits, report }: Connection) {
   const selectFirst = prepareLists(database, marks(`true ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`));
   const selectOne = prepareLists(database, marks("studio_id = ? AND id = unhex(?, '-') AND revision = ?"));
   const hasTestStudios = database.prepare('SELECT 1 FROM test_studios LIMIT 1');
-  const acknowledge = database.prepare(
-    'UPDATE leads SET changed_since = NULL, change_kinds = NULL WHERE number = CAST(? AS INTEGER)',
-  );
-  const move = database.prepare('UPDATE leads SET changed_since = ? WHERE number = CAST(? AS INTEGER)');
-  const insert = database.prepare(DELIVER);
+  const distributeRows = rowDistributor(database);
 
   const consumers = (): Consumer[] => selectConsumers.all().map((row) => checkedConsumer(consumerIn(row), report));
 
   /** Without consumers nothing is distributed, unless changes of test studios are to be kept from the unnamed one. */
   const isNeeded = (to: readonly Consumer[]) => to.length > 0 || hasTestStudios.get() !== undefined;
-
-  /** @param lead the number of the lead */
-  function deliver(consumer: Pick<Consumer, 'number'>, lead: string, { revision, since, kinds }: Delivery): void {
-    insert.run({ consumer: consumer.number, lead, revision, since: since.getTime(), kinds: kindsJson(kinds) });
-  }
-
-  function distributeRows(rows: readonly ListRow[], to: readonly Consumer[]): void {
-    for (const row of rows) {
-      const number = row[MARK.at.number] as string;
-      const studioId = row[MARK.at.studioId] as string;
-      const delivery = deliveryOf(markOf(row), new Date(row[LEAD_COLUMNS.at.createdAt] as number));
-      const isTest = row[MARK.at.isTest] === 1;
-      for (const each of to) if (isOfConsumer(each, { id: studioId, isTest })) deliver(each, number, delivery);
-      const { changes } = isTest
-        ? acknowledge.run(number)
-        : move.run(distributedSince(delivery.since).getTime(), number);
-      assert(changes === 1, 'one_row_by_number');
-    }
-  }
 
   /** For all who ask meanwhile: of many, each would add its part to one commit, during which the process does nothing else. */
   const distributePart = oneAtATime(() =>
@@ -94,7 +111,6 @@ export function distribution({ database, plainCommits, report }: Connection) {
 
   return {
     consumers,
-    deliver,
 
     /** Distributes what is marked, if that is needed; returns whether it is, the named consumers, and whether none is left. */
     async distribute() {

@@ -1604,7 +1604,8 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
   lead?: Lead | undefined;
 
   /**
-   * Grows with every change of this lead: the state with the higher revision is the newer one.
+   * Grows with every change of this lead: the state with the higher revision is the newer one. A consumer that gets an equal
+   * revision of a lead again gets an equal lead with equal kinds.
    *
    * @generated from field: int64 revision = 2;
    */
@@ -2480,8 +2481,8 @@ export const LeadIntakeService: GenService<{
   /**
    * Marks the leads of a studio as changed, or some of them, for a consumer that has lost its copy. A call marks up to 500 leads; the
    * next call continues with the token of the response. With a named consumer, a call is for all leads of the studio, which must be one of
-   * the consumer: that is sent them as it acknowledges others, at their present revisions. So an acknowledgement of such a revision
-   * that comes later, from before the call, is one of the lead sent again. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   * the consumer: that is sent them as it acknowledges others. A lead that is sent again has a new revision, so an acknowledgement
+   * from before does not settle it. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ResendLeads
    */
