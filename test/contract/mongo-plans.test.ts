@@ -279,7 +279,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'resending leads': [['_id_', '_id_'], 2, () => store.resendLeads({ studioId, after: leadId, limit: 1 }, NOW)],
     'what waits for a named consumer': [['_id_', 'consumer', 'consumer'], PAGE, () => store.measureDeliveries(1, PAGE)],
     'an acknowledgement of a named consumer': [
-      ['_id_', '_id_', '_id_'],
+      ['_id_', 'consumer', '_id_', '_id_'],
       2,
       () => store.acknowledgeDeliveries(1, [{ studioId, leadId, revision: 1 }]),
     ],
