@@ -134,20 +134,16 @@ export interface MetricsServer {
  * Serves a registry in Prometheus' text format at `/metrics`, without authentication; returns undefined without a
  * registry or address.
  *
- * @param reports what else is served, as JSON, by its path
  * @throws Error when the port is taken
  */
 export async function serveMetrics(
   registry: Registry | undefined,
   wanted: Address | undefined,
   log: Logger,
-  reports: Readonly<Record<string, () => unknown>> = {},
 ): Promise<MetricsServer | undefined> {
   if (!registry || !wanted) return undefined;
   const server = createServer(async ({ url = '', method }, response) => {
     const [path = ''] = url.split('?', 1);
-    const report = method === 'GET' ? reports[path]?.() : undefined;
-    if (report) return response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(report));
     if (path !== '/metrics' || method !== 'GET') return response.writeHead(404).end();
     const text = await registry.metrics().catch(() => undefined);
     if (text === undefined) return response.writeHead(500).end();

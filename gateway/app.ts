@@ -103,9 +103,7 @@ export async function startGateway(
     const connections = new ClientConnections(log, { arrivalMs: requestArrivalMs });
     const parts = { log, metrics, tracer, core, requestLog, cache, quota, policy, readiness, connections };
     const app = await createGateway(config, parts);
-    metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log, {
-      '/keys': () => metrics?.busiestKeys.report(),
-    });
+    metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
     // Fastify passes `reusePort` on; its types lack it.
     const address = { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, reusePort: config.REUSE_PORT };
     const url = await app.listen(address);

@@ -6,7 +6,6 @@ import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
 import type { Quota, QuotaDecision } from './admission/quota/quota-port.ts';
-import { BusiestKeys } from './busiest-keys.ts';
 import { type AddressLogging, loggedAddress } from './client-address.ts';
 import { MAX_PENDING_REQUESTS } from './core/exchange-batcher.ts';
 import { type FaultyField, PROBLEM_CODES, PROBLEMS, type Problem, type ProblemCode } from './problems.ts';
@@ -192,7 +191,6 @@ export function createGatewayMetrics() {
     registers: [registry],
   });
   for (const reason of ['limit', 'core'] as const) unrecorded.inc({ reason }, 0);
-  const busiestKeys = new BusiestKeys();
   let inFlight = 0;
   gauge(registry, 'lead_intake_gateway_requests_under_way', 'Requests without a response.', () => inFlight);
   const waiting = new Map<string, () => number>();
@@ -211,9 +209,7 @@ export function createGatewayMetrics() {
     requestFinished(finished: FinishedRequest) {
       requests.observe({ operation: finished.operation, outcome: finished.outcome }, finished.durationMs / 1000);
       if (finished.replayed) replays.inc();
-      busiestKeys.count(finished);
     },
-    busiestKeys,
     requestsUnrecorded: (reason: 'limit' | 'core', count: number) => unrecorded.inc({ reason }, count),
     quotaChecked: (outcome: 'admitted' | 'limited' | 'delayed' | 'unavailable', durationMs: number) =>
       quota.observe({ decision: outcome }, durationMs / 1000),

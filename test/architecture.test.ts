@@ -98,7 +98,6 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // they are served. A request goes from the socket down to the core, and no room knows the one above it.
   'gateway/problems.ts': ['common/rules/', 'proto/gen/'],
   'gateway/client-address.ts': ['common/'],
-  'gateway/busiest-keys.ts': [],
   'gateway/request.ts': ['common/rules/', 'proto/gen/', 'gateway/problems.ts'],
   'gateway/operations/schemas.ts': ['common/rules/', 'gateway/problems.ts'],
   'gateway/docs/': [
@@ -112,7 +111,6 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'gateway/config.ts': ['common/', 'gateway/admission/quota/', 'gateway/client-address.ts'],
   'gateway/core/exchange-batcher.ts': ['common/'],
   'gateway/observation.ts': [
-    'gateway/busiest-keys.ts',
     'common/',
     'gateway/client-address.ts',
     'gateway/admission/quota/quota-port.ts',

@@ -138,27 +138,6 @@ describe('the metrics', () => {
     },
   );
 
-  // @proves monitoring-3
-  test('come with the keys of the last hour that sent most, and were refused most, by their ids', async () => {
-    const own = await service.aStudioWithKey();
-    await service.post(own.secret, aCapture());
-    await service.get(own.secret, '/no-id');
-    await service.get('no key');
-    const url = new URL('/keys', service.gatewayMetricsUrl);
-    const keys = async () => {
-      const answer = await fetch(url);
-      expect(answer.headers.get('content-type')).toBe('application/json');
-      return answer.text();
-    };
-    await expect.poll(keys).toContain(own.apiKeyId);
-    const text = await keys();
-    const { byRequests, byRefusals } = JSON.parse(text);
-    const each = { studioId: own.studioId, apiKeyId: own.apiKeyId, requests: 2, refused: 1, limited: 0 };
-    for (const list of [byRequests, byRefusals]) expect(list).toContainEqual(each);
-    expect(text).not.toContain(own.secret);
-    expect((await fetch(url, { method: 'POST' })).status).toBe(404);
-  });
-
   // @proves bounds-33
   test('have the same series whatever names requests contain', async () => {
     const randomName = (): string => randomBytes(6).toString('hex');

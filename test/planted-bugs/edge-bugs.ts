@@ -45,18 +45,6 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the keys that are counted are unbounded',
-    suite: 'test/unit/busiest-keys.test.ts',
-    caughtBy: 'are there among any number of others, in bounded memory, with no more than they have sent',
-    patches: [{ file: 'gateway/busiest-keys.ts', find: 'keys.size >= MAX_KEYS', put: 'false' }],
-  },
-  {
-    name: 'keys that come late are not counted',
-    suite: 'test/unit/busiest-keys.test.ts',
-    caughtBy: 'are there among any number of others, in bounded memory, with no more than they have sent',
-    patches: [{ file: 'gateway/busiest-keys.ts', find: 'each.credit -= 1;', put: '' }],
-  },
-  {
     name: 'a connection with many requests delays all others',
     suite: PIPELINE_SUITE,
     caughtBy: 'a connection full of requests is one caller among many',

@@ -76,10 +76,6 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'on MongoDB, what is left of an erased lead goes before it was distributed',
     'what is left of erased leads goes at once',
   ],
-  'who looks at the busiest keys of a gateway': [
-    'the keys that are counted are unbounded',
-    'keys that come late are not counted',
-  ],
   'a thousand events of one record': [
     'a history that is full drops its oldest events',
     'events that another process has stored apart are taken out, whichever they are',
