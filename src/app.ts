@@ -21,8 +21,7 @@ import {
   slowCommandLog,
   unreadableRecordLog,
 } from './rpc/observation.ts';
-import { absentFileIn, openStore } from './store/open-store.ts';
-import { LOG_STAYS } from './store/store.ts';
+import { absentFileIn, LOG_STAYS, openStore } from './store/open-store.ts';
 import { retainLeads } from './usecases/retain-leads.ts';
 
 /**

@@ -15,6 +15,7 @@ import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import { type Store, type StoreListeners, StoreUnavailable } from './store.ts';
 
 export { absentFile } from './sqlite/database-file.ts';
+export { LOG_STAYS } from './store.ts';
 
 /* The only module that depends on the adapters. That of MongoDB is loaded where it is used: its driver is a third of what a command loads. */
 
