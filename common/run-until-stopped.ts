@@ -4,6 +4,10 @@ import { setFlagsFromString } from 'node:v8';
 import { STOP_MS } from './deadlines.ts';
 import { printableLines } from './printable.ts';
 import { stopRequest } from './stop-request.ts';
+import { DAY_MS } from './units.ts';
+
+/** The date of this release, as in CHANGELOG.md. */
+const RELEASED = '2026-11-28';
 
 export interface Running {
   /** The address it listens on, without a slash at the end. */
@@ -26,6 +30,11 @@ export async function runUntilStopped(start: () => Promise<Running>): Promise<vo
   setFlagsFromString('--no-allocation-site-pretenuring');
   // It came while modules were loaded.
   if (stopRequest.aborted) process.exit(0);
+  // A day of slack: the release may be made east of UTC, and deployed before its date.
+  if (Date.now() < Date.parse(RELEASED) - DAY_MS) {
+    const now = new Date().toISOString();
+    fail(`the clock of this machine says ${now}, but this release is of ${RELEASED}: set the clock, then start again`);
+  }
   try {
     const running = await start();
     // Reports the address to a parent with an IPC channel, once what the start has logged is written.

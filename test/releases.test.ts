@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { PACKAGERS } from '../sdk/packages/sources.ts';
 import { commandsIn, missingTools, runCommands } from './support/examples.ts';
-import { ROOT, sharedFolder } from './support/processes.ts';
+import { canClocksBeSet, MachineClock } from './support/machine-clock.ts';
+import { addressOf, ROOT, run, sharedFolder, temporaryFolder } from './support/processes.ts';
 import { describeIf } from './support/servers.ts';
 
 const guide = readFileSync(join(ROOT, 'docs/how-to/releases.md'), 'utf8');
@@ -29,6 +30,26 @@ async function aClone(name: string): Promise<string> {
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   return folder;
 }
+
+// @proves crashes-50
+test.runIf(canClocksBeSet)('no process starts more than a day before the date of its release', async () => {
+  const [, date = ''] = /^## \d\S+ - (\S+)$/m.exec(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')) ?? [];
+  const folder = temporaryFolder();
+  const clock = new MachineClock('machine', folder);
+  const env = { ...clock.settings, CORE_TOKEN: 'x'.repeat(43), DATABASE_URL: `sqlite:${folder}/leads.db` };
+  const setTo = (hours: number) => clock.set(Math.round((Date.parse(date) - Date.now()) / 1000) + hours * 3600);
+
+  setTo(-25);
+  for (const file of ['src/main.ts', 'gateway/main.ts', 'relay/main.ts']) {
+    const process = run(file, { env });
+    expect({ file, status: await process.ended() }).toEqual({ file, status: 1 });
+    expect(process.output()).toMatch(
+      new RegExp(`^the clock of this machine says \\S+Z, but this release is of ${date}: set the clock, .+\n$`),
+    );
+  }
+  setTo(-23);
+  await addressOf(run('src/main.ts', { env }));
+});
 
 describeIf(missingTools(TOOLS).length === 0, 'a release', 'install git, openssh-client and coreutils', () => {
   let folder = '';

@@ -82,4 +82,17 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'common/core-connection.ts', find: "session.on('error', ignoreError);", put: 'return stream;' }],
     inSoak: true,
   },
+  {
+    name: 'a process starts with a clock from before its release',
+    suite: 'test/releases.test.ts',
+    caughtBy: 'no process starts more than a day before the date of its release',
+    patches: [
+      {
+        file: 'common/run-until-stopped.ts',
+        find: 'Date.now() < Date.parse(RELEASED) - DAY_MS',
+        put: 'Date.now() < DAY_MS',
+      },
+    ],
+    inSoak: true,
+  },
 ];
