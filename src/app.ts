@@ -21,7 +21,7 @@ import {
   slowCommandLog,
   unreadableRecordLog,
 } from './rpc/observation.ts';
-import { absentFileIn, LOG_STAYS, openStore } from './store/open-store.ts';
+import { absentFileIn, LOG_STAYS, openStore, sqliteLogIn } from './store/open-store.ts';
 import { retainLeads } from './usecases/retain-leads.ts';
 
 /**
@@ -54,6 +54,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const readiness = new Readiness('the database', () => store.check(), log);
   metrics?.watchCertificates(credentials);
   metrics?.watchLeadChanges(store);
+  metrics?.watchSqliteLog(sqliteLogIn(databaseUrl));
   metrics?.watchKeys({ store, clock: systemClock });
   metrics?.watchReadiness(readiness, draining.signal);
   let metricsServer: MetricsServer | undefined;

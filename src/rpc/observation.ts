@@ -290,6 +290,8 @@ export function createCoreMetrics() {
     clockSetBack: exportClock(registry),
     retention: exportRetention(registry),
     watchLeadChanges: (store: Store) => gaugeLeadChanges(registry, store),
+    watchSqliteLog: (read?: () => Promise<number>) =>
+      read && gauge(registry, 'lead_intake_core_sqlite_log_bytes', "Size of SQLite's log (-wal).", orNaN(read)),
     watchKeys: (deps: Changing) => gaugeEndingKeys(registry, deps),
     watchCertificates: (credentials: TlsCredentials) =>
       gaugeExpiries(registry, 'lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
@@ -413,11 +415,12 @@ function gaugeEndingKeys(registry: Registry, deps: Changing): void {
 
 const ageSeconds = (since: Date | null): number => (since ? Math.max(0, Date.now() - since.getTime()) / 1000 : 0);
 
+/** An unavailable store must not fail the export of the other metrics. */
+const orNaN = (read: () => Promise<number>) => () => read().catch(() => Number.NaN);
+
 /** Exports how many leads have unacknowledged changes, and since when. */
 function gaugeLeadChanges(registry: Registry, store: Store): void {
   const measure = cached(() => store.measureLeadChanges(MAX_COUNTED));
-  // An unavailable store must not fail the export of the other metrics.
-  const orNaN = (read: () => Promise<number>) => () => read().catch(() => Number.NaN);
   gauge(
     registry,
     'lead_intake_core_changes_waiting',

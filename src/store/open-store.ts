@@ -1,3 +1,4 @@
+import { realpath, stat } from 'node:fs/promises';
 import type { Inspection, OnPage } from './damage.ts';
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/database-name.ts';
@@ -37,6 +38,12 @@ export async function openStore(databaseUrl: string, ...listeners: StoreListener
 export function absentFileIn(databaseUrl: string): string | undefined {
   const path = filePathIn(databaseUrl);
   return path !== undefined && isAbsent(path) ? path : undefined;
+}
+
+/** Returns what reads the size of the log of the file that an address names, if it names one; bytes. */
+export function sqliteLogIn(databaseUrl: string): (() => Promise<number>) | undefined {
+  const path = filePathIn(databaseUrl);
+  return path === undefined ? undefined : async () => (await stat(`${await realpath(path)}-wal`)).size;
 }
 
 /** Reads all of the database at an address, and says what cannot be in it. @throws StoreUnavailable */

@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { METHODS } from 'node:http';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { canClocksBeSet, MachineClock } from '../support/machine-clock.ts';
@@ -104,6 +105,30 @@ describe('the metrics', () => {
       expect(gateway.get(series)).toBe(0);
     expect(core.get('lead_intake_core_calls_under_way')).toBe(0);
     expect([gateway.get('lead_intake_gateway_stopping'), core.get('lead_intake_core_stopping')]).toEqual([0, 0]);
+  });
+
+  test('have the size of the log of SQLite, beside the file to which a link leads; not on a server', async () => {
+    const folder = temporaryFolder();
+    const [file, link] = [join(folder, 'leads.db'), join(folder, 'link.db')];
+    writeFileSync(file, '');
+    symlinkSync(file, link);
+    const aCore = async (databaseUrl: string) => {
+      const core = run('src/main.ts', { env: { ...METRICS.core, CORE_TOKEN, DATABASE_URL: databaseUrl } });
+      const [, url] = await core.printed(/(http:\/\/[0-9.:]+\/metrics)/);
+      return { core, size: async () => (await scrape(url)).get('lead_intake_core_sqlite_log_bytes') };
+    };
+    const { core, size } = await aCore(`sqlite:${link}`);
+    const clients = connectToCore(await addressOf(core), CORE_TOKEN);
+    onTestFinished(() => clients.close());
+    // The log cannot be emptied meanwhile.
+    const reader = new DatabaseSync(file);
+    onTestFinished(() => reader.close());
+    reader.exec('BEGIN; SELECT * FROM studios');
+    await arrangeStudio(clients);
+    await expect.poll(async () => Number(await size()) - statSync(`${file}-wal`).size).toBe(0);
+    expect(await size()).toBeGreaterThan(0);
+
+    expect(await (await aCore('mongodb://127.0.0.1:1/leads')).size()).toBeUndefined();
   });
 
   test.runIf(canClocksBeSet)(
