@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { LeadChange } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Chance } from '../crash/chance.ts';
@@ -6,6 +7,8 @@ import type { CoreClients } from './core-clients.ts';
 
 /** The last state of each lead that the consumers have stored, by its id. */
 export type Copy = Map<string, LeadChange>;
+
+const contentOf = ({ lead, kinds }: LeadChange) => ({ lead, kinds });
 
 /** How long what a consumer cannot process is set aside at most, unless it is until somebody takes it back; milliseconds. */
 const MAX_ASIDE_MS = 2000;
@@ -22,7 +25,14 @@ export async function consumeFeed(
     signal,
     watches,
     consumer = '',
-  }: { readonly signal: AbortSignal; readonly watches: boolean; readonly consumer?: string },
+    fail,
+  }: {
+    readonly signal: AbortSignal;
+    readonly watches: boolean;
+    readonly consumer?: string;
+    /** Called with a promise that is broken. */
+    readonly fail: (broken: string) => void;
+  },
 ): Promise<void> {
   const take = async (changes: readonly LeadChange[]) => {
     if (chance.number() < 0.1) throw new Error('it died before it applied anything');
@@ -31,6 +41,9 @@ export async function consumeFeed(
     const failing = new Set(consumer === '' ? [] : changes.filter(() => chance.number() < 0.1));
     for (const change of changes) {
       const id = change.lead?.id ?? '';
+      const last = copy.get(id);
+      const isOther = last?.revision === change.revision && !isDeepStrictEqual(contentOf(last), contentOf(change));
+      if (isOther) fail(`consumer "${consumer}" is told two contents of ${id} at revision ${change.revision}`);
       if (!failing.has(change) && (copy.get(id)?.revision ?? -1n) < change.revision) copy.set(id, change);
     }
     if (chance.number() < 0.1) throw new Error('it died before it acknowledged anything');

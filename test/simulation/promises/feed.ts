@@ -53,6 +53,7 @@ export function followFeed(
 } {
   const copy: Copy = new Map();
   const [ending, over] = [new AbortController(), new AbortController()];
+  const fail = (broken: string) => sim.history.fail(broken);
   const consumers = [false, true].map(async (watches, index) => {
     const { leads, ...others } = sim.crmAt(index);
     const watchLeadChanges: typeof leads.watchLeadChanges = (...asked) =>
@@ -60,10 +61,10 @@ export function followFeed(
     const core = { ...others, leads: { ...leads, watchLeadChanges } };
     while (isLong && !ending.signal.aborted) {
       const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(AWAKE_MS)]);
-      await consumeFeed(core, copy, chanceOf(index), { signal, watches });
+      await consumeFeed(core, copy, chanceOf(index), { signal, watches, fail });
       await sleep(ASLEEP_MS, undefined, { signal: ending.signal }).catch(() => {});
     }
-    await consumeFeed(core, copy, chanceOf(index), { signal: over.signal, watches });
+    await consumeFeed(core, copy, chanceOf(index), { signal: over.signal, watches, fail });
   });
 
   /** Waits until nothing waits for a consumer; returns what does. */
@@ -109,7 +110,13 @@ export function followFeed(
       const named = keptConsumers(sim);
       // Those that were asleep wake up.
       const woken = named.map(({ name, copy }, index) =>
-        consumeFeed(sim.crmAt(index), copy, chanceOf(index), { signal: over.signal, watches: false, consumer: name }),
+        // One that watches is sent what waits without a new call.
+        consumeFeed(sim.crmAt(index), copy, chanceOf(index), {
+          signal: over.signal,
+          watches: index % 2 === 0,
+          consumer: name,
+          fail,
+        }),
       );
       const left = (await Promise.all(['', ...named.map(({ name }) => name)].map(wait))).flat();
       over.abort();

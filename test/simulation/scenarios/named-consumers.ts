@@ -74,7 +74,12 @@ export const comeAndGoAsConsumer = aScenario({
       const over = new AbortController();
       const consumer = isAsleep
         ? undefined
-        : consumeFeed(sim.crmAt(core), copy, chanceOf(count), { signal: over.signal, watches, consumer: name });
+        : consumeFeed(sim.crmAt(core), copy, chanceOf(count), {
+            signal: over.signal,
+            watches,
+            consumer: name,
+            fail: (broken) => sim.history.fail(broken),
+          });
       await sleep(forMs / 2);
       if (setsAside) await setSomeAside(sim, name, core);
       if (isResent) await command(sim, ['changes', 'resend', studioAt(sim, 0).id, '--consumer', name]);
