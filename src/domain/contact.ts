@@ -4,7 +4,6 @@ import { domainToASCII } from 'node:url';
 import { type CountryCode, isSupportedCountry } from 'libphonenumber-js';
 import type { ContactType } from '../../common/rules/field-rules.ts';
 import { lowerCase, phoneForms } from './phone-number.ts';
-import { phoneTextsOf11 } from './phone-number-of-1-1.ts';
 
 /** How to reach a person, exactly as it was typed. */
 export interface Contact {
@@ -69,24 +68,14 @@ export const mayHaveOtherKeys = ({ type }: Contact, { regionCode, formerRegions 
  * @param region of phone numbers without a country code; null: unknown
  * @rule 4.1.same-contact
  */
-export function contactKeys(contact: Contact, region: RegionCode | null): readonly string[] {
-  const { type, value } = contact;
-  const forms = FORMS[type](value, region);
-  const texts = [...forms.map((form) => `${type}:${form}`), ...hashedTextsOf11(contact, region)];
-  return [...new Set(texts)].map((text) => hash('sha256', text, 'base64url'));
-}
+export const contactKeys = ({ type, value }: Contact, region: RegionCode | null): readonly string[] => [
+  ...new Set(FORMS[type](value, region).map((form) => hash('sha256', `${type}:${form}`, 'base64url'))),
+];
 
 const FORMS: Readonly<Record<ContactType, (value: string, region: RegionCode | null) => string[]>> = {
   email: (value) => [emailForm(value)],
   phone: phoneForms,
 };
-
-/**
- * Returns the texts whose hashes are the keys of a contact in release 1.1. This release claims them as well: open leads
- * of 1.1 have no others, and cores of 1.1 may run beside. The next release may do without.
- */
-export const hashedTextsOf11 = ({ type, value }: Contact, region: RegionCode | null): string[] =>
-  type === 'email' ? [`email:${lowerCase(value)}`] : phoneTextsOf11(value, region);
 
 /** What a domain cannot have; the URL parser would take it for something else than a part of the domain. */
 const NOT_OF_DOMAINS = /[/\\?#%:@[\]<>^|]/;

@@ -13,7 +13,7 @@ export function lowerCase(text: string): string {
   );
 }
 
-export const withAsciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, asciiDigit);
+const withAsciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, asciiDigit);
 
 /** Unicode encodes the decimal digits of every script as runs of ten, each from zero to nine. */
 function asciiDigit(digit: string): string {
@@ -31,8 +31,13 @@ export function phoneForms(typed: string, region: CountryCode | null): string[] 
   const dialled = dialledNumber(typed);
   const e164 = e164Of(dialled, region);
   const suffix = dialled.extension === '' ? '' : `;ext=${dialled.extension}`;
-  return [...(e164 === undefined ? [] : [e164 + suffix]), (dialled.spelled ?? dialled.digits) + suffix];
+  const ofDialled = (dialled.spelled ?? dialled.digits) + suffix;
+  if (e164 === undefined) return [ofDialled];
+  return [dialled.isAfterKl && IS_NORDIC.test(e164) ? e164 : e164 + suffix, ofDialled];
 }
+
+/** The country codes of regions where `kl. 14` is a time. Elsewhere it is an extension: of a Klappe or a klapka. */
+const IS_NORDIC = /^\+(?:4[567]|29[89]|35[48])/;
 
 /**
  * The minimum number of digits, without the country code, from which letters that stand apart are a remark. With fewer
@@ -56,7 +61,7 @@ function e164Of({ typedDigits, digits, spelled, isSpelledForSure }: DialledNumbe
   return undefined;
 }
 
-export function possibleNumber(text: string, region: CountryCode | null) {
+function possibleNumber(text: string, region: CountryCode | null) {
   const number = parsePhoneNumberFromString(text, region ?? undefined);
   return number?.isPossible() ? number : undefined;
 }
@@ -69,6 +74,8 @@ interface DialledNumber {
   readonly digits: string;
   /** The digits of its extension; empty: none. */
   readonly extension: string;
+  /** Whether its extension follows `kl`. */
+  readonly isAfterKl: boolean;
   /** Its digits and letters, if these may spell a part of the number; undefined: they are a remark. */
   readonly spelled: string | undefined;
   /** Whether letters next to a digit spell a part of the number; others do if it has few digits. */
@@ -83,9 +90,6 @@ const MIN_DIGITS_BEFORE_REMARK = { national: 8, international: 10 } as const;
 
 /** The minimum number of digits before an extension. */
 const MIN_DIGITS_BEFORE_EXTENSION = 5;
-
-/** The same for one that only a character separates, which may be any separator of digits. */
-const MIN_DIGITS_BEFORE_MARK = 7;
 
 /** Letters that Japanese, Korean and Chinese keyboards have in the place of a hyphen, in their NFKC forms. */
 const DASHES_OF_CJK = /(?<!\p{L})[\u30fc\u1173\u4e00]+(?!\p{L})/gu;
@@ -102,9 +106,12 @@ const EXTENSION_LABELS = new Set(
 /** Parameters of a tel URI (RFC 3966). */
 const PARAMETER = /;([a-z-]+)=([^;]*)/g;
 
-/** An extension after a mark: "#5", ";5", ",,5", "- 5#". */
+/**
+ * An extension behind a mark, or before a last one: "#5", ";5", ",,5", "- 5#". Other marks may be around it. A mark that
+ * also stands in the number separates its digits.
+ */
 const MARKED_EXTENSION =
-  /^(?<before>[^#;]*?\d)\s*(?:(?:#|;|,{2,})\s*(?<after>\d{1,6})\D*|[- ]+(?<inside>\d{1,6})#\s*)$/;
+  /^(?<before>(?:[^\d#;]*\d){7,}?)[^\d#;]*?(?:(?:#|;|,{2,})(?<after>(?:\D*\d){1,6})|[^\d#;](?<inside>\d{1,6})#)\D*$/su;
 
 /** Reads a phone number as people type it. Depends on no table, so that its result never changes. */
 function dialledNumber(typed: string): DialledNumber {
@@ -123,14 +130,19 @@ function dialledNumber(typed: string): DialledNumber {
   });
   const start = Math.max(bare.search(/\+\P{L}*\d|\d/u), 0);
   const [, number = '', rest = ''] = /^(\P{L}*)(.*)$/su.exec(bare.slice(start)) ?? [];
-  const marked = extension === '' && rest === '' ? MARKED_EXTENSION.exec(number)?.groups : undefined;
-  if (marked?.before && digitsIn(marked.before).length >= MIN_DIGITS_BEFORE_MARK) {
-    return { ...numberOf(marked.before), extension: marked.after ?? marked.inside ?? '', ...NOT_SPELLED };
+  const marked = extension === '' ? MARKED_EXTENSION.exec(number)?.groups : undefined;
+  if (marked) {
+    extension = digitsIn(marked.after ?? marked.inside);
+    return { ...numberOf(marked.before as string), extension, isAfterKl: false, ...NOT_SPELLED };
   }
-  const main = numberOf(number);
-  const labelled = digitsIn(number).length < MIN_DIGITS_BEFORE_EXTENSION ? '' : labelledExtension(rest);
-  const spelling = labelled === '' ? spellingOf(bare, number, rest) : NOT_SPELLED;
-  return { ...main, extension: extension || labelled, ...spelling };
+  const label = digitsIn(number).length < MIN_DIGITS_BEFORE_EXTENSION ? undefined : LABEL.exec(rest)?.groups;
+  const isLabel = EXTENSION_LABELS.has(label?.name ?? '');
+  return {
+    ...numberOf(number),
+    extension: extension || (isLabel ? digitsIn(label?.digits) : ''),
+    isAfterKl: extension === '' && label?.name === 'kl',
+    ...(isLabel ? NOT_SPELLED : spellingOf(bare, number, rest)),
+  };
 }
 
 /** Returns a mark in ASCII, such as a full-width plus. Others separate, also those that Unicode makes of letters (™). */
@@ -141,11 +153,8 @@ function plainMark(mark: string): string {
 
 const NOT_SPELLED = { spelled: undefined, isSpelledForSure: false } as const;
 
-/** Returns the digits of an extension at the beginning of what follows a number; empty: there is none. */
-function labelledExtension(rest: string): string {
-  const [, label = '', digits = ''] = /^([\p{L}\p{M}]+)[^\p{L}\d]*(\d[\d-]{0,9})(?!\d)/u.exec(rest) ?? [];
-  return EXTENSION_LABELS.has(label) ? digitsIn(digits) : '';
-}
+/** What follows a number, if it may begin with the label of an extension, and its digits. */
+const LABEL = /^(?<name>[\p{L}\p{M}]+)[^\p{L}\d]*(?<digits>\d[\d-]{0,9})(?!\d)/u;
 
 /**
  * Letters spell a part of the number if they are next to a digit and the whole is no longer than a number, as in

@@ -300,7 +300,7 @@ export interface LeadStore {
 
   /**
    * Returns the leads of the studio with one of the contact keys: those claimed by open leads, and those that closed
-   * leads had claimed, or would have claimed when they were last closed or corrected; with `former` also those that had one before
+   * leads had claimed, or would have claimed when they were last closed or corrected; with `former` those that had one before
    * a correction of their contact. Each lead once, in any order. Of more than MAX_LEADS_PER_CONTACT leads, must return
    * that many, open ones first. Must skip unreadable ones, but name them, and must not return another studio's.
    */

@@ -137,7 +137,21 @@ export async function findLeads(
  */
 export async function leadsOf(store: Store, studioId: string, contact: Contact, former?: 'former') {
   const regions = await regionsOf(store, studioId);
-  const found = await store.findLeadsOfContact(studioId, searchKeys(contact, regions), former);
-  const isCut = found.leads.length + found.unreadable.length >= MAX_LEADS_PER_CONTACT;
-  return { ...found, mayBeIncomplete: mayHaveOtherKeys(contact, regions) || isCut };
+  const keys = searchKeys(contact, regions);
+  // Leads of release 1.2 may have all digits in their key, with those of an extension; and the keys of other contacts, too.
+  const allDigits = { ...contact, value: contact.value.replace(/[^+\p{Nd}]/gu, '') };
+  const ofRelease12 = contact.type === 'phone' ? searchKeys(allDigits, regions) : [];
+  const own = await store.findLeadsOfContact(studioId, [...new Set([...keys, ...ofRelease12])]);
+  const before = former && (await store.findLeadsOfContact(studioId, keys, former));
+  const same = own.leads.filter((lead) => searchKeys(lead.contact, regions).some((key) => keys.includes(key)));
+  const leads = new Map([...same, ...(before?.leads ?? [])].map((lead) => [lead.id, lead]));
+  const unreadable = new Set([...own.unreadable, ...(before?.unreadable ?? [])]);
+  const isCut = [own, before].some(
+    (found) => found && found.leads.length + found.unreadable.length >= MAX_LEADS_PER_CONTACT,
+  );
+  return {
+    leads: [...leads.values()],
+    unreadable: [...unreadable],
+    mayBeIncomplete: mayHaveOtherKeys(contact, regions) || isCut,
+  };
 }

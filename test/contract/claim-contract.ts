@@ -1,19 +1,20 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { openClaims, searchKeys } from '../../src/domain/contact.ts';
+import { type Contact, openClaims, searchKeys } from '../../src/domain/contact.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import type { Studio } from '../../src/domain/studio.ts';
 import type { CreateLeadOutcome, Store } from '../../src/store/store.ts';
+import { leadsOf } from '../../src/usecases/read-leads.ts';
 import { aClaim, aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
-import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, describeThroughStores } from './store-actions.ts';
+import type { Damage, OpenedStore } from './opened-store.ts';
+import { actionsOn, correctLead, describeThroughStores } from './store-actions.ts';
 
 /** The promises about claims, and about the regions that they were computed by. */
-export function claimContract(opened: () => OpenedStore): void {
+export function claimContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   let store: Store;
   beforeEach(() => {
     store = opened().store;
   });
-  const { created, moved, everyLead } = actionsOn(() => store);
+  const { created, moved, corrected, everyLead } = actionsOn(() => store);
   const holderOf = async (...names: readonly string[]) => {
     const { leads: found } = await store.findLeadsOfContact(STUDIO_ID, names.map(aClaim));
     return found.map(({ id }) => id);
@@ -69,6 +70,125 @@ export function claimContract(opened: () => OpenedStore): void {
       await moved(lead, 'new', { claims: claimsOf(lead, { contactKeys: [aClaim('c')] }) });
       expect(await holderOf('a', 'b')).toEqual([]);
     });
+  });
+
+  // Release 1.2 stored keys by which different contacts met, beside the others.
+  // @proves leads-6 others-1
+  describe('an open lead of release 1.2', () => {
+    const phone = (value: string) => ({ type: 'phone', value }) as const;
+    const email = (value: string) => ({ type: 'email', value }) as const;
+    const PAIRS = [
+      { contact: phone('030 1234567 #5'), other: phone('030 12345675') },
+      { contact: phone('030 7654321 #5'), other: phone('030 7654321,5') },
+      { contact: phone('(030 7777777) #5'), other: phone('030 77777775') },
+      { contact: email('ada@\u0130stanbul.example'), other: email('ada@istanbul.example') },
+    ];
+    const claimsNow = (lead: Lead) => claimsOf(lead, openClaims(lead.contact, { regionCode: null }));
+    const FREE = { regionCode: null, formerRegions: [] };
+    const foundBy = async (contact: Contact, former?: 'former') => {
+      const { leads } = await leadsOf(store, STUDIO_ID, contact, former);
+      return leads.map(({ id }) => id).toSorted();
+    };
+    const nothingIsWrong = async () => {
+      const { damages: found } = await opened().inspect(() => {});
+      expect(found).toEqual([]);
+    };
+
+    /** Stores a lead with the keys of another contact, as release 1.2 did. */
+    async function createdBy12(contact: Contact, other: Contact): Promise<Lead> {
+      const lead = aLead({ contact });
+      const keys = [...searchKeys(contact, FREE), ...searchKeys(other, FREE)];
+      await created(lead, claimsOf(lead, { contactKeys: [...new Set(keys)], regionCode: null }));
+      await opened().damage(damages.find(({ kind, value }) => kind === 'claim' && value === 2) ?? expect.fail(), lead);
+      return lead;
+    }
+
+    beforeEach(() => store.putStudio(aStudio({ id: STUDIO_ID, regionCode: null }), BY));
+
+    test.each(PAIRS)(
+      'with $contact.value refuses its own contact, not $other.value, whose enquiry it does not keep',
+      async ({ contact, other }) => {
+        const old = await createdBy12(contact, other);
+        await nothingIsWrong();
+        const ask = (lead: Lead) => store.createLead(lead, claimsNow(lead), { keepsEnquiry: true });
+
+        const outcomes = await Promise.all(times(10, () => ask(aLead({ contact: other, note: 'asks' }))));
+
+        const holder = outcomes.find(({ kind }) => kind === 'created') as { readonly lead: Lead } | undefined;
+        const leadId = holder?.lead.id ?? expect.fail('none was created');
+        expect(outcomes.filter(({ kind }) => kind === 'created')).toHaveLength(1);
+        expect(outcomes.filter((outcome) => outcome.kind === 'already-open' && outcome.leadId === leadId)).toHaveLength(
+          9,
+        );
+        expect(await ask(aLead({ contact }))).toEqual({ kind: 'already-open', leadId: old.id });
+        expect(await store.findLead(STUDIO_ID, old.id)).toEqual(old);
+        await nothingIsWrong();
+        expect(await foundBy(contact)).toEqual([old.id]);
+        expect(await foundBy(other)).toEqual([leadId]);
+        expect(await foundBy(other, 'former')).toEqual([leadId]);
+      },
+    );
+
+    test.each(['(030 1234567) #5', '+49 30 1234567 - #5', '030 1234567 #5 Anna'])(
+      'whose key has the digits of its extension is found by its contact: %s',
+      async (value) => {
+        const lead = aLead({ contact: phone(value) });
+        const contactKeys = searchKeys(phone(value.replace(/[^+\d]/g, '')), FREE);
+        await created(lead, claimsOf(lead, { contactKeys }));
+
+        for (const former of [undefined, 'former'] as const)
+          expect(await foundBy(phone(value), former)).toEqual([lead.id]);
+        expect(await foundBy(phone(value.replace(/#| Anna/g, '')))).toEqual([]);
+      },
+    );
+
+    test.each(PAIRS)(
+      'with $contact.value lets another lead be reopened or corrected with $other.value',
+      async ({ contact, other }) => {
+        const old = await createdBy12(contact, other);
+        const [closed, corrected] = [aLead({ contact: other, stage: 'lost' }), aLead()];
+        await created(closed, claimsNow(closed));
+        await created(corrected);
+
+        await moved(closed, 'new', { claims: claimsNow(closed) });
+        await nothingIsWrong();
+        await moved({ ...closed, stage: 'new' }, 'lost', { claims: claimsNow(closed) });
+        const claims = claimsNow({ ...corrected, contact: other });
+        expect(await correctLead(store, corrected, { contact: other }, { claims })).toMatchObject({ kind: 'updated' });
+        await nothingIsWrong();
+        const again = aLead({ contact });
+        expect(await store.createLead(again, claimsNow(again))).toEqual({ kind: 'already-open', leadId: old.id });
+      },
+    );
+
+    test.each(PAIRS)(
+      'with $contact.value is closed, reopened, corrected and erased beside $other.value',
+      async ({ contact, other }) => {
+        for (const hasMet of [false, true]) {
+          const old = await createdBy12(contact, other);
+          const met = aLead({ contact: other });
+          if (hasMet) await created(met, claimsNow(met));
+          const won = await moved(old, 'won', { claims: claimsNow(old) });
+          expect(await foundBy(contact)).toEqual([old.id]);
+          expect(await foundBy(other)).toEqual(hasMet ? [met.id] : []);
+          if (!hasMet) {
+            await created(met, claimsNow(met));
+          }
+          const open = await moved(won, 'contacted', { claims: claimsNow(old) });
+          await nothingIsWrong();
+          const another = { contact: email('new@example.org') };
+          await corrected(open, another, { claims: claimsNow({ ...open, ...another }) });
+          await nothingIsWrong();
+          expect(await foundBy(contact, 'former')).toEqual([old.id]);
+          for (const lead of [old, met]) {
+            const erasure = { studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: NOW };
+            expect(await store.eraseLead(erasure)).toMatchObject({ kind: 'erased' });
+          }
+          await nothingIsWrong();
+          for (const each of [contact, other]) expect(await foundBy(each, 'former')).toEqual([]);
+        }
+      },
+    );
   });
 
   // @proves leads-6

@@ -143,10 +143,8 @@ const DAMAGES: readonly Damage[] = [
   ...[{}, { version: '2', region: null }, { version: 2, region: 'XX' }].map(
     (value) => ({ kind: 'claim', field: 'contactRule', value }) as const,
   ),
+  { kind: 'claim', field: 'contactRule.version', value: 2 },
   ...['DE', {}, null, ['XX'], [['DE']]].map((value) => ({ kind: 'region', field: 'formerRegions', value }) as const),
-  ...['soon', { step: 'first' }, { formerRules: [null] }].map(
-    (value) => ({ kind: 'region', field: 'renewal', value }) as const,
-  ),
   ...['boss', null, 1].map((value) => ({ kind: 'member', field: 'role', value }) as const),
   ...[null, {}, { name: 'x' }, { name: 5, enabled: true }, { name: 'x', enabled: 'yes' }, 'x'].map(
     (value) => ({ kind: 'source', field: 'source', value }) as const,

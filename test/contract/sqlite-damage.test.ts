@@ -4,7 +4,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
-import { BY } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { type Damaged, expectFaults, expectNoFaultsBesideChanges, faultsIn } from './damage-contract.ts';
 
@@ -190,24 +189,13 @@ describe('a damaged file', () => {
 
 // @proves limits-12
 describe('a file that is not damaged', () => {
-  test.each(['sqlite-1.1.db', 'sqlite-1.2.db'])('%s, once a core of this release has opened it', async (name) => {
-    const { url } = aCopy('', name);
-    await (await openStore(url)).close();
-    expect(await faultsIn(url)).toEqual([]);
-  });
-
-  // By hand, no core of this release: it is not for the one that came before.
-  test('sqlite-1.1.db before that is said to be of that release, and not looked at', async () => {
-    expectFaults(await faultsIn(aCopy('', 'sqlite-1.1.db').url), [/^whole database cannot be read: release 1\.1 has/]);
-  });
-
-  test('sqlite-1.2.db before that lacks what a core of this release adds when it starts', async () => {
+  test('of release 1.2 lacks what a core of this release adds when it starts', async () => {
     const { url } = aCopy('', 'sqlite-1.2.db', false);
     expectFaults(await faultsIn(url), [/that are missing: column leads\.api_key_id BLOB\. A core makes what it needs/]);
   });
 
-  test('once it is opened after a core of release 1.1 has erased a lead whose contact was corrected', async () => {
-    const { url } = aCopy(`UPDATE former_contacts SET lead_number = ${ERASED}`);
+  test('of release 1.2, once a core of this release has opened it', async () => {
+    const { url } = aCopy();
     await (await openStore(url)).close();
     expect(await faultsIn(url)).toEqual([]);
   });
@@ -215,18 +203,6 @@ describe('a file that is not damaged', () => {
   test('that is not there is a fault, and settings that cannot be read', async () => {
     expectFaults(await faultsIn(`sqlite:${join(temporaryFolder(), 'none.db')}`), [/^whole database cannot be read/]);
     expectFaults(await faultsIn('sqlite:'), [/^core settings/, /^whole database was not read/]);
-  });
-
-  test('once a lead is deleted that a core of release 1.1 has erased although it was held', async () => {
-    const { url } = aCopy(`
-      UPDATE leads SET display_name = '', contact_type = '', contact_value = '', source_id = NULL, note = NULL,
-        contact_keys = x'', fingerprint = x'', erased_at = updated_at WHERE number = ${CLOSED};
-      DELETE FROM contact_claims WHERE lead_number = ${CLOSED}`);
-    expect(await faultsIn(url)).toEqual([]);
-    const store = await openStore(url);
-    await store.deleteLeads('berlin', 100, BY);
-    await store.close();
-    expect(await faultsIn(url)).toEqual([]);
   });
 
   test('whatever is done, also meanwhile', { timeout: 60_000 }, async () => {

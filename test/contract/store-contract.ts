@@ -56,7 +56,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     testStudioContract(opened);
     restoreContract(damages, opened);
     retentionContract(damages, opened);
-    claimContract(opened);
+    claimContract(damages, opened);
     apiKeyContract(opened);
     directoryContract(opened);
     repeatedChangesContract(opened);

@@ -1,6 +1,5 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const KEYS = 'src/domain/contact.ts';
 const PHONE_NUMBER = 'src/domain/phone-number.ts';
 const suite = 'test/unit/contact-keys.test.ts';
 const SEPARATED = 'in regions with D, with and without a country code, whatever separates the digits';
@@ -28,11 +27,23 @@ export const CONTACT_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'open leads of release 1.1 are not met',
+    name: 'a mark behind brackets begins no extension',
     suite,
-    caughtBy: 'include those of release 1.1',
+    caughtBy: 'in all pairs of phone numbers generated for DE',
     patches: [
-      { file: KEYS, find: '[...forms.map($FORM), ...hashedTextsOf11(contact, region)]', put: '[...forms.map($FORM)]' },
+      {
+        file: PHONE_NUMBER,
+        find: "const marked = extension === '' ? $FOUND : undefined;",
+        put: "const marked = extension === '' && !/[)]/.test(number) ? $FOUND : undefined;",
+      },
+    ],
+  },
+  {
+    name: 'an open lead of release 1.2 refuses another contact',
+    suite: 'test/contract/sqlite-store.test.ts',
+    caughtBy: 'with 030 1234567 #5 refuses its own contact, not 030 12345675, whose enquiry it does not keep',
+    patches: [
+      { file: 'src/store/decisions/leads.ts', find: 'const KEY_RULE_OF_1_2 = 2;', put: 'const KEY_RULE_OF_1_2 = 1;' },
     ],
   },
 ];

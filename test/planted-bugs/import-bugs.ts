@@ -16,8 +16,8 @@ export const IMPORT_BUGS: readonly PlantedBug[] = [
       },
       {
         file: 'src/store/sqlite/leads.ts',
-        find: 'isOpen(lead.stage) ? claimed.holderAfterFreeingStale(studio, contactKeys) : undefined',
-        put: 'claimed.holderAfterFreeingStale(studio, contactKeys)',
+        find: 'isOpen(lead.stage) ? claimed.holderAfterFreeingStale(lead, studio, contactKeys) : undefined',
+        put: 'claimed.holderAfterFreeingStale(lead, studio, contactKeys)',
       },
     ],
   },

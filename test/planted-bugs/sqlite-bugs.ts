@@ -53,8 +53,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       { file: CLAIMS, text: 'INSERT INTO contact_claims', put: 'INSERT OR IGNORE INTO contact_claims' },
       {
         file: CLAIMS,
-        find: 'if (stage !== null && isOpen(stage)) return { number, id: idText(id) };',
-        put: 'if (id) continue;',
+        find: 'if (stage !== null && isOpen(stage) && $RIGHTLY) return $HOLDER;',
+        put: 'if (number) continue;',
       },
     ],
   },
@@ -254,13 +254,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/domain/phone-number.ts',
-        find: 'return [...(e164 === undefined ? [] : [$E164]), $DIGITS];',
-        put: 'return [e164 === undefined ? $DIGITS : $E164];',
-      },
-      {
-        file: 'src/domain/phone-number-of-1-1.ts',
-        find: "dialled(value).ascii.startsWith('+') ? [form] : $BOTH",
-        put: '[form]',
+        find: 'return [dialled.isAfterKl && IS_NORDIC.test(e164) ? e164 : e164 + suffix, ofDialled];',
+        put: 'return [e164 + suffix];',
       },
     ],
   },
@@ -277,10 +272,12 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'claims by the rule of release 1.0 are taken for current ones',
+    name: 'a file in which an earlier release has begun something is opened',
     suite: UPGRADE,
-    caughtBy: 'with a renewal of claims by the rule of release 1.0 is refused by name, and not changed',
-    patches: [{ file: MIGRATE, find: 'if (ofFirst !== undefined) throw $FAULT', put: '' }],
+    caughtBy: 'in which release 1.1 has begun something is refused with what to do, and not changed',
+    patches: [
+      { file: MIGRATE, find: '(version < SCHEMA_VERSION || isRenewing(database))', put: '(version < SCHEMA_VERSION)' },
+    ],
   },
   {
     name: 'a request is admitted when the quota cannot be counted',

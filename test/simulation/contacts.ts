@@ -16,7 +16,6 @@ const PHONES: readonly { readonly value: string; readonly forms: Readonly<Record
   inAllRegions('+49 30 7654321', '+49307654321'),
   inAllRegions('+49 (30) 765-4321', '+49307654321'),
   { value: '030 7654321', forms: LOCAL_FORMS },
-  // Release 1.1, whose keys every lead has too, takes this mark for a letter.
   { value: '030\u30fc7654321', forms: LOCAL_FORMS },
   inAllRegions('+33 3 07 65 43 21', '+33307654321'),
   inAllRegions('0800 REIFEN', '0800reifen'),

@@ -42,8 +42,8 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'unreadable leads at the head of the change feed hide all behind them',
   ],
   'a database of an earlier release': [
-    'claims by the rule of release 1.0 are taken for current ones',
-    'open leads of release 1.1 are not met',
+    'a file in which an earlier release has begun something is opened',
+    'an open lead of release 1.2 refuses another contact',
   ],
   'an address that leads to one member, a lost index on MongoDB, and a driver that never settles a command': [
     'a core reads from a secondary to which its address leads directly',

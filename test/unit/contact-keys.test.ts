@@ -3,7 +3,7 @@ import { type CountryCode, getCountries, getExampleNumber } from 'libphonenumber
 import examples from 'libphonenumber-js/examples.mobile.json' with { type: 'json' };
 import { describe, expect, test } from 'vitest';
 import { captureFault } from '../../common/rules/field-rules.ts';
-import { type Contact, contactKeys, hashedTextsOf11, type RegionCode } from '../../src/domain/contact.ts';
+import { type Contact, contactKeys, isRegionCode, type RegionCode } from '../../src/domain/contact.ts';
 import { comparedContacts, listedContacts } from '../support/contact-lists.ts';
 
 const email = (value: string): Contact => ({ type: 'email', value });
@@ -141,6 +141,144 @@ describe('two contacts are different', () => {
   });
 });
 
+// @proves leads-5 others-1
+describe('two contacts share a key exactly if they share a form', () => {
+  test.each(['DE', 'DK', null] as const)('in all pairs of phone numbers generated for %s', (region) => {
+    const typed = typedNumbers();
+
+    expect(typed.length).toBeGreaterThan(1000);
+    expect(
+      wrongPairs(
+        typed.map(({ text, forms }) => ({ contact: phone(text), forms: forms(region) })),
+        region,
+      ),
+    ).toEqual([]);
+  });
+
+  test('in all pairs of generated email addresses', () => {
+    const typed = LOCAL_PARTS.flatMap((locals, local) =>
+      DOMAINS.flatMap((domains, domain) =>
+        locals.flatMap((each) =>
+          domains.map((other) => ({ contact: email(`${each}@${other}`), forms: [`${local} ${domain}`] })),
+        ),
+      ),
+    );
+
+    expect(typed.length).toBeGreaterThan(200);
+    expect(wrongPairs(typed, null)).toEqual([]);
+  });
+});
+
+interface Expected {
+  readonly contact: Contact;
+  /** By docs/explanation/contacts.md. */
+  readonly forms: readonly string[];
+}
+
+/** Returns a few of the pairs whose keys meet although their forms do not, or the other way round. */
+function wrongPairs(typed: readonly Expected[], region: RegionCode | null): string[] {
+  const all = typed.map(({ contact, forms }) => ({ text: contact.value, forms, keys: contactKeys(contact, region) }));
+  const wrong: string[] = [];
+  for (const [index, a] of all.entries()) {
+    for (const b of all.slice(index + 1)) {
+      const isSame = a.forms.some((form) => b.forms.includes(form));
+      if (isSame !== a.keys.some((key) => b.keys.includes(key))) wrong.push(`${a.text} | ${b.text}: ${isSame}`);
+      if (wrong.length > 20) return wrong;
+    }
+  }
+  return wrong;
+}
+
+/** Local parts that are one in each row. */
+const LOCAL_PARTS = [
+  ['ada', 'ADA', 'Ad\u00ada'],
+  ['a.da'],
+  ['ada+1'],
+  ['istanbul', '\u0130stanbul'],
+  ['i\u0307stanbul'],
+  ['stra\u00dfe', 'STRA\u1e9eE'],
+  ['strasse'],
+  ['ren\u00e9e', 'RENE\u0301E'],
+];
+
+/** Domains that are one in each row. */
+const DOMAINS = [
+  ['istanbul.example', 'ISTANBUL.example'],
+  ['\u0130stanbul.example', 'i\u0307stanbul.example', 'xn--istanbul-o0e.example'],
+  ['\u0131stanbul.example'],
+  ['b\u00fccher.example', 'BU\u0308CHER.example', 'xn--bcher-kva.example'],
+  ['buecher.example'],
+  ['stra\u00dfe.example', 'STRA\u1e9eE.example'],
+  ['strasse.example'],
+  ['ka.example', '\u212aA.example', 'k\u200ba.example'],
+  ['127.0.0.1'],
+  ['127.1'],
+];
+
+interface TypedNumber {
+  readonly text: string;
+  forms(region: 'DE' | 'DK' | null): readonly string[];
+}
+
+/** Writes numbers as people do, and says which forms each has. */
+function typedNumbers(): TypedNumber[] {
+  const written = ['', '49', '45'].flatMap((country) => {
+    const nationals =
+      country === '45' ? DANISH : country === '49' ? GERMAN.map((each) => each.slice(1)) : [...GERMAN, ...DANISH];
+    const prefixes = country === '' ? [''] : [`+${country} `, `00${country} `];
+    return nationals.flatMap((national) => prefixes.map((prefix) => ({ country, national, prefix })));
+  });
+  const behind = [
+    ...[' und 9', ' (privat)', ', nach 18 Uhr', ''].map((text) => ({ text, digits: '', extension: '', isTime: false })),
+    ...[' 5', ',5', '-5', '/55', ' (5)', ' . 5'].map((text) => ({
+      text,
+      digits: text.replace(/\D/g, ''),
+      extension: '',
+      isTime: false,
+    })),
+    ...EXTENSIONS.flatMap((text) =>
+      ['5', '55', '6'].map((extension) => ({
+        text: text.replace('N', extension),
+        digits: '',
+        extension,
+        isTime: /kl/i.test(text),
+      })),
+    ),
+  ];
+  return written.flatMap(({ country, national, prefix }) =>
+    behind.flatMap(({ text, digits: more, extension, isTime }) => {
+      const digits = national + more;
+      const number = prefix + national.replace(/(..)$/, ' $1');
+      return [number + text, `(${number})${text}`].map((text) => ({
+        text,
+        forms(region) {
+          const dialled = (country === '' ? '' : `+${country}`) + digits;
+          const e164 = country === '' ? e164In(region, digits) : e164In(country === '49' ? 'DE' : 'DK', digits);
+          const suffix = extension === '' ? '' : ` ext ${extension}`;
+          const ofE164 = isTime && e164?.startsWith('+45') ? e164 : `${e164}${suffix}`;
+          return [dialled + suffix, ...(e164 === undefined ? [] : [ofE164])];
+        },
+      }));
+    }),
+  );
+}
+
+/** Each is another one followed by the digits of an extension, too. */
+const GERMAN = ['0301234567', '03012345675', '030123456755', '03012345676'];
+const DANISH = ['33123456', '33123457'];
+
+/** How an extension N is written behind a number. */
+const EXTENSIONS = [
+  ...[' ext. N', ' xN', ' (Durchwahl N)', ' - App. N', ';ext=N', ' \u5185\u7ddaN', ' ext N (Anna)', ' kl. N'],
+  ...['#N', ' #N', ' - #N', ' (#N)', ';N', ',,N', ' ,, N', ' / N#', ' #N Anna', '; #N (privat)'],
+];
+
+/** E.164 of a number without its country code, where it is possible; Germany has many lengths, Denmark one. */
+function e164In(region: 'DE' | 'DK' | null, digits: string): string | undefined {
+  if (region === 'DE') return `+49${digits.replace(/^0/, '')}`;
+  return region === 'DK' && digits.length === 8 ? `+45${digits}` : undefined;
+}
+
 describe('the listed values', () => {
   const faultOf = ({ type, value }: Contact) => captureFault(type, value);
 
@@ -188,19 +326,11 @@ describe('the keys of a contact', () => {
       expect(contactKeys(email(text), null).length).toBeGreaterThan(0);
     }
   });
+});
 
-  test('include those of release 1.1', () => {
-    const contacts = [
-      phone('030 1234567 und 5'),
-      phone('0800 REIFEN'),
-      phone('x100'),
-      email('ada@b\u00fccher.example'),
-    ];
-    for (const contact of contacts) {
-      const keys = hashedTextsOf11(contact, 'DE').map((text) => hash('sha256', text, 'base64url'));
-      expect(contactKeys(contact, 'DE')).toEqual(expect.arrayContaining(keys));
-    }
-  });
+test('a region is a code of ISO 3166, or XK', () => {
+  for (const code of ['DE', 'US', 'XK']) expect(isRegionCode(code), code).toBe(true);
+  for (const code of ['', 'de', 'XX', 'DEU', '49', 'DE ', '__proto__']) expect(isRegionCode(code), code).toBe(false);
 });
 
 /** Returns some eighty numbers: of a region, near them, and of others. */

@@ -21,10 +21,10 @@ const BOUNDED: Readonly<Record<string, string>> = {
   ),
   ...Object.fromEntries(
     [
-      '/^(?<before>[^#;]*?\\d)\\s*(?:(?:#|;|,{2,})\\s*(?<after>\\d{1,6})\\D*|[- ]+(?<inside>\\d{1,6})#\\s*)$/',
+      '/^(?<before>(?:[^\\d#;]*\\d){7,}?)[^\\d#;]*?(?:(?:#|;|,{2,})(?<after>(?:\\D*\\d){1,6})|[^\\d#;](?<inside>\\d{1,6})#)\\D*$/su',
       '/\\+\\P{L}*\\d|\\d/u',
       '/^(\\P{L}*)(.*)$/su',
-      '/^([\\p{L}\\p{M}]+)[^\\p{L}\\d]*(\\d[\\d-]{0,9})(?!\\d)/u',
+      '/^(?<name>[\\p{L}\\p{M}]+)[^\\p{L}\\d]*(?<digits>\\d[\\d-]{0,9})(?!\\d)/u',
     ].map((expression) => [`src/domain/phone-number.ts: ${expression}`, 'a phone number of at most 64 characters']),
   ),
 };

@@ -11,7 +11,6 @@ import {
   sourceText,
 } from '../../domain/studio.ts';
 import { isOneOf } from '../checked.ts';
-import { regionsToNote } from '../release-1-1.ts';
 import type { EndStudioOutcome, PutOutcome, PutStudioOutcome, StudioPut } from '../store.ts';
 import type { DecidedEvent, Decision } from './decision.ts';
 
@@ -20,11 +19,9 @@ export interface StoredStudio {
   /** What is stored, readable or not. */
   readonly status: unknown;
   readonly quotaLimit: unknown;
-  /** Whether a core of release 1.1 renews its claims. */
-  readonly isRenewing: boolean;
 }
 
-/** Changed fields of a studio; its former regions are added to those that are stored, and end a renewal. */
+/** Changed fields of a studio; its former regions are added to those that are stored. */
 export type StudioWrite = Partial<Omit<Studio, 'id' | 'formerRegions' | 'hold'>> & Pick<Studio, 'formerRegions'>;
 
 const NEW_STUDIO = {
@@ -61,7 +58,8 @@ export function decideStudio(
     ...(days &&
       days !== daysBefore && { retention: { days, since: graceFrom && graceFrom > time ? graceFrom : time } }),
   };
-  const noted = found ? regionsToNote(found.studio, put, found.isRenewing) : [];
+  const isMoved = found && regionCode !== undefined && regionCode !== before.regionCode;
+  const noted = isMoved ? [before.regionCode, ...before.formerRegions] : [];
   const formerRegions = [...new Set([...before.formerRegions, ...noted])];
   const from = isOneOf(STUDIO_STATUSES, found?.status) ? found.status : null;
   const events: DecidedEvent[] = [];

@@ -1,5 +1,5 @@
 import { type AuditContext, actorIn } from '../../domain/audit.ts';
-import { isSameContact, MAX_FORMER_KEYS, type OpenClaims } from '../../domain/contact.ts';
+import { contactKeys, isSameContact, MAX_FORMER_KEYS, type OpenClaims, type RegionCode } from '../../domain/contact.ts';
 import { type KeptEnquiries, withEnquiry } from '../../domain/enquiry.ts';
 import { type Fingerprint, sameData } from '../../domain/fingerprint.ts';
 import type { Hold } from '../../domain/hold.ts';
@@ -53,6 +53,25 @@ export interface StoredClaims extends OpenClaims, Pick<StoredLead, 'formerKeys'>
   /** No other open lead may have one of the keys. Otherwise the lead is only found by them. */
   readonly isOpen: boolean;
 }
+
+/** The rule by which a stored lead has its keys. */
+export interface KeyRule {
+  readonly version: number;
+  readonly region: RegionCode | null;
+}
+
+/** The version of the rule of this release. */
+export const KEY_RULE = 3;
+
+/** The version of release 1.2, whose keys include some by which different contacts met. */
+const KEY_RULE_OF_1_2 = 2;
+
+/** Returns whether a lead claims a key rightly. A lead that cannot be read keeps all that it claims. */
+export const hasKey = (lead: Checked<Lead> | null, rule: KeyRule | undefined, key: string): boolean =>
+  rule?.version !== KEY_RULE_OF_1_2 ||
+  lead === null ||
+  lead instanceof UnreadableRecord ||
+  contactKeys(lead.contact, rule.region).includes(key);
 
 type LeadDecision<Outcome> = Decision<Outcome, LeadWrite>;
 

@@ -1,13 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type Db,
-  type Filter,
-  MongoClient,
-  type MongoClientOptions,
-  type MongoError,
-  ReadConcern,
-  WriteConcern,
-} from 'mongodb';
+import { type Db, MongoClient, type MongoClientOptions, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
 import {
   READINESS_CHECK_INTERVAL_MS,
   STORE_CALL_MS,
@@ -16,11 +8,11 @@ import {
 } from '../../../common/deadlines.ts';
 import { BrokenInvariant } from '../../../common/invariants.ts';
 import { describeDuplicates } from '../database-state.ts';
-import { CONTACT_RULE_VERSION, ofFirstRelease, regionsOfRenewal } from '../release-1-1.ts';
+import { CONTACT_RULE_VERSION, ofEarlierRelease } from '../release-1-1.ts';
 import { type ReportUnreadable, type StoreListeners, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import { type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
-import { ID_ONLY, NOTHING_DUE, READ, type StudioDocument } from './documents.ts';
+import { ID_ONLY, type StudioDocument } from './documents.ts';
 import {
   createIndex,
   duplicatesUnder,
@@ -90,11 +82,11 @@ const CLIENT_OPTIONS: MongoClientOptions = {
 };
 
 /**
- * Connects to a database and prepares it: ends renewals of claims, and builds indexes. If that takes longer than
+ * Connects to a database and prepares it: builds indexes. If that takes longer than
  * STORE_SILENCE_MS, it continues in the background; until then, calls reject.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
- * @throws StoreUnavailable when the database has data of release 1.0
+ * @throws StoreUnavailable when the database has data of a release before 1.2
  */
 export async function connect(
   url: string,
@@ -123,14 +115,14 @@ export async function connect(
     throw refusal;
   }
 
-  /** Until it has ended the renewals, the indexes count as not checked, so no lead is created. */
+  /** Until it has read the studios, the indexes count as not checked, so no lead is created. */
   async function prepare(): Promise<void> {
     for (let attempt = 0; !closing.signal.aborted; attempt += 1) {
       try {
         // With many studios it may take longer than a call.
         refusal = await (attempt === 0
-          ? reconnectingClient.run(() => endRenewals(database))
-          : withSlowClient(url, closing.signal, endRenewals));
+          ? reconnectingClient.run(() => refusalOf(database))
+          : withSlowClient(url, closing.signal, refusalOf));
         return refusal ? undefined : await indexes.start(closing.signal);
       } catch {
         await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing.signal, ref: false }).catch(() => {});
@@ -272,26 +264,9 @@ async function buildIndex(database: Db, index: Index): Promise<string | undefine
 
 const databaseOf = (client: MongoClient, url: string): Db => client.db(databaseNameIn(url, client), CONCERNS);
 
-/**
- * Ends the renewals of claims that cores of release 1.1 have begun: they would rewrite the keys that leads were opened
- * with. Safe to repeat, also concurrently.
- *
- * @returns why nothing was changed, if leads may have keys by the rule of release 1.0
- */
-async function endRenewals(database: Db): Promise<StoreUnavailable | undefined> {
-  const studios = database.collection<StudioDocument>('studios');
-  const isDue: Filter<StudioDocument> = { claimVersion: { $ne: CONTACT_RULE_VERSION } };
-  const isOfFirst = { ...isDue, $or: [{ renewal: null }, { 'renewal.formerRules.version': 1 }] };
-  if (!(await studios.findOne(isDue, ID_ONLY))) return undefined;
-  if (await studios.findOne(isOfFirst, ID_ONLY)) return ofFirstRelease('the database');
-  const due = studios.find(isDue, { ...READ, projection: { formerRegions: 1, renewal: 1 } });
-  for await (const { _id, formerRegions, renewal } of due) {
-    const regions = [...(Array.isArray(formerRegions) ? formerRegions : []), ...regionsOfRenewal(renewal)];
-    await studios.updateOne(
-      // Only if the region was not changed since it was read: that begins another renewal, which ends at the next start.
-      { ...isDue, _id, 'renewal.since': renewal?.since ?? null } as Filter<StudioDocument>,
-      { $set: { ...NOTHING_DUE, formerRegions: [...new Set(regions)] as StudioDocument['formerRegions'] & object } },
-    );
-  }
-  return undefined;
+/** Returns why a database is refused: some of it only a release before 1.2 has written. */
+async function refusalOf(database: Db): Promise<StoreUnavailable | undefined> {
+  const notTaken = { claimVersion: { $ne: CONTACT_RULE_VERSION } };
+  const found = await database.collection<StudioDocument>('studios').findOne(notTaken, ID_ONLY);
+  return found ? ofEarlierRelease('the database') : undefined;
 }

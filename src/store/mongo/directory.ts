@@ -120,9 +120,8 @@ const studioPutter =
         requestId: by.requestId,
         oldEvents,
         async decide(found, isApplied) {
-          const { status = null, regionCode = null, quotaLimit = null, keepEnquiries = null, renewal } = found ?? {};
-          const isRenewing = Boolean(renewal);
-          const stored = found && { studio: checkedStudio(studioIn(found), report), status, quotaLimit, isRenewing };
+          const { status = null, regionCode = null, quotaLimit = null, keepEnquiries = null } = found ?? {};
+          const stored = found && { studio: checkedStudio(studioIn(found), report), status, quotaLimit };
           const decision = decideStudio(stored, put, by, isApplied);
           if (!('write' in decision) || !decision.write) return decision as { readonly outcome: PutStudioOutcome };
           const { outcome, events } = decision;
@@ -132,7 +131,7 @@ const studioPutter =
             // If the studio was created concurrently, this fails, and the next attempt changes it.
             return { outcome, insert: record as StudioDocument, events };
           }
-          const $set = { ...fields, ...(formerRegions.length > 0 && { ...NOTHING_DUE, formerRegions }) };
+          const $set = { ...fields, ...(formerRegions.length > 0 && { formerRegions }) };
           const where = {
             status,
             regionCode,
@@ -140,7 +139,6 @@ const studioPutter =
             keepEnquiries,
             retention: found.retention ?? null,
             formerRegions: sameRegions(found.formerRegions),
-            'renewal.since': renewal?.since ?? null,
           } as Filter<StudioDocument>;
           return { outcome, where, ...(Object.keys($set).length > 0 && { update: { $set } }), events };
         },

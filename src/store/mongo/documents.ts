@@ -34,10 +34,12 @@ import {
   creationEvent,
   type EnquiredLead,
   type EnquiryWrite,
+  KEY_RULE,
+  type KeyRule,
   type LeadWrite,
   type StoredClaims,
 } from '../decisions/leads.ts';
-import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
+import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
 import {
   type EarlierCreation,
   type ErasedCreation,
@@ -149,8 +151,7 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'hold' | 'e
    * cores of release 1.1 ignore, and drop when they move or correct the lead. For an erased lead, a string with its id.
    */
   readonly openContactKey: string | readonly string[];
-  /** What release 1.1 reads as the rule of its claims. */
-  readonly contactRule?: { readonly version: number; readonly region: RegionCode | null };
+  readonly contactRule?: KeyRule;
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
   /** What it was created with, and its enquiries; absent until its first correction or enquiry. */
   readonly original?: OriginalDocument;
@@ -248,19 +249,12 @@ export interface StudioDocument extends Changeable {
   readonly hold?: Hold;
   readonly retention?: Retention | null;
   readonly formerRegions?: readonly (RegionCode | null)[];
-  /** With `NOTHING_DUE`, no core of release 1.1 renews claims of the studio. */
-  readonly claimVersion?: number | null;
-  readonly renewal?: RenewalDocument | null;
+  readonly claimVersion?: number;
   readonly members: Readonly<Record<string, MemberRole>>;
   readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
 }
 
-/** The progress of a renewal of claims by cores of release 1.1. */
-interface RenewalDocument {
-  readonly since: Date;
-  readonly formerRules: readonly { readonly version: number; readonly region: RegionCode | null }[];
-}
-
+/** What release 1.2 reads of each studio, or does not start. */
 export const NOTHING_DUE = { claimVersion: CONTACT_RULE_VERSION, renewal: null } as const;
 
 /** The fields of a studio's record; the rest may be large. */
@@ -273,7 +267,6 @@ export const STUDIO_FIELDS = {
   hold: 1,
   retention: 1,
   formerRegions: 1,
-  renewal: 1,
 } as const;
 
 export const AFTER_ALL_STUDIOS = '{';
@@ -371,22 +364,21 @@ export function claimsDocument(
   leadId: string,
   { contactKeys, regionCode, isOpen: areClaimed, formerKeys }: StoredClaims,
 ) {
-  const own = contactKeys.map((key) => (areClaimed ? openClaim(key) : `closed:${key}:${leadId}`));
+  const own = contactKeys.map((key) => (areClaimed ? openClaim(key) : closedClaim(key, leadId)));
   const former = formerKeys.map((key) => `former:${key}:${leadId}`);
   return {
     openContactKey: [...own, ...former],
-    contactRule: { version: CONTACT_RULE_VERSION, region: regionCode },
+    contactRule: { version: KEY_RULE, region: regionCode },
   };
 }
 
 export const openClaim = (contactKey: string): string => `open:${contactKey}`;
 
-/** Conditions for all open and closed leads with a contact key; with `former`, and those that had it before a correction. */
-export const claimsWithKey = (contactKey: string, former?: 'former'): (string | RegExp)[] => [
-  openClaim(contactKey),
-  new RegExp(`^closed:${contactKey}:`),
-  ...(former ? [new RegExp(`^former:${contactKey}:`)] : []),
-];
+export const closedClaim = (contactKey: string, leadId: string): string => `closed:${contactKey}:${leadId}`;
+
+/** Conditions for all open and closed leads with a contact key; with `former`, for those that had it before a correction. */
+export const claimsWithKey = (contactKey: string, former?: 'former'): (string | RegExp)[] =>
+  former ? [new RegExp(`^former:${contactKey}:`)] : [openClaim(contactKey), new RegExp(`^closed:${contactKey}:`)];
 
 /** The only claim of a lead that was erased. */
 export const erasedClaim = (leadId: string): string => `closed:${leadId}`;
@@ -494,11 +486,10 @@ export function apiKeyIn({ _id, secretSha256, quotaLimit = null, ...fields }: Ap
   };
 }
 
-/** The unchecked studio of a document. Its former regions include those that a core of release 1.1 has replaced. */
+/** The unchecked studio of a document. */
 export function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
-  const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, isTest, hold, renewal } = document;
-  const { retention = null, formerRegions: former = [] } = document;
-  const formerRegions = Array.isArray(former) && renewal ? [...former, ...regionsOfRenewal(renewal)] : former;
+  const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, isTest, hold } = document;
+  const { retention = null, formerRegions = [] } = document;
   const settings = { regionCode, quotaLimit, keepEnquiries, isTest: isTest === true, hold, retention };
   return { id, status, ...settings, formerRegions };
 }

@@ -19,6 +19,7 @@ import {
   type Wrong,
   wrongIf,
 } from '../damage.ts';
+import { hasKey } from '../decisions/leads.ts';
 import { StoreUnavailable } from '../store.ts';
 import { eventOf } from './audit.ts';
 import { withSlowClient } from './connection.ts';
@@ -29,6 +30,7 @@ import {
   type Changeable,
   type ConsumersDocument,
   claimsDocument,
+  closedClaim,
   contactKeysIn,
   creationOf,
   type DeliveryDocument,
@@ -39,10 +41,12 @@ import {
   ID_ONLY,
   isErased,
   type LeadDocument,
+  leadOf,
   MOVED_AT_ONCE,
   memberOf,
   type OldEventsDocument,
   oldEventsId,
+  openClaim,
   PERSONAL,
   READ,
   type RequestDocument,
@@ -189,8 +193,16 @@ async function faultsOfLeads(found: readonly LeadDocument[], database: Db): Prom
 }
 
 /** Whether a lead has the claims that this service writes for its stage. */
-function isClaimed({ _id, openContactKey, stage }: LeadDocument): boolean | undefined {
-  const stored = [openContactKey].flat() as string[];
+function isClaimed(document: LeadDocument): boolean | undefined {
+  const { _id, openContactKey, stage, contactRule } = document;
+  const lead = leadOf(document);
+  const isFreed = (key: string) => isOpen(stage) && !hasKey(lead, contactRule, key);
+  const freed = new Map(
+    contactKeysIn(openContactKey)
+      .filter(isFreed)
+      .map((key) => [closedClaim(key, String(_id.id)), openClaim(key)]),
+  );
+  const stored = ([openContactKey].flat() as string[]).map((claim) => freed.get(claim) ?? claim);
   const [contactKeys, formerKeys] = [contactKeysIn(stored), formerKeysIn(stored)];
   if (contactKeys.length + formerKeys.length < stored.length) return undefined;
   const claims = { contactKeys, formerKeys, isOpen: isOpen(stage), regionCode: null };

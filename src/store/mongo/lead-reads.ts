@@ -105,7 +105,7 @@ export function mongoLeadReads(
         if (found.length < MAX_LEADS_PER_CONTACT) return all;
         // Of more leads than that, the open ones must be included.
         const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
-        const first = await leads.find(open, WITHOUT_ORIGINAL).toArray();
+        const first = former ? [] : await leads.find(open, WITHOUT_ORIGINAL).toArray();
         const rest = all.leads.length < found.length ? await find(MAX_EXAMINED_OF_CONTACT) : found;
         const more = sorted([...first, ...rest]);
         return { ...more, leads: more.leads.slice(0, MAX_LEADS_PER_CONTACT) };

@@ -10,6 +10,7 @@ import {
   decideLeadStage,
   decideLeadUpdate,
   type EnquiryWrite,
+  hasKey,
   type LeadWrite,
   replayOutcome,
   type StoredLead,
@@ -22,6 +23,7 @@ import { consumersIn } from './distribution.ts';
 import {
   alreadyOpen,
   claimsDocument,
+  closedClaim,
   contactKeysIn,
   creationOf,
   deliveryKey,
@@ -38,6 +40,7 @@ import {
   leadDocument,
   leadIdsAfter,
   leadKey,
+  leadOf,
   nameOf,
   OF_MANY,
   oldEventsId,
@@ -186,6 +189,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   const inserts = batchedInserts(connection);
   const findConflict = conflictReader(connection);
   const { refuse, refusedBefore } = creationRefuser(connection);
+  const isFreed = staleClaims(connection);
   const keys = recentNames();
 
   /** Returns the outcome that is stored, or that follows; undefined: nothing conflicts now, or what does has changed. */
@@ -193,7 +197,8 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
     const before = creation.attemptedAt.length > 0 && (await refusedBefore(creation));
     if (before) return before;
     const conflict = await findConflict(creation.lead, creation.claims, deadline);
-    return conflict && '_id' in conflict ? refuse(creation, conflict, deadline) : conflict;
+    if (!conflict || !('_id' in conflict)) return conflict;
+    return (await isFreed(conflict, creation.claims.contactKeys)) ? undefined : refuse(creation, conflict, deadline);
   }
 
   function create(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome> {
@@ -242,6 +247,24 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
       );
     });
 }
+
+/**
+ * Returns a function that has an open lead claim none of some keys any more, unless it has one of them by its contact. It is
+ * still found by them. Returns whether the lead is in nobody's way then, or has changed since it was read.
+ */
+const staleClaims =
+  ({ leads }: Pick<Connection, 'leads'>) =>
+  async (holder: LeadDocument, keys: readonly string[]): Promise<boolean> => {
+    const { studioId, _id, openContactKey, contactRule } = holder;
+    const lead = leadOf(holder);
+    const claims = [openContactKey].flat();
+    const shared = keys.filter((key) => claims.includes(openClaim(key)));
+    if (shared.some((key) => hasKey(lead, contactRule, key))) return false;
+    const freed = new Map(shared.map((key) => [openClaim(key), closedClaim(key, `${_id.id}`)]));
+    const $set = { openContactKey: claims.map((claim) => freed.get(claim) ?? claim) };
+    await leads.updateOne({ _id, studioId, ...asRead(holder) }, { $set });
+    return true;
+  };
 
 /** A creation that is refused because of a lead, as that was read. */
 interface RefusedCreation {
@@ -413,6 +436,7 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 
 /** Returns a function that carries out what is decided about leads. */
 export function leadWriter({ leads, oldEvents, call, indexes }: Connection) {
+  const isFreed = staleClaims({ leads });
   // Concurrent changes of one lead would conflict and retry until their deadline.
   const mutex = new KeyedMutex();
   return <Command extends LeadCommand, Outcome>(
@@ -434,7 +458,8 @@ export function leadWriter({ leads, oldEvents, call, indexes }: Connection) {
               // The lead itself may have some of them, by this change or a concurrent one.
               const found = await leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).toArray();
               const holder = found.find((each) => !_id.id.equals(each._id.id));
-              return holder && (alreadyOpen(holder) as Outcome);
+              if (!holder || (await isFreed(holder, claimed))) return undefined;
+              return alreadyOpen(holder) as Outcome;
             },
             async decide(found, isApplied) {
               const isStudioHeld = (await isHeld?.(studioId, deadline)) ?? false;

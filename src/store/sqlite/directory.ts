@@ -71,7 +71,7 @@ function sqliteStudios({
   const selectPage = database.prepare(`SELECT id, ${STUDIO_FIELDS} FROM studios WHERE id > ? ORDER BY id LIMIT ? + 0`);
   const upsert = database.prepare(`
     INSERT INTO studios (id, status, region_code, quota_limit) VALUES (:id, :status, :regionCode, :quotaLimit)
-    ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = NULL, quota_limit = :quotaLimit`);
+    ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, quota_limit = :quotaLimit`);
   const beginKeeping = database.prepare('DELETE FROM studios_without_enquiries WHERE studio_id = ?');
   const endKeeping = database.prepare('INSERT OR IGNORE INTO studios_without_enquiries (studio_id) VALUES (?)');
   const markAsTest = database.prepare('INSERT OR IGNORE INTO test_studios (studio_id) VALUES (?)');
@@ -117,7 +117,6 @@ function sqliteStudios({
             studio: checkedStudio(studioIn(row), report),
             status: row.status,
             quotaLimit: row.studio_quota_limit,
-            isRenewing: row.claim_renewal !== null,
           };
           return decideStudio(found ?? null, put, by, isApplied);
         },

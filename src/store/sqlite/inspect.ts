@@ -19,6 +19,7 @@ import {
   type Wrong,
   wrongIf,
 } from '../damage.ts';
+import { hasKey, type KeyRule } from '../decisions/leads.ts';
 import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
 import { KEY_INDEX } from './key-index.ts';
@@ -59,7 +60,7 @@ import {
   studioIn,
   timeOrNull,
 } from './rows.ts';
-import { isOfRelease11, missingAdditions, SCHEMA } from './schema.ts';
+import { missingAdditions, SCHEMA } from './schema.ts';
 
 /** The number of rows that are read in a transaction. It ends before the log could grow by much. */
 const PAGE = 500;
@@ -85,11 +86,6 @@ export async function inspectSqlite(path: string, onPage: OnPage): Promise<Inspe
 }
 
 async function* pagesOfFile(database: DatabaseSync): AsyncGenerator<InspectedPage> {
-  if (isOfRelease11(database)) {
-    throw new StoreUnavailable(
-      'release 1.1 has written the file: open a copy of it by a command of this release, such as `lead-intake studios list`, and inspect that',
-    );
-  }
   for (const look of [brokenPlaces, missingParts]) {
     const wrong = look(database);
     yield { records: 0, wrong };
@@ -225,6 +221,8 @@ const LEAD = columns({
   number: 'CAST(leads.number AS TEXT)',
   studio: 'CAST(leads.studio_number AS TEXT)',
   contactKeys: 'contact_keys',
+  version: number('rule_version'),
+  region: 'rule_region',
   // Of an erased one.
   isPersonal: `${PERSONAL.map(({ column, erased }) => `${column} IS NOT ${erased}`).join(' OR ')} OR original IS NOT NULL
     OR length(contact_keys) + length(fingerprint) > 0
@@ -250,7 +248,11 @@ function* leads(database: DatabaseSync): Generator<InspectedPage> {
     };
     const isLeadOpen = isOpen(row[at.stage] as LeadStage);
     const keys = hashesIn(row[at.contactKeys] as Uint8Array);
-    const areHeld = keys?.every((key) => holds(key, true) === isLeadOpen && holds(key, false) !== isLeadOpen);
+    const rule = { version: row[at.version], region: row[at.region] } as KeyRule;
+    const isFreed = (key: string) => isLeadOpen && holds(key, false) && !hasKey(leadOf(studioId, row), rule, key);
+    const areHeld = keys?.every(
+      (key) => holds(key, true) !== holds(key, false) && (holds(key, isLeadOpen) || isFreed(key)),
+    );
     const kinds = row[at.kinds] as string | null;
     return [
       ...unreadableBy(

@@ -207,10 +207,13 @@ function contactFinder({ database, studios, report }: Connection): LeadStore['fi
 
   /** Yields rows as they are read. */
   function* rowsOfContact(studio: number, contactKeys: readonly string[], former: 'former' | undefined) {
+    if (former) {
+      for (const key of contactKeys) yield* selectOfFormerContact.iterate(studio, hashBytes(key));
+      return;
+    }
     // The entry of an open lead is the first of its key, and must not be cut off behind the entries of other keys.
     for (const limit of [1, MAX_EXAMINED_OF_CONTACT])
       for (const key of contactKeys) yield* selectOfContact.iterate(studio, ...entryRange(key), limit);
-    if (former) for (const key of contactKeys) yield* selectOfFormerContact.iterate(studio, hashBytes(key));
   }
 
   return async (studioId, contactKeys, former) => {

@@ -10,11 +10,13 @@ import {
   decideLeadErasure,
   decideLeadStage,
   decideLeadUpdate,
+  hasKey,
+  KEY_RULE,
+  type KeyRule,
   type LeadWrite,
   replayOutcome,
   type StoredLead,
 } from '../decisions/leads.ts';
-import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
 import type { LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -30,6 +32,7 @@ import {
   hashText,
   holdIn,
   idText,
+  LEAD_COLUMNS,
   type ListRow,
   MARKED_LEAD,
   markOf,
@@ -147,7 +150,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
     studios.of(studioId);
     return plainCommits.write(() => {
       const studio = studios.assign(studioId);
-      const holder = isOpen(lead.stage) ? claimed.holderAfterFreeingStale(studio, contactKeys) : undefined;
+      const holder = isOpen(lead.stage) ? claimed.holderAfterFreeingStale(lead, studio, contactKeys) : undefined;
       const number = holder === undefined ? insertLead(studio) : undefined;
       if (number !== undefined) {
         claimed.take(studio, contactKeys, { number, isOpen: isOpen(lead.stage) });
@@ -172,7 +175,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
         lead.createdAt.getTime(),
         lead.updatedAt.getTime(),
         hashesBytes(contactKeys),
-        CONTACT_RULE_VERSION,
+        KEY_RULE,
         regionCode,
         idempotencyKey,
         hashBytes(fingerprint.sha256),
@@ -246,7 +249,9 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
       contact_keys = x'', fingerprint = x'', fingerprint_version = 0,
       updated_at = :updatedAt, erased_at = :updatedAt, ${SET_MARK}
     WHERE number = :number`);
-  const updateClaims = database.prepare('UPDATE leads SET contact_keys = ?, rule_region = ? WHERE number = ?');
+  const updateClaims = database.prepare(
+    `UPDATE leads SET contact_keys = ?, rule_version = ${KEY_RULE}, rule_region = ? WHERE number = ?`,
+  );
   const insertFormer = database.prepare(`
     INSERT OR IGNORE INTO former_contacts (studio_number, contact_key, lead_number) VALUES (?, ?, ?)`);
   const deleteFormer = database.prepare('DELETE FROM former_contacts WHERE lead_number = ?');
@@ -272,7 +277,9 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
 
   function store({ studio, number, lead, contactKeys }: LeadRow, write: LeadWrite) {
     const { fields, mark, claims, original = null, isErasure } = write;
-    const holder = claims?.isOpen ? claimed.holderAfterFreeingStale(studio, claims.contactKeys, number) : undefined;
+    const holder = claims?.isOpen
+      ? claimed.holderAfterFreeingStale(lead as Lead, studio, claims.contactKeys, number)
+      : undefined;
     if (holder !== undefined) return { kind: 'already-open', leadId: holder.id };
     const common = { number, updatedAt: fields.updatedAt.getTime(), ...markValues(mark) };
     // Also claims that its row does not list, if it was changed by hand.
@@ -310,6 +317,14 @@ interface NumberedLead {
   readonly isOpen: boolean;
 }
 
+/** Of the lead with a claim. */
+const CLAIMING = columns({
+  ...LEAD_COLUMNS.sqlOf,
+  number: 'lead_number',
+  version: 'rule_version',
+  region: 'rule_region',
+});
+
 const KEY_BYTES = 32;
 const NUMBER_BYTES = 8;
 
@@ -322,7 +337,7 @@ type ContactClaims = ReturnType<typeof contactClaims>;
 function contactClaims(database: DatabaseSync) {
   const select = prepareLists(
     database,
-    `SELECT lead_number, hex(leads.id), leads.stage
+    `SELECT ${CLAIMING.sql}
     FROM contact_claims LEFT JOIN leads ON leads.number = lead_number
     WHERE contact_claims.studio_number = ? AND contact_key = ?`,
   );
@@ -342,14 +357,22 @@ function contactClaims(database: DatabaseSync) {
   );
   return {
     /** Returns an open lead other than `otherThan` with one of the claims; undefined: they are free, now at least. */
-    holderAfterFreeingStale(studio: number, contactKeys: readonly string[], otherThan?: number) {
+    holderAfterFreeingStale(
+      { studioId }: Pick<Lead, 'studioId'>,
+      studio: number,
+      contactKeys: readonly string[],
+      otherThan?: number,
+    ) {
       for (const contactKey of contactKeys) {
         const claim = select.get(studio, hashBytes(contactKey));
         if (claim === undefined) continue;
-        const [number, id, stage] = claim as [number, string, LeadStage | null];
+        const number = claim[CLAIMING.at.number] as number;
         if (number === otherThan) continue;
-        if (stage !== null && isOpen(stage)) return { number, id: idText(id) };
-        // The lead was closed or deleted by hand, and its claim left behind. A closed one is still found by its contact.
+        const stage = claim[CLAIMING.at.stage] as LeadStage | null;
+        const rule = { version: claim[CLAIMING.at.version], region: claim[CLAIMING.at.region] } as KeyRule;
+        if (stage !== null && isOpen(stage) && hasKey(presentLeadOf(studioId, claim), rule, contactKey))
+          return { number, id: idText(claim[CLAIMING.at.id] as string) };
+        // The lead was closed or deleted by hand, or is not of this contact. It is still found by what it had claimed.
         remove.run(studio, hashBytes(contactKey), number);
         if (stage !== null) insertIfMissing.run(studio, entryOf(contactKey, { number, isOpen: false }), number);
       }

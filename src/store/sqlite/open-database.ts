@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync, stat
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
-import { ofFirstRelease } from '../release-1-1.ts';
+import { ofEarlierRelease } from '../release-1-1.ts';
 import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
 import { OpenedFiles } from './opened-files.ts';
@@ -87,20 +87,14 @@ function enterWal(database: DatabaseSync): void {
   }
 }
 
-/** What a core of release 1.1, which knows nothing of it, leaves of a lead that it erases. */
-const KEPT_BY_1_1 =
-  'former_contacts WHERE EXISTS (SELECT 1 FROM leads WHERE number = lead_number AND erased_at IS NOT NULL)';
-
 /**
- * Creates what is missing in a database, erases what release 1.1 has left of erased leads, and ends renewals of claims that it has
- * begun: they would rewrite the keys that leads were opened with. Writes nothing if all is there, so that reads are served on a full disk, too.
+ * Creates what is missing in a database. Writes nothing if all is there, so that reads are served on a full disk, too.
  *
  * @throws StoreUnavailable when the file needs another release
  */
 function migrate(database: DatabaseSync, path: string): void {
   const isWhole = schemaVersion(database) === SCHEMA_VERSION && missingAdditions(database).length === 0;
-  if (isWhole && !isRenewing(database) && database.prepare(`SELECT 1 FROM ${KEPT_BY_1_1} LIMIT 1`).get() === undefined)
-    return;
+  if (isWhole && !isRenewing(database)) return;
   // Several processes may open one file: each waits here for the others, and does what is left.
   database.exec('BEGIN IMMEDIATE');
   try {
@@ -110,11 +104,10 @@ function migrate(database: DatabaseSync, path: string): void {
         `a newer release has written the database file ${path} (schema ${version}, this one knows ${SCHEMA_VERSION}): start that release, or restore the copy from before its first start`,
       );
     }
-    if (version > 0 && version < SCHEMA_VERSION) throw ofFirstRelease(`the database file ${path}`);
+    if (version > 0 && (version < SCHEMA_VERSION || isRenewing(database)))
+      throw ofEarlierRelease(`the database file ${path}`);
     if (version === 0) database.exec(`${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}`);
     for (const create of missingAdditions(database)) database.exec(create);
-    endRenewals(database, path);
-    database.exec(`DELETE FROM ${KEPT_BY_1_1}`);
     database.exec('COMMIT');
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');
@@ -133,22 +126,9 @@ function refuseForeign(database: DatabaseSync, path: string): void {
   }
 }
 
+/** Whether a core of release 1.1 has not done yet what it began. */
 const isRenewing = (database: DatabaseSync): boolean =>
   database.prepare('SELECT 1 FROM studios WHERE claim_renewal IS NOT NULL LIMIT 1').get() !== undefined;
-
-const FORMER_RULES = `studios, json_each(iif(json_valid(claim_renewal), claim_renewal, '{}'), '$.formerRules') AS rule`;
-
-const fieldOfRule = (name: string) => `json_extract(claim_renewal, rule.fullkey || '.${name}')`;
-
-/** @throws StoreUnavailable when leads may have keys by the rule of release 1.0 */
-function endRenewals(database: DatabaseSync, path: string): void {
-  const ofFirst = database.prepare(`SELECT 1 FROM ${FORMER_RULES} WHERE ${fieldOfRule('version')} = 1 LIMIT 1`).get();
-  if (ofFirst !== undefined) throw ofFirstRelease(`the database file ${path}`);
-  database.exec(`
-    INSERT OR IGNORE INTO former_regions (studio_id, region_code)
-    SELECT studios.id, coalesce(${fieldOfRule('region')}, '') FROM ${FORMER_RULES};
-    UPDATE studios SET claim_renewal = NULL WHERE claim_renewal IS NOT NULL`);
-}
 
 /** What a file system error means for a database file, and what to do. */
 const FILE_FAULTS: Readonly<Record<string, string>> = {

@@ -26,7 +26,6 @@ import {
   withHold,
 } from '../checked.ts';
 import type { EnquiredLead } from '../decisions/leads.ts';
-import { regionsOfRenewal } from '../release-1-1.ts';
 import type { CountedLead, EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
 
 /** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
@@ -158,7 +157,7 @@ export const API_KEY_COLUMNS = `
 
 /** The columns of a studio but its id, qualified for joins. */
 export const STUDIO_FIELDS = `
-  studios.status, studios.region_code, studios.claim_renewal,
+  studios.status, studios.region_code,
   (SELECT json_group_array(region_code) FROM former_regions WHERE studio_id = studios.id) AS former_regions,
   NOT EXISTS (SELECT 1 FROM studios_without_enquiries WHERE studio_id = studios.id) AS keep_enquiries,
   EXISTS (SELECT 1 FROM test_studios WHERE studio_id = studios.id) AS is_test,
@@ -318,13 +317,11 @@ export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
 });
 
 /**
- * The unchecked studio of a row. Its former regions include those that a core of release 1.1 has replaced.
+ * The unchecked studio of a row.
  *
  * @param id if the row has another column of that name. A copy of a row takes longer than reading it
  */
 export function studioIn(row: Row, id = row.id as string): Unchecked<Studio> & Pick<Studio, 'id'> {
-  const former = (JSON.parse(row.former_regions as string) as string[]).map((region) => region || null);
-  const renewal = row.claim_renewal as string | null;
   return {
     id,
     status: row.status,
@@ -334,7 +331,7 @@ export function studioIn(row: Row, id = row.id as string): Unchecked<Studio> & P
     isTest: row.is_test === 1,
     hold: holdIn(row.hold),
     retention: row.retention === null ? null : retentionIn(row.retention as string),
-    formerRegions: renewal === null ? former : [...former, ...regionsOfRenewal(objectIn(renewal))],
+    formerRegions: (JSON.parse(row.former_regions as string) as string[]).map((region) => region || null),
   };
 }
 

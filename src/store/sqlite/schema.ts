@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 
-/** `user_version` of a file of release 1.1 and of this one, which have the same schema but for ADDITIONS. */
+/** `user_version` of a file of this release and of the one before, which have the same schema but for ADDITIONS. */
 export const SCHEMA_VERSION = 8;
 
 /** A released schema is never edited: what changes is another step. Times are whole milliseconds since 1970. */
@@ -9,7 +9,7 @@ export const SCHEMA = `
     id            TEXT NOT NULL PRIMARY KEY,
     status        TEXT NOT NULL,
     region_code   TEXT,
-    -- The progress of release 1.1 in renewing claims, as JSON; NULL: nothing is due.
+    -- NULL, but for what release 1.1 began and did not end.
     claim_renewal TEXT,
     -- The maximum number of requests per window of all keys together; NULL: the gateways' default. So in api_keys.
     quota_limit   INTEGER
@@ -257,7 +257,3 @@ export function missingAdditions(database: DatabaseSync): string[] {
     existing.some(({ name }) => name === addition) ? [] : create,
   );
 }
-
-/** Whether no core of this release has opened a file yet, which then lacks all of them. */
-export const isOfRelease11 = (database: DatabaseSync): boolean =>
-  schemaVersion(database) === SCHEMA_VERSION && missingAdditions(database).length === Object.keys(ADDITIONS).length;
