@@ -595,7 +595,7 @@ describe('SQLite', () => {
 
       for (const some of [keys.slice(0, 1), keys]) {
         counts.rows = 0;
-        const found = await reads.findLeadsOfContact(STUDIO_ID, some, 'former');
+        const found = await reads.findLeadsOfContact(STUDIO_ID, some);
         const read = counts.rows;
         expect(found.leads).toHaveLength(MAX_LEADS_PER_CONTACT);
         expect(found.leads).toEqual(expect.arrayContaining(open.slice(0, some.length)));

@@ -134,8 +134,10 @@ export function testStudioContract(opened: () => OpenedStore): void {
         expect(await store.presenceOfLead(TEST, id)).toBeNull();
         expect(await store.listAuditEvents(TEST, id)).toEqual([]);
         const { contactKeys } = claimsOf(aLead({ contact: each }));
-        const found = await store.findLeadsOfContact(TEST, contactKeys, 'former');
-        expect(found).toEqual({ leads: [], unreadable: [] });
+        for (const former of [undefined, 'former'] as const) {
+          const found = await store.findLeadsOfContact(TEST, contactKeys, former);
+          expect(found).toEqual({ leads: [], unreadable: [] });
+        }
       }
       expect((await store.walkErasedLeads(TEST, null, ALL)).leads).toEqual([]);
       expect(await idsOf(asked)).toEqual([kept.id]);
