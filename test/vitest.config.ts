@@ -43,11 +43,12 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
+    reporters: [`${import.meta.dirname}/print-left-out.ts`, 'default'],
     projects:
       process.env.LANE === 'fast'
         ? [project('fast', FAST, SHARED)]
         : [
-            project('quick', QUICK, { ...SHARED, globalSetup: `${import.meta.dirname}/print-left-out.ts` }),
+            project('quick', QUICK, SHARED),
             project('together', TOGETHER, SHARED),
             ...Object.entries(APART).map(([name, { workers: maxWorkers, suites }], at) =>
               project(name, suites, { maxWorkers, sequence: { groupOrder: at + 1 } }),

@@ -98,12 +98,12 @@ type SilencedGateway = Awaited<ReturnType<typeof aGatewayBehindProxy>>;
 
 /**
  * Has groups of requests come to a gateway, one after the other, while its core is silent, and returns their statuses. On a busy machine
- * the first may be given up before the last has come: then all come to another gateway, twice at most.
+ * the first may be given up before the last has come: then all come to another gateway, again and again.
  */
 async function askWhileSilent(
   service: Service,
   prepare: (gateway: SilencedGateway) => Promise<readonly (() => Promise<number | undefined>[])[]>,
-  triesLeft = 2,
+  triesLeft = 20,
 ): Promise<{ readonly gateway: SilencedGateway; readonly statuses: readonly (number | undefined)[][] }> {
   const gateway = await aGatewayBehindProxy(service);
   const groups = await prepare(gateway);
