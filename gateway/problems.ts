@@ -226,11 +226,12 @@ export function problemBody(problem: Problem, requestId: string, publicUrl: stri
 }
 
 /**
- * Built from entries: callers choose the names of unknown properties, and one may be `__proto__`.
+ * Built from entries: callers choose the names of unknown properties, and one may be `__proto__`. A name with half a
+ * surrogate pair would make the body unreadable for strict parsers.
  *
  * @rule 2.5.fields
  */
 function fieldsOf(faults: readonly FaultyField[]): Record<string, string[]> {
-  const byField = Object.entries(Object.groupBy(faults, ({ field }) => field));
+  const byField = Object.entries(Object.groupBy(faults, ({ field }) => field.toWellFormed()));
   return Object.fromEntries(byField.map(([field, sameField = []]) => [field, sameField.map(({ message }) => message)]));
 }

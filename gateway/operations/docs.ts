@@ -1,4 +1,7 @@
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import type { Readable } from 'node:stream';
 import etag from '@fastify/etag';
 import files from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -111,12 +114,28 @@ function prefersMarkdown({ headers }: FastifyRequest): boolean {
   return markdown > 0 && markdown >= html;
 }
 
+const tags = new Map<string, string>();
+
+/** Returns the ETag of a file. It is made of the bytes, so that the gateways of one release have the same. */
+function tagOf(path: string): string {
+  const tag = tags.get(path) ?? `W/"${hash('sha256', readFileSync(path), 'base64url')}"`;
+  tags.set(path, tag);
+  return tag;
+}
+
 /** Serves the files that pages load. Each has its own route, so that nothing else in its folder can be reached. */
 function serveFiles(app: FastifyInstance): void {
   app.register(async (scope) => {
     const headers = headersOf(CONTENT_POLICY);
-    const setHeaders = (reply: FastifyReply) => void reply.headers(headers);
-    scope.register(files, { ...SEND, root: ASSETS_FOLDER, serve: false, preCompressed: true, setHeaders });
+    const setHeaders = (reply: FastifyReply, path: string) => void reply.headers({ ...headers, etag: tagOf(path) });
+    scope.register(files, { ...SEND, root: ASSETS_FOLDER, serve: false, etag: false, preCompressed: true, setHeaders });
+    scope.addHook('onSend', async ({ headers: { 'if-none-match': known = '' } }, reply, payload) => {
+      const isKnown = known.trim() === '*' || known.includes(`${reply.getHeader('etag')}`);
+      if (reply.statusCode !== 200 || !isKnown) return payload;
+      (payload as Readable | null)?.destroy();
+      reply.code(304).removeHeader('content-length');
+      return null;
+    });
     const serve = (name: string, folder: string) => {
       serveDocs(scope, `/docs/assets/${name}`, (request, reply) => {
         ignoreConditionsOfChanges(request);

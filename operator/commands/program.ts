@@ -26,6 +26,10 @@ export const program = new Command('lead-intake')
 /** How often a long command prints its progress; milliseconds. */
 const PROGRESS_INTERVAL_MS = 5000;
 
+// A proxy of the environment is for others than this machine.
+const { no_proxy: without = process.env.NO_PROXY } = process.env;
+process.env.no_proxy = ['localhost', '127.0.0.1', '[::1]', ...(without ? [without] : [])].join();
+
 // Each write reports its own error. What is printed for people only may be lost.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 

@@ -129,6 +129,27 @@ test.each([502, 504])(
   },
 );
 
+test('a proxy of the environment is asked for nothing on this machine', async () => {
+  let asked = 0;
+  const proxy = createServer((_, response) => {
+    asked += 1;
+    response.writeHead(502).end();
+  }).listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  onTestFinished(() => void proxy.close());
+  const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  const throughProxy = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: url, http_proxy: url };
+  const closed = createServer().listen(0, '127.0.0.1');
+  await once(closed, 'listening');
+  const { port } = closed.address() as AddressInfo;
+  closed.close();
+  for (const host of ['127.0.0.1', 'localhost']) {
+    const { printed } = await doctor({ ...throughProxy, PUBLIC_URL: `http://${host}:${port}` }, '--json');
+    expect(printed).toContain('does not answer: ');
+  }
+  expect(asked).toBe(0);
+});
+
 test('another web server than a gateway is not taken for one', async () => {
   const server = createServer((_, response) => response.end('<h1>It works!</h1>')).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -52,6 +52,13 @@ async function countWork(run: () => Promise<unknown>): Promise<number> {
   return count;
 }
 
+/** Returns what something costs, of which other suites of this process may only add to a count. */
+async function leastWork(run: () => Promise<unknown>): Promise<number> {
+  const counts: number[] = [];
+  for (const _ of times(10, () => 0)) counts[counts.length] = await countWork(run);
+  return Math.min(...counts);
+}
+
 type Headers = Readonly<Record<string, string>>;
 
 async function send(method: string, path: string, headers: Headers = {}, body = ''): Promise<void> {
@@ -108,9 +115,9 @@ test.each(Object.keys(FULL))(
   async (name) => {
     const ordinary = () => (name.includes('tags') ? send('GET', '/docs') : create('{"displayName":""}'));
     await ordinary();
-    const expected = await countWork(ordinary);
+    const expected = await leastWork(ordinary);
     expect(expected).toBeGreaterThan(10);
-    expect(await countWork(FULL[name] ?? ordinary)).toBeLessThan(expected + 500);
+    expect(await leastWork(FULL[name] ?? ordinary)).toBeLessThan(expected + 500);
   },
 );
 

@@ -82,6 +82,14 @@ describe('an unknown property', () => {
     expect(Object.keys(fields)).toHaveLength(50);
   });
 
+  test('with half a surrogate pair in its name leaves a body that a strict parser reads', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const response = await service.post(secret, bodyWith('"\\ud800":0,"\\udc00x":0'));
+    const text = await response.text();
+    expect(text).not.toMatch(/\\ud[89a-f]/i);
+    expect(Object.keys(JSON.parse(text).fields)).toEqual(['\ufffd', '\ufffdx']);
+  });
+
   test('named like the prototype provides no missing values', { tags: ['2.2.nothing-else'] }, async () => {
     await expectRefused(`{"__proto__":${JSON.stringify(aCapture())}}`, ['__proto__', 'displayName', 'contact']);
     await expectRefused(`{"displayName":"Ada","contact":{"__proto__":${JSON.stringify(anEmail())}}}`, [

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { isKeySecret, secretsIn } from '../../../common/rules/key-secret.ts';
 import { PROBLEMS } from '../../../gateway/problems.ts';
@@ -77,6 +78,15 @@ describe('every page', () => {
       if (anchor !== undefined) expect(await response.text()).toContain(` id="${anchor}"`);
     }
   });
+
+  test.each(['style.css', 'icon.svg', 'outbox.svg', 'site.js', 'reference.js', 'scalar.js'])(
+    'has the same ETag of an asset from each gateway, because it is made of the bytes: %s',
+    async (name) => {
+      const response = await get(`/docs/assets/${name}`, { 'accept-encoding': 'identity' });
+      const bytes = Buffer.from(await response.arrayBuffer());
+      expect(response.headers.get('etag')).toBe(`W/"${hash('sha256', bytes, 'base64url')}"`);
+    },
+  );
 
   test.each(['/docs/assets/scalar.js', '/docs/assets/style.css', '/docs', '/docs/limits'])(
     'and its assets get 304 when they are unchanged: %s',
