@@ -73,9 +73,7 @@ export const isUndistributed = (since: unknown): since is Date =>
 
 /** Returns when the changes of a distributed mark began to wait for the unnamed consumer; null: none do. */
 export function distributedSince(mark: ChangeMark, createdAt: Date): Date | null {
-  const kinds = Object.keys(mark.kinds);
-  if (kinds.length > 0 && kinds.every(isResentToOne)) return null;
-  return new Date(firstTimeOf(mark, createdAt).getTime() + DISTRIBUTED);
+  return isOnlyResent(mark) ? null : new Date(firstTimeOf(mark, createdAt).getTime() + DISTRIBUTED);
 }
 
 /** Returns the time of the first unacknowledged change, whether it was distributed or not. */
@@ -122,11 +120,9 @@ export function deliveryOf(mark: ChangeMark, createdAt: Date, consumer: number):
   return { revision: revision < MAX_REVISION ? revision : 0, since, kinds: Object.fromEntries(own) };
 }
 
-/** Whether a delivery leaves set aside what its consumer has set aside: it has no change, and was only asked for. */
-export const keepsAside = ({ kinds }: Pick<Delivery, 'kinds'>): boolean => {
-  const names = Object.keys(kinds);
-  return names.length > 0 && names.every(isResentToOne);
-};
+/** Whether there is no change, and single consumers were only asked to be sent the lead: what they have set aside stays so. */
+export const isOnlyResent = ({ kinds }: Pick<ChangeMark, 'kinds'>): boolean =>
+  Object.keys(kinds).length > 0 && Object.keys(kinds).every(isResentToOne);
 
 /** A state of a lead that a consumer has processed. */
 export interface Acknowledgement {

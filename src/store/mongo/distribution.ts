@@ -9,8 +9,8 @@ import {
   deliveryOf,
   distributedSince,
   HANDLED,
+  isOnlyResent,
   isResentToOne,
-  keepsAside,
 } from '../../domain/lead-change.ts';
 import { checkedConsumer } from '../checked.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../store.ts';
@@ -82,7 +82,7 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
       const times = Object.entries(kinds).map(([kind, time]) => [`kinds.${kind}`, time]);
       const update = {
         $set: { revision, ...Object.fromEntries(times) },
-        ...(keepsAside(document) ? { $min: { since } } : { $min: { since, due }, $unset: wasAside }),
+        ...(isOnlyResent(document) ? { $min: { since } } : { $min: { since, due }, $unset: wasAside }),
       } as UpdateFilter<DeliveryDocument>;
       const filter = { ...lowerThan(document), due: { $not: IS_HANDLED } };
       return [{ updateOne: { filter, update } }, replacementOf(document, { due: IS_HANDLED })];

@@ -9,8 +9,6 @@ export interface Index {
   readonly name: string;
   readonly key: Readonly<Record<string, 1 | -1>>;
   readonly unique: boolean;
-  /** Whether a database of release 1.1 lacks it until a core of this one starts. */
-  readonly isAdded?: true;
 }
 
 /**
@@ -31,7 +29,6 @@ export const INDEXES: readonly Index[] = [
     name: 'stage',
     key: { studioId: 1, stage: 1, erasedAt: 1, updatedAt: 1, '_id.id': 1 },
     unique: false,
-    isAdded: true,
   },
   { collection: 'deliveries', name: 'consumer', key: { consumer: 1, due: 1 }, unique: false },
 ];

@@ -62,9 +62,7 @@ export async function examineMongo(url: string): Promise<ServerState | SilentSer
 async function examine(database: Db): Promise<ServerState> {
   const hello = await database.command({ hello: 1 });
   const { version, ferretdb } = await database.command({ buildInfo: 1 });
-  const found = (await Promise.all(UNIQUELY_INDEXED.map((collection) => indexFaults(database, collection)))).flat();
-  // A core makes the others when it starts, and refuses nothing without them; a database of release 1.1 has none.
-  const faults = found.filter(({ index }) => !index.isAdded);
+  const faults = (await Promise.all(UNIQUELY_INDEXED.map((collection) => indexFaults(database, collection)))).flat();
   return {
     kind: 'server',
     product: ferretdb ? 'FerretDB' : 'MongoDB',

@@ -9,8 +9,8 @@ import {
   DISTRIBUTED,
   deliveryOf,
   distributedSince,
+  isOnlyResent,
   isResentToOne,
-  keepsAside,
 } from '../../domain/lead-change.ts';
 import { checkedConsumer } from '../checked.ts';
 import type { Connection } from './connection.ts';
@@ -61,7 +61,7 @@ function rowDistributor(database: DatabaseSync) {
 
   /** @param lead the number of the lead */
   function deliver(consumer: number, lead: string, { revision, since, kinds }: Delivery): void {
-    const isAside = Number(keepsAside({ kinds }));
+    const isAside = Number(isOnlyResent({ kinds }));
     insert.run({ consumer, lead, revision, since: since.getTime(), kinds: kindsJson(kinds), keepsAside: isAside });
   }
 
