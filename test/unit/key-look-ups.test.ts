@@ -102,7 +102,7 @@ function requestsWithNewKeys(lookUps: KeyLookUps) {
   const reply = { header: () => reply } as unknown as FastifyReply;
   return async () => {
     const raw = { headersDistinct: { authorization: [`Bearer ${newKeySecret()}`] } };
-    return authenticate({ raw, id: 'request', ip: '192.0.2.1' } as unknown as FastifyRequest, reply);
+    return authenticate({ raw, id: 'request', clientAddress: '192.0.2.1' } as unknown as FastifyRequest, reply);
   };
 }
 
