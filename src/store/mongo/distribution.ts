@@ -76,13 +76,12 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
   }
 
   async function raise(documents: readonly DeliveryDocument[]): Promise<string[]> {
-    const wasAside = { attempts: 1, reason: 1 } as const;
     const updates = documents.flatMap((document) => {
       const { revision, kinds, since, due } = document;
       const times = Object.entries(kinds).map(([kind, time]) => [`kinds.${kind}`, time]);
       const update = {
         $set: { revision, ...Object.fromEntries(times) },
-        ...(isOnlyResent(document) ? { $min: { since } } : { $min: { since, due }, $unset: wasAside }),
+        ...(isOnlyResent(document) ? { $min: { since } } : { $min: { since, due }, $unset: WAS_ASIDE }),
       } as UpdateFilter<DeliveryDocument>;
       const filter = { ...lowerThan(document), due: { $not: IS_HANDLED } };
       return [{ updateOne: { filter, update } }, replacementOf(document, { due: IS_HANDLED })];
@@ -101,11 +100,14 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
   }
 }
 
+/** The fields of a delivery that was set aside. */
+const WAS_ASIDE = { attempts: 1, reason: 1 } as const;
+
 const lowerThan = ({ _id, studioId, revision }: DeliveryDocument) => ({ _id, studioId, revision: { $lt: revision } });
 
 const replacementOf = (document: DeliveryDocument, condition: Filter<DeliveryDocument> = {}) => {
   const { _id, studioId, ...delivery } = document;
-  const update = { $set: delivery, $unset: { attempts: 1, reason: 1 } } as const;
+  const update = { $set: delivery, $unset: WAS_ASIDE };
   return { updateOne: { filter: { ...lowerThan(document), ...condition }, update } };
 };
 
