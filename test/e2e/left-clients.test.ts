@@ -1,8 +1,12 @@
 import { once } from 'node:events';
+import { connect as connectHttp2, constants } from 'node:http2';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { framed } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
-import { addressOf, run } from '../support/processes.ts';
+import { aCreateLeadRequest, CORE_TOKEN, grpcCaller, requestBytes } from '../support/grpc.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { lines } from '../support/raw-http.ts';
 
 const PATHS = [
@@ -13,6 +17,13 @@ const PATHS = [
   '/healthz',
   '/v1/integrations/leads',
 ];
+
+/** The warnings and errors of a process. */
+const loudLines = (running: RunningProcess, isExpected: RegExp) =>
+  running
+    .output()
+    .split('\n')
+    .filter((line) => /"level":[456]0/.test(line) && !isExpected.test(line));
 
 // @proves hostile-12
 test('clients that leave at each kind of response write no warning and no error into the log', async () => {
@@ -30,9 +41,69 @@ test('clients that leave at each kind of response write no warning and no error 
     );
   }
   expect((await fetch(`${origin}/healthz`)).status).toBe(200);
-  const loud = gateway
-    .output()
-    .split('\n')
-    .filter((line) => /"level":[456]0/.test(line));
-  expect(loud.filter((line) => !line.includes('not ready'))).toEqual([]);
+  expect(loudLines(gateway, /not ready/)).toEqual([]);
+});
+
+/** A page of some windows of a call, a stream of as many, and one that waits for changes. */
+const CALLS = ['LeadIntakeService/ListLeads', 'LeadIntakeService/ExportLeads', 'LeadIntakeService/WatchLeadChanges'];
+
+/** How many pieces of a response a caller has when it leaves. */
+const LEAVES_AT = [0, 1, 5];
+
+// @proves hostile-12
+test('callers that leave a core at each kind of response write no warning and no error into its log', async () => {
+  const env = { CORE_TOKEN, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
+  const core = run('src/main.ts', { env });
+  const { origin, host } = new URL(await addressOf(core));
+  const caller = grpcCaller(host);
+  const studio = { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' };
+  await caller.call('DirectoryService/PutStudio', { studio });
+  const creation = () => aCreateLeadRequest(studio.id, { note: 'x'.repeat(2000) });
+  await Promise.all(times(200, () => caller.call('LeadIntakeService/CreateLead', creation())));
+
+  for (const rpc of [...CALLS, 'LeadIntakeService/GetLead']) {
+    const message = { studioId: studio.id, pageSize: 100 };
+    const isUnary = /\/(?:List|Get)/.test(rpc);
+    const bodies = {
+      'application/grpc': framed(requestBytes(rpc, message)),
+      'application/grpc-web+proto': framed(requestBytes(rpc, message)),
+      [`application/${isUnary ? '' : 'connect+'}proto`]: isUnary
+        ? requestBytes(rpc, message)
+        : framed(requestBytes(rpc, message)),
+    };
+    for (const [type, body] of Object.entries(bodies)) {
+      const head = { 'content-type': type, authorization: `Bearer ${CORE_TOKEN}` };
+      await Promise.all(
+        LEAVES_AT.flatMap((pieces) =>
+          [true, false].map((isReset) => leave(`/leadintake.v1.${rpc}`, head, body, pieces, isReset)),
+        ),
+      );
+    }
+  }
+  await caller.call('LeadIntakeService/ListLeads', { studioId: studio.id });
+  caller.close();
+  expect(loudLines(core, /a new database was created/)).toEqual([]);
+  // A stop waits for what each call does in the end.
+  core.child.kill('SIGTERM');
+  expect(await core.ended()).toBe(0);
+  expect(loudLines(core, /a new database was created/)).toEqual([]);
+
+  /** Calls over HTTP/2 and leaves with some pieces of the response, by a reset of the call or of its connection. */
+  async function leave(path: string, head: object, body: Uint8Array, pieces: number, isReset: boolean): Promise<void> {
+    const session = connectHttp2(origin);
+    session.on('error', () => {});
+    const stream = session.request({ ':method': 'POST', ':path': path, ...head });
+    stream.on('error', () => {});
+    stream.end(body);
+    let left = pieces;
+    const isLeft = Promise.withResolvers<void>();
+    const piece = () => (left-- > 0 ? undefined : isLeft.resolve());
+    for (const event of ['response', 'data', 'end']) stream.on(event, piece);
+    stream.on('close', isLeft.resolve);
+    // It would wait for a change.
+    if (pieces === 0 || path.includes('Watch')) session.ping(isLeft.resolve);
+    await isLeft.promise;
+    if (isReset) stream.close(constants.NGHTTP2_CANCEL);
+    session.destroy();
+  }
 });

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type OutgoingHttpHeaders } from 'node:http2';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -55,11 +56,17 @@ async function observed(act: () => Promise<unknown>) {
   return { logged, counted };
 }
 
+// Tests that run concurrently cannot say which of them has finished.
+const sockets: Socket[] = [];
+afterAll(() => {
+  for (const socket of sockets) socket.destroy();
+});
+
 /** A connection over TLS. */
 async function aSocket(protocol: 'h2' | 'http/1.1', options: { readonly allowHalfOpen?: boolean } = {}) {
   const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: [protocol], ...options });
   socket.on('error', () => {});
-  onTestFinished(() => void socket.destroy());
+  sockets.push(socket);
   await once(socket, 'secureConnect');
   return socket;
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { lines, takeAnswers } from '../support/raw-http.ts';
 import { aCapture, anotherGateway, aService, LEADS, type StudioWithKey } from '../support/service.ts';
@@ -21,10 +21,16 @@ beforeAll(async () => {
   for (const _ of times(QUOTA_LIMIT, () => 0)) await service.get(usedUp.secret, '?limit=1');
 });
 
+// Tests that run concurrently cannot say which of them has finished.
+const sockets: Socket[] = [];
+afterAll(() => {
+  for (const socket of sockets) socket.destroy();
+});
+
 async function aConnection(url = service.url) {
   const { hostname: host, port } = new URL(url);
   const socket = connect({ host, port: Number(port), allowHalfOpen: true, noDelay: true });
-  onTestFinished(() => void socket.destroy());
+  sockets.push(socket);
   await once(socket, 'connect');
   return socket;
 }

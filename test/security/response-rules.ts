@@ -168,7 +168,7 @@ interface Capture {
 
 /** A second, independent implementation of the contract's description of a creation's body; returns undefined for any other body. */
 function readCapture(body: Buffer): Capture | undefined {
-  if (body.length > 32 * 1024) return undefined;
+  if (body.length > 32 * 1024 || hasTooManyValues(body.toString())) return undefined;
   let value: Capture;
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
@@ -183,6 +183,12 @@ function readCapture(body: Buffer): Capture | undefined {
     (value.sourceId === undefined || value.sourceId === null || isUuid(value.sourceId)) &&
     (value.note === undefined || value.note === null || isText(value.note, 1, 2000));
   return isCapture ? value : undefined;
+}
+
+/** Values are counted in the text, because of equal names JSON.parse keeps one. */
+function hasTooManyValues(json: string): boolean {
+  const shape = json.replace(/"(?:[^"\\]|\\.)*"/g, 's');
+  return (shape.match(/,|[[{](?=\s*[^\s\]}])/g) ?? []).length > 100;
 }
 
 function hasOnly(value: unknown, required: readonly string[], optional: readonly string[]): boolean {

@@ -41,14 +41,14 @@ test.each([
 const ENDLESS = 64 * 1024 * 1024;
 
 // @proves bounds-7
-test.concurrent.each([
+test.concurrent.for([
   ['with a key that is not valid', 'POST /v1/integrations/leads', 401, 'Transfer-Encoding: chunked'],
   ['at an unknown path', 'POST /nope', 404, 'Transfer-Encoding: chunked'],
   ['of a read', 'GET /docs', 200, 'Transfer-Encoding: chunked'],
   ['of a length that is given', 'POST /nope', 404, `Content-Length: ${ENDLESS}`],
 ])(
   'of a body that nobody needs no more is read, and its client gets the response: %s',
-  async (_, head, status, framing) => {
+  async ([, head, status, framing], { onTestFinished }) => {
     const { hostname: host, port } = new URL(service.url);
     const socket = connect({ host, port: Number(port) });
     onTestFinished(() => void socket.destroy());
