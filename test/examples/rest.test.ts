@@ -46,6 +46,8 @@ const CANNOT_HOLD: Readonly<Record<string, string>> = {
   'configuration/not-a-base-url': 'it does not look at the address',
   'retry-after/beyond-the-deadline': 'it has none, and waits',
   'deadlines/too-late-for-another-attempt': 'it has none, and waits',
+  'encodings/an-encoding-that-no-one-knows': 'it has none, and repeats',
+  'encodings/not-encoded-as-it-says': 'it has none, and repeats',
   'answers/an-answer-that-is-too-long': 'it reads all of a response',
   'encodings/a-few-bytes-for-very-many': 'it reads all of a response',
   'proxies/the-lead-of-another-request': 'it shares its connection with no one',
@@ -60,10 +62,12 @@ const IN_SOAK: Readonly<Record<string, string>> = process.env.SOAK
       ]),
     );
 const REPEATS_ALL_THAT_IS_FROM_ELSEWHERE = Object.fromEntries(
-  ['proxies/refused-by-a-firewall', 'proxies/redirects', 'written/not-settled-by-a-proxy'].map((name) => [
-    name,
-    'it also repeats what a program in between refuses',
-  ]),
+  [
+    'proxies/a-problem-with-another-code',
+    'proxies/refused-by-a-firewall',
+    'proxies/redirects',
+    'written/not-settled-by-a-proxy',
+  ].map((name) => [name, 'it also repeats what a program in between refuses']),
 );
 const CANNOT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   node: REPEATS_ALL_THAT_IS_FROM_ELSEWHERE,
@@ -77,8 +81,6 @@ const CANNOT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   bash: {
     clocks: 'curl waits by the clock on the wall',
     'retry-after/not-a-whole-number': 'curl waits until a date',
-    'encodings/an-encoding-that-no-one-knows': 'it has no deadline, and repeats',
-    'encodings/not-encoded-as-it-says': 'it has no deadline, and repeats',
     ...Object.fromEntries(
       [
         'lost-replies/cut-at-every-byte',
