@@ -623,11 +623,12 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
   );
 
   describe('while leads are deleted', () => {
-    const at = plus(new Date(), 60_000);
+    let at: Date;
     let client: MongoClient;
     let other: Store;
     let connection: Awaited<ReturnType<typeof connect>>;
     beforeEach(async () => {
+      at = plus(new Date(), 60_000);
       const database = aDatabase();
       client = database.client;
       other = await database.open();

@@ -520,10 +520,10 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(env.DATABASE_URL).toContain(folder);
   });
 
-  test('upgrade.md: the file of release 1.1 is copied before a core of this one opens it', async () => {
+  test('upgrade.md: the file of release 1.2 is copied before a core of this one opens it', async () => {
     const folder = temporaryFolder();
     const [path, copy] = [join(folder, 'leads.db'), join(folder, 'leads-before.db')];
-    await printed(`cp ${join(ROOT, 'test/upgrade/sqlite-1.1.db')} ${path}`);
+    await printed(`cp ${join(ROOT, 'test/upgrade/sqlite-1.2.db')} ${path}`);
     const env = { DATABASE_URL: `sqlite:${path}` };
     await printed(commandsWith(UPGRADE, 'upgrade-copy', { 'leads-before.db': copy }), env);
     const tablesOf = (file: string) => {

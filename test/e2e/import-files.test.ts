@@ -111,9 +111,9 @@ const MALFORMED: readonly Malformed[] = [
     fault: /quote/,
     csv: `,,${name},quote@example.org,,,,,,,`,
   })),
-  { title: 'too many cells', fault: /must have 12 cells.*has 13/, csv: ',,Ada,many@example.org,,,Met, Berlin,,,,,' },
-  { title: 'empty cells too many', fault: /must have 12 cells.*has 14/, csv: ',,Ada,many@example.org,,,,,,,,,,' },
-  { title: 'too few cells', fault: /must have 12 cells.*has 4/, csv: ',,Ada,few@example.org' },
+  { title: 'too many cells', fault: /must have 13 cells.*has 14/, csv: ',,Ada,many@example.org,,,Met, Berlin,,,,,,' },
+  { title: 'empty cells too many', fault: /must have 13 cells.*has 15/, csv: ',,Ada,many@example.org,,,,,,,,,,,' },
+  { title: 'too few cells', fault: /must have 13 cells.*has 4/, csv: ',,Ada,few@example.org' },
 ];
 
 const quoted = (cell: string) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
