@@ -38,7 +38,10 @@ async function aConnection(url = service.url) {
 /** Sends a text and then many bytes slowly, and returns the final answers. */
 async function answersTo(text: string, rest: Buffer, socket?: Socket): Promise<number[]> {
   socket ??= await aConnection();
-  const { answers, rest: incomplete } = takeAnswers(await sendSlowly(socket, text, rest));
+  const received = await sendSlowly(socket, text, rest).catch((error) =>
+    expect.fail(`the connection breaks: ${error}`),
+  );
+  const { answers, rest: incomplete } = takeAnswers(received);
   expect(incomplete.toString()).toBe('');
   return answers.map(({ status }) => status);
 }
