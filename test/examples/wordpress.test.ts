@@ -469,7 +469,11 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       ]);
       for (const [status, code, sentence] of [
         [429, 'integration_rate_limited', 'The quota is used up, so this could not be checked: check again in 7 s.'],
-        [503, 'unavailable', 'The service answers, but cannot serve requests at present (503): check again later.'],
+        [
+          503,
+          'integration_unavailable',
+          'The service answers, but cannot serve requests at present (503): check again later.',
+        ],
       ]) {
         const body = JSON.stringify({ status, code, title: 'Not now' });
         // Its clock, too, is not that of the website.
