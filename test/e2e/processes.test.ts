@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { aService, CORE_TOKEN, LEADS } from '../support/service.ts';
 
 /** Settings of a core on a separate database. */
 const coreSettings = () => ({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
@@ -45,6 +46,8 @@ describe('an invalid configuration', () => {
 });
 
 describe('an orderly stop of the gateway', () => {
+  const service = aService();
+
   // @proves node-19
   test('first fails readiness and ends keep-alive, keeps serving meanwhile, and is not cut short by a second signal', async () => {
     const core = run('src/main.ts', { env: coreSettings() });
@@ -91,13 +94,11 @@ describe('an orderly stop of the gateway', () => {
 
   // @proves fastify-6
   test('completes a request that has begun to arrive', async () => {
-    const core = run('src/main.ts', { env: coreSettings() });
-    const gateway = run('gateway/main.ts', { env: { CORE_URL: await addressOf(core) } });
+    const { secret } = await service.aStudioWithKey();
+    const gateway = run('gateway/main.ts', { env: { CORE_URL: service.coreUrl, CORE_TOKEN } });
     const url = await addressOf(gateway);
-    const begun = request(`${url}/v1/integrations/leads`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', expect: '100-continue' },
-    });
+    const headers = { 'content-type': 'application/json', expect: '100-continue', authorization: `Bearer ${secret}` };
+    const begun = request(`${url}${LEADS}`, { method: 'POST', headers });
     const answered = new Promise<number | undefined>((resolve, reject) => {
       begun.on('response', (response) => resolve(response.resume().statusCode)).on('error', reject);
     });
@@ -106,7 +107,7 @@ describe('an orderly stop of the gateway', () => {
     gateway.child.kill('SIGTERM');
     begun.end('{}');
 
-    expect(await answered).toBe(401);
+    expect(await answered).toBe(400);
     expect(await gateway.ended()).toBe(0);
   });
 });
