@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
@@ -189,7 +189,7 @@ env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).jo
       report,
     }));
 
-    testRecipeOnServers(service, ['PostgreSQL', 'MariaDB'], async ({ address }, settings) => {
+    testRecipeOnServers(service, ['PostgreSQL', 'MariaDB'], async ({ address }, settings, onTestFinished) => {
       const {
         kind,
         host: HOST,

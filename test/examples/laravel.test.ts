@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { commandsIn, describeWithTools, runCommands, startCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
@@ -126,7 +126,7 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     query('DELETE FROM example_com_leads');
   });
 
-  test('a pass that is killed keeps no later one from sending', { concurrent: false }, async () => {
+  test('a pass that is killed keeps no later one from sending', { concurrent: false }, async ({ onTestFinished }) => {
     const { studioId, secret } = await service.aStudioWithKey();
     const server = createServer((socket) => socket.on('error', () => {}));
     server.listen(0, '127.0.0.1');
@@ -159,7 +159,7 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     report: async () => (await run('laravel-report')).stdout,
   }));
 
-  testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async ({ address }, settings) => {
+  testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async ({ address }, settings, onTestFinished) => {
     const { kind, host, port, user, password, database } = address as Record<string, string>;
     const own: Record<string, string> = {
       ...env,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { PHP_FORM_BUGS } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
@@ -162,7 +162,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
   });
   testRecipe(service, website);
 
-  testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async ({ address }, settings) => {
+  testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async ({ address }, settings, onTestFinished) => {
     const { kind, host, port, user, password, database } = address as Record<string, string>;
     const own: Record<string, string> = {
       ...env,

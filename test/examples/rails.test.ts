@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
 import { commandsIn, describeWithTools, exampleOf, runCommands, watchCommands } from '../support/examples.ts';
@@ -286,7 +286,7 @@ describeWithTools(
   [`ruby -e 'require "rails"; require "sqlite3"; require "puma"; require "mysql2"; require "pg"'`],
   'the recipe for Rails with its worker',
   () => {
-    testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async (database, settings) => {
+    testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async (database, settings, onTestFinished) => {
       const url = `http://127.0.0.1:${await freePort()}`;
       const env = { HOME: temporaryFolder(), PORT: new URL(url).port, DATABASE_URL: urlOf(database), ...settings };
       const { status, stderr } = await runCommands(commandsIn(page, 'rails-set-up'), {

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { commandsOf, describeWithTools, type Outcome, runCommands, watchCommands } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
 import { expectToBeASender } from '../support/senders.ts';
@@ -143,38 +143,41 @@ for (const command of commandsOf('rest').trim().split('\n')) {
     });
 
     // 2^32 microseconds, and more seconds than 32 bits have.
-    test.each(['4295', '9999999999'])('waits where it is asked to for %s seconds', async (seconds) => {
-      const server = createServer((request, response) => {
-        request.resume();
-        const problem = { status: 429, code: 'integration_rate_limited' };
-        response.writeHead(429, { 'Content-Type': 'application/problem+json', 'Retry-After': seconds });
-        response.end(JSON.stringify(problem));
-      });
-      server.listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      onTestFinished(() => void server.close());
-      const { port } = server.address() as AddressInfo;
-      const { secret } = await service.aStudioWithKey();
-      const url = `http://127.0.0.1:${port}`;
-      const env = {
-        LEAD_INTAKE_URL: url,
-        LEAD_INTAKE_KEY: secret,
-        LEAD: JSON.stringify(aCapture()),
-        KEY: randomUUID(),
-      };
-      let requests = 0;
-      const first = once(server, 'request');
-      server.on('request', () => {
-        requests += 1;
-      });
+    test.for(['4295', '9999999999'])(
+      'waits where it is asked to for %s seconds',
+      async (seconds, { onTestFinished }) => {
+        const server = createServer((request, response) => {
+          request.resume();
+          const problem = { status: 429, code: 'integration_rate_limited' };
+          response.writeHead(429, { 'Content-Type': 'application/problem+json', 'Retry-After': seconds });
+          response.end(JSON.stringify(problem));
+        });
+        server.listen(0, '127.0.0.1');
+        await once(server, 'listening');
+        onTestFinished(() => void server.close());
+        const { port } = server.address() as AddressInfo;
+        const { secret } = await service.aStudioWithKey();
+        const url = `http://127.0.0.1:${port}`;
+        const env = {
+          LEAD_INTAKE_URL: url,
+          LEAD_INTAKE_KEY: secret,
+          LEAD: JSON.stringify(aCapture()),
+          KEY: randomUUID(),
+        };
+        let requests = 0;
+        const first = once(server, 'request');
+        server.on('request', () => {
+          requests += 1;
+        });
 
-      const running = watchCommands(command, env);
-      await first;
-      await sleep(3000);
+        const running = watchCommands(command, env);
+        await first;
+        await sleep(3000);
 
-      expect([requests, running.child.exitCode, running.output()]).toEqual([1, null, '']);
-      await running.kill();
-    });
+        expect([requests, running.child.exitCode, running.output()]).toEqual([1, null, '']);
+        await running.kill();
+      },
+    );
   });
 }
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi } from 'vitest';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { canClockBeSet, type DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { faultsOf } from '../../sdk/index.ts';
@@ -104,12 +104,16 @@ export interface WebsiteOnServer {
  * Defines the tests of a recipe on the database servers that its page names: on the first one, and in a soak on all. The other tests run on
  * SQLite, which has no server to restart; the recipe for Next.js has no other database.
  *
- * @param start makes the tables, and starts the website and its worker; the caller stops them
+ * @param start makes the tables, and starts the website and its worker, which end with the test
  */
 export function testRecipeOnServers(
   service: Service,
   kinds: readonly ServerKind[],
-  start: (database: WebsiteDatabase, settings: Settings) => Promise<WebsiteOnServer>,
+  start: (
+    database: WebsiteDatabase,
+    settings: Settings,
+    onTestFinished: TestContext['onTestFinished'],
+  ) => Promise<WebsiteOnServer>,
 ): void {
   for (const kind of kinds.slice(0, sizeOf('RECIPE_SERVERS', { usual: 1, soak: kinds.length }))) {
     describeIf(canStart[kind], `on ${kind}`, REMEDY, () => {
@@ -121,11 +125,12 @@ export function testRecipeOnServers(
 
       test('a restart of the database loses no lead, and stops neither the form nor what sends', {
         concurrent: false,
-      }, async () => {
+      }, async ({ onTestFinished }) => {
         const { secret, studioId } = await service.aStudioWithKey();
         const database = await server.database();
         onTestFinished(() => database.close());
-        const website = await start(database, { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret });
+        const settings = { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret };
+        const website = await start(database, settings, onTestFinished);
         const expectToArrive = async (name: string, number: number) => {
           const typed = { name, email: `${name}@example.org`, message: NOTE };
           expect(await (await website.open()).send(typed)).toMatchObject({ text: expect.stringContaining(THANKS) });
