@@ -101,7 +101,7 @@ test('callers that leave a core at each kind of response write no warning and no
     for (const event of ['response', 'data', 'end']) stream.on(event, piece);
     stream.on('close', isLeft.resolve);
     // It would wait for a change.
-    if (pieces === 0 || path.includes('Watch')) session.ping(isLeft.resolve);
+    if (pieces === 0 || path.includes('Watch')) session.ping(() => isLeft.resolve());
     await isLeft.promise;
     if (isReset) stream.close(constants.NGHTTP2_CANCEL);
     session.destroy();

@@ -798,7 +798,10 @@ onEachDatabase(service, (outbox) => {
     await website.add(aCapture());
     await website.refusal('deliver');
     const rows = async () => website.database.run(`SELECT state, reason FROM ${TABLE} ORDER BY created_at`);
-    const waits = { state: 'waiting', reason: expect.stringMatching(/^(error: )?\w*(Error|Exception)( at [\w.]+:\d+)?$/) };
+    const waits = {
+      state: 'waiting',
+      reason: expect.stringMatching(/^(error: )?\w*(Error|Exception)( at [\w.]+:\d+)?$/),
+    };
     expect(await rows()).toMatchObject([waits, { state: 'delivered' }, { state: 'delivered' }]);
 
     await website.database.run(`UPDATE ${TABLE} SET state = 'refused', capture = '{}' WHERE created_at > 9e18`);

@@ -1,8 +1,9 @@
-import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { ROOT } from '../support/processes.ts';
 import { type Plan, planFrom } from './plan.ts';
 import { withMoreSteps } from './replica-set-scenarios.ts';
 
@@ -31,9 +32,15 @@ export const DATABASES = ['sqlite', 'mongodb'] as const;
 export type Database = (typeof DATABASES)[number];
 
 /** Returns the plan of a seed. On MongoDB, things happen to the replica set and to Redis in between. */
-export function simulatedPlanFrom(seed: number, steps: number, database: Database = 'sqlite', hours = 0): Plan {
-  const plan = planFrom(seed, steps, hours);
-  return database === 'mongodb' ? { ...plan, steps: withMoreSteps(seed, plan.steps) } : plan;
+export function simulatedPlanFrom(
+  seed: number,
+  steps: number,
+  database: Database = 'sqlite',
+  hours = 0,
+  often?: string,
+): Plan {
+  const plan = planFrom(seed, steps, hours, often);
+  return database === 'mongodb' ? { ...plan, steps: withMoreSteps(seed, plan.steps, often) } : plan;
 }
 
 /** Returns the variables with which a process has a planted bug. */
@@ -41,6 +48,21 @@ export const plantedBug = (name: string): Readonly<Record<string, string>> => ({
   PLANTED_BUG: name,
   NODE_OPTIONS: `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}`,
 });
+
+/**
+ * Returns the variables with which a process has the sources that a diff makes, such as `git diff` prints. The files stay as they
+ * are.
+ *
+ * @throws Error when the diff does not fit
+ */
+export function changedBy(diff: string): Readonly<Record<string, string>> {
+  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-changed-'));
+  process.once('exit', () => rmSync(folder, { recursive: true }));
+  for (const [, file = ''] of readFileSync(diff, 'utf8').matchAll(/^\+\+\+ b\/([^\t\n]+)/gm))
+    cpSync(join(ROOT, file), join(folder, file));
+  execFileSync('git', ['apply', '--unidiff-zero', resolve(diff)], { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+  return { ...plantedBug(''), PLANTED_FILES: folder };
+}
 
 /** Lives a life in a process of its own, so that nothing is left of the one before. */
 export async function live(

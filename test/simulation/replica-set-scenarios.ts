@@ -116,15 +116,19 @@ const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = {
 /** The scenarios of a replica set and of the Redis beside it, by name. */
 export const MORE_SCENARIOS = { ...REPLICA_SET_SCENARIOS, ...REDIS_SCENARIOS };
 
-/** Returns the steps of a plan, with such scenarios in between. */
-export function withMoreSteps(seed: number, steps: readonly Step[]): Step[] {
+/** Returns the steps of a plan, with such scenarios in between. @param often one of them that is every second step */
+export function withMoreSteps(seed: number, steps: readonly Step[], often?: string): Step[] {
+  const asked = Object.entries(MORE_SCENARIOS).filter(([name]) => name === often);
   const happening = fc.oneof(
-    ...Object.entries(MORE_SCENARIOS).map(([name, { weight, choice }]) => ({
+    ...(asked.length > 0 ? asked : Object.entries(MORE_SCENARIOS)).map(([name, { weight, choice }]) => ({
       weight,
       arbitrary: choice.map((choice): Step[] => [{ afterMs: 0, name, choice }]),
     })),
   );
-  const between = fc.oneof({ weight: STEPS_BETWEEN, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: happening });
+  const between = fc.oneof(
+    { weight: asked.length > 0 ? 1 : STEPS_BETWEEN, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: happening },
+  );
   const some = fc.array(between, { minLength: steps.length, maxLength: steps.length });
   const [chosen = []] = fc.sample(fc.noBias(some), { seed, numRuns: 1 });
   return steps.flatMap((step, index) => [...(chosen[index] ?? []), step]);

@@ -4,17 +4,17 @@ import type { Plan } from './plan.ts';
  * Removes from a plan what is not needed to break a promise: first ever smaller groups of steps, as in Zeller's delta
  * debugging, then unusual settings.
  *
- * @param until the deadline; milliseconds of performance.now
+ * @param mayTry whether there is still time for another life
  */
 export async function shrinkPlan(
   found: Plan,
   usual: Omit<Plan, 'steps'>,
   isBroken: (plan: Plan) => Promise<boolean>,
-  until: number,
+  mayTry: () => boolean,
 ): Promise<Plan> {
   let shortest = found;
   const tryPlan = async (plan: Plan) => {
-    if (performance.now() < until && (await isBroken(plan))) shortest = plan;
+    if (mayTry() && (await isBroken(plan))) shortest = plan;
   };
   for (let size = Math.ceil(found.steps.length / 2); size >= 1; size = Math.floor(size / 2)) {
     // From the end: most of the removable steps come after the fault.

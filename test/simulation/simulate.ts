@@ -4,11 +4,12 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ROOT } from '../support/processes.ts';
-import { DATABASES, type Database, type Life, live, simulatedPlanFrom } from './life.ts';
-import { type Plan, USUAL } from './plan.ts';
+import { changedBy, DATABASES, type Database, type Life, live, simulatedPlanFrom } from './life.ts';
+import { type Plan, SCENARIOS, USUAL } from './plan.ts';
+import { MORE_SCENARIOS } from './replica-set-scenarios.ts';
 import { shrinkPlan } from './shrink-plan.ts';
 
-/** The time for finding a shorter plan that breaks a promise; milliseconds. */
+/** The time of processor for finding a shorter plan that breaks a promise; milliseconds. */
 const SHRINKS_FOR_MS = 120_000;
 
 /** The number of broken promises that are shown. */
@@ -29,6 +30,14 @@ interface KeptPlan extends Lived {
   readonly database: Database;
 }
 
+/** Where lives are lived: on SQLite unless it says otherwise, in processes with these variables. */
+interface Where {
+  readonly database?: Database;
+  readonly env?: Readonly<Record<string, string>>;
+  /** The options that make such lives again. */
+  readonly again?: string;
+}
+
 export interface Simulations {
   readonly lives: number;
   readonly virtualMs: number;
@@ -46,7 +55,7 @@ export async function simulate(
   plans: Iterable<Lived>,
   forMs: number,
   report: (line: string) => void = () => {},
-  database: Database = 'sqlite',
+  where: Where = {},
 ): Promise<Simulations> {
   const end = performance.now() + forMs;
   const all = { lives: 0, virtualMs: 0 };
@@ -57,7 +66,7 @@ export async function simulate(
       const { value, done } = waiting.next();
       if (done) return;
       const { seed, plan } = value;
-      const life = await live(seed, plan, { database });
+      const life = await live(seed, plan, where);
       all.lives += 1;
       all.virtualMs += life.virtualMs;
       const verdict = life.violations.length > 0 ? 'a promise is broken' : 'every promise is kept';
@@ -69,27 +78,34 @@ export async function simulate(
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, liveOn));
-  return { ...all, failure: failed && (await shortest(failed, database)) };
+  return { ...all, failure: failed && (await shortest(failed, where)) };
 }
 
 /** Keeps the shortest known plan that breaks a promise, and describes its life. */
-async function shortest({ seed, plan, life }: Lived & { readonly life: Life }, database: Database): Promise<string> {
-  let shown = life;
+async function shortest(
+  { seed, plan, life }: Lived & { readonly life: Life },
+  { database = 'sqlite', env = {}, again = '' }: Where,
+): Promise<string> {
+  let [shown, spentMs] = [life, 0];
   const isBroken = async (shorter: Plan) => {
-    const lived = await live(seed, shorter, { database });
+    const lived = await live(seed, shorter, { database, env });
+    spentMs += lived.processorMs;
     if (lived.violations.length > 0) shown = lived;
     return lived.violations.length > 0;
   };
-  const kept = await shrinkPlan(plan, USUAL, isBroken, performance.now() + SHRINKS_FOR_MS);
+  const kept = await shrinkPlan(plan, USUAL, isBroken, () => spentMs < SHRINKS_FOR_MS);
   const { steps, ...settings } = kept;
   const commit = currentCommit();
   const file = join(REPORTS, `simulation-${database}-${seed}.json`);
   mkdirSync(REPORTS, { recursive: true });
   writeFileSync(file, JSON.stringify({ commit, database, seed, plan: kept } satisfies KeptPlan));
+  const [first = '', ...others] = shown.violations.slice(0, SHOWN);
   return [
-    `seed ${seed} breaks promises at commit ${commit}; \`npm run simulate -- --database ${database} --seed ${seed}\` shows it again,`,
+    first,
+    '',
+    `seed ${seed} breaks promises at commit ${commit}; \`npm run simulate -- --database ${database} --seed ${seed}${again}\` shows it again,`,
     `and \`npm run simulate -- --plan ${file}\` its shortest known plan, also when seeds make other plans`,
-    ...shown.violations.slice(0, SHOWN),
+    ...others,
     '',
     `a plan of ${steps.length} steps that does: ${JSON.stringify(settings)}`,
     ...steps.map((step) => JSON.stringify(step)),
@@ -115,14 +131,21 @@ function currentCommit(): string {
  * The plans of a seed and the next ones.
  *
  * @param hours over how long the steps of each life are spread; 0: as soon as possible
+ * @param often a scenario that is every second step
  */
-export function* plansFrom(first: number, steps: number, database: Database, hours = 0): Generator<Lived> {
-  for (let seed = first; ; seed += 1) yield { seed, plan: simulatedPlanFrom(seed, steps, database, hours) };
+export function* plansFrom(
+  first: number,
+  steps: number,
+  database: Database,
+  hours = 0,
+  often?: string,
+): Generator<Lived> {
+  for (let seed = first; ; seed += 1) yield { seed, plan: simulatedPlanFrom(seed, steps, database, hours, often) };
 }
 
 /** Lives the life of a plan once, and prints all of it. */
-async function show({ seed, plan }: Lived, database: Database, options: readonly string[]): Promise<void> {
-  const { violations, events, story } = await live(seed, plan, { database, options });
+async function show({ seed, plan }: Lived, where: Where, options: readonly string[]): Promise<void> {
+  const { violations, events, story } = await live(seed, plan, { ...where, options });
   const verdict = violations.length > 0 ? violations : ['every promise is kept'];
   console.log([...verdict, '', story, '', `${events} events`].join('\n'));
   process.exitCode = violations.length > 0 ? 1 : 0;
@@ -139,27 +162,35 @@ if (import.meta.main) {
       trace: { type: 'string' },
       from: { type: 'string' },
       plan: { type: 'string' },
+      scenario: { type: 'string' },
+      bug: { type: 'string' },
     },
   });
-  const { seed, seconds, steps, hours, trace, from } = values;
+  const { seed, seconds, steps, hours, trace, from, scenario, bug } = values;
   const options = [...(trace ? ['--trace', trace] : []), ...(from ? ['--from', from] : [])];
   const database = DATABASES.find((each) => each === values.database);
   if (!database) throw new Error(`--database is one of ${DATABASES.join(', ')}`);
+  const names = Object.keys({ ...SCENARIOS, ...(database === 'mongodb' && MORE_SCENARIOS) });
+  if (scenario !== undefined && !names.includes(scenario)) throw new Error(`--scenario is one of ${names.join(', ')}`);
+  const again = Object.entries({ scenario, bug })
+    .flatMap(([name, value]) => (value ? [` --${name} ${value}`] : []))
+    .join('');
+  const env = bug === undefined ? {} : changedBy(bug);
   const first = seed === undefined ? Math.floor(Math.random() * 2 ** 30) : Number(seed);
-  const plans = plansFrom(first, Number(steps), database, Number(hours));
+  const plans = plansFrom(first, Number(steps), database, Number(hours), scenario);
   if (values.plan !== undefined) {
     const kept: KeptPlan = JSON.parse(readFileSync(values.plan, 'utf8'));
     const commit = currentCommit();
     if (kept.commit !== commit)
       console.log(`it broke a promise at commit ${kept.commit}, and is lived at ${commit}, where more may differ`);
-    await show(kept, kept.database, options);
-  } else if (seed !== undefined && options.length > 0) await show(plans.next().value, database, options);
+    await show(kept, { database: kept.database, env }, options);
+  } else if (seed !== undefined && options.length > 0) await show(plans.next().value, { database, env }, options);
   else {
     const { failure, lives, virtualMs } = await simulate(
       seed === undefined ? plans : plans.take(1),
       Number(seconds) * 1000,
       console.log,
-      database,
+      { database, env, again },
     );
     console.log(failure ?? `every promise is kept: lives ${lives}, simulated seconds ${(virtualMs / 1000).toFixed(0)}`);
     process.exitCode = failure ? 1 : 0;

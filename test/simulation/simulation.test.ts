@@ -57,7 +57,7 @@ test.each(DATABASES)(
       SECONDS > 0
         ? [plansFrom(FIRST_SEED, STEPS, database), (SECONDS / DATABASES.length) * 1000]
         : [first, Number.POSITIVE_INFINITY];
-    const { failure, lives, virtualMs } = await simulate(plans, forMs, () => {}, database);
+    const { failure, lives, virtualMs } = await simulate(plans, forMs, () => {}, { database });
     if (failure) {
       const file = join(REPORTS, `simulation-${database}.txt`);
       writeFileSync(file, failure);
@@ -126,23 +126,45 @@ test.each([
   expect((await live(1, setBack(choice))).violations).toEqual([]);
 });
 
+const simulating = (...args: readonly string[]) =>
+  promisify(execFile)('npm', ['run', '-s', 'simulate', '--', '--seed', '2', '--steps', '5', ...args], { cwd: ROOT });
+
 test('npm run simulate lives the life of a seed, and writes its events', { timeout: 300_000 }, async () => {
-  const simulate = (...args: readonly string[]) =>
-    promisify(execFile)('npm', ['run', '-s', 'simulate', '--', '--seed', '2', '--steps', '5', ...args], { cwd: ROOT });
-  const { stdout } = await simulate();
+  const { stdout } = await simulating();
   const [, events = ''] = /^seed 2: every promise is kept, .* (\d+) events, trace [0-9a-f]{16}\n/.exec(stdout) ?? [];
   expect(stdout).toContain('every promise is kept: lives 1,');
   const file = join(temporaryFolder(), 'events.txt');
-  const { stdout: shown } = await simulate('--trace', file);
+  const { stdout: shown } = await simulating('--trace', file);
   expect(shown).toMatch(new RegExp(`CRM: puts status of [\\s\\S]*\\n${events} events\\n$`));
   expect(readFileSync(file, 'utf8')).toMatch(/^[\d.]+ core-1 starts$[\s\S]* \d+<7001 \d+ [0-9a-f]{8}$/m);
+});
+
+test('lives of one scenario, on what a diff makes of the sources, say first what a caller would', {
+  timeout: 300_000,
+}, async () => {
+  const [file, line] = ['src/usecases/read-leads.ts', "  if (!lead) throw new Refusal('LEAD_NOT_FOUND');"];
+  const at = readFileSync(join(ROOT, file), 'utf8').split('\n').indexOf(line) + 1;
+  const changed = line.replace('!lead', "!lead || lead.stage === 'new'");
+  const diff = join(temporaryFolder(), 'bug.diff');
+  writeFileSync(
+    diff,
+    [`--- a/${file}`, `+++ b/${file}`, `@@ -${at} +${at} @@`, `-${line}`, `+${changed}`, ''].join('\n'),
+  );
+  const { stdout } = await simulating('--scenario', 'readAtOnce', '--bug', diff).catch((end) => end);
+  expect(stdout).toMatch(/^seed 2: a promise is broken.*\nanswered 201, and then 404 integration_lead_not_found/);
+  expect(stdout).toContain(`--scenario readAtOnce --bug ${diff}`);
+});
+
+test("the README's scenario is one of those that are lived", () => {
+  const example = readFileSync(join(import.meta.dirname, 'scenarios/read-at-once.ts'), 'utf8');
+  expect(readFileSync(join(import.meta.dirname, 'README.md'), 'utf8')).toContain(example);
 });
 
 test('a plan that breaks a promise is kept with its commit, and lived again', { timeout: 300_000 }, async () => {
   const logLevel = 'unheard of';
   const plan = { ...simulatedPlanFrom(2, 5), logLevel };
   const { failure = '' } = await simulate([{ seed: 2, plan }], Number.POSITIVE_INFINITY);
-  expect(failure).toMatch(/^seed 2 breaks promises at commit [0-9a-f]{40}/);
+  expect(failure).toMatch(/^the life cannot end: .*\n(?:.*\n)*?\nseed 2 breaks promises at commit [0-9a-f]{40}/);
   const [, file = ''] = /--plan (\S+)`/.exec(failure) ?? [];
   const { commit, ...kept } = JSON.parse(readFileSync(file, 'utf8'));
   expect(failure).toContain(commit);

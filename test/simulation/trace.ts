@@ -1,8 +1,8 @@
 import { type Event, type History, when } from './history.ts';
 
-/** What each party did and read, in order: of the studios that the broken promises name, or of all when they name none. */
+/** What each party did and read, in order: of the studios that the first broken promise names, or of all when it names none. */
 export function traceOf({ events }: History, violations: readonly string[]): string {
-  const all = violations.join('\n');
+  const [all = ''] = violations;
   const studioIds = new Set(events.flatMap((event) => ('studioId' in event ? [event.studioId] : [])));
   const named = [...studioIds].filter((id) => new RegExp(`\\b${id}\\b(?!-)`).test(all));
   // Of the registers, those of these studios, and those that the promises name.
