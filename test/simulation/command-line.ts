@@ -123,7 +123,7 @@ export class CommandLine {
     const mark = `?${this.#count}`;
     const { addEveryCommand } = await machine.hold(import(`${ROOT}/operator/commands/every-command.ts${mark}`));
     const { program } = await machine.hold(import(`${ROOT}/operator/commands/program.ts${mark}`));
-    const node = new SimulatedNode(`command-${this.#count}`, machine);
+    const node = new SimulatedNode(`command-${this.#count}`, machine, true);
     const process = new Process(args, this.#env);
     processes.set(node, process);
     machine.note(`${node.name}: ${args.slice(0, 4).join(' ')}`);

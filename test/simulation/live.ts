@@ -26,6 +26,7 @@ void [process.stdout, process.stdin];
 replaceNode();
 const machine = new Machine(Number(seed), values.trace ? Number.POSITIVE_INFINITY : SHOWN_EVENTS).turnOn();
 if (values.from) machine.debugFrom = Number(values.from);
+machine.busyShare = plan.busyShare ?? 0;
 const network = new Network();
 useNetwork(network);
 const { runPlan } = await import('./run-plan.ts');

@@ -176,6 +176,25 @@ export const PAST_FAULTS: readonly PastFault[] = [
     "before === role ? [] : [{ action: 'studio-member-changed', ...actorIn(by), time, from, to }]",
     '[]',
   ),
+
+  fault(
+    'on MongoDB, a lead is told with the kinds of an older state',
+    'src/store/mongo/consumers.ts',
+    'isSame && !isUndistributed(mark?.since)',
+    'true || isUndistributed(mark?.since)',
+  ),
+  fault(
+    'TMP enquired is told to nobody',
+    'src/domain/lead-change.ts',
+    'times.filter(([, time]) => time >= since)',
+    "times.filter(([kind, time]) => time >= since && kind !== 'enquired')",
+  ),
+  fault(
+    'TMP other studios',
+    'src/domain/consumer.ts',
+    'consumer.studioIds.includes(id)',
+    'id !== ""',
+  ),
 ];
 
 /** Those that are planted bugs of the suites, too. */
@@ -188,6 +207,8 @@ const ALSO_IN_SUITES = [
   'a further attempt undoes what others have written since',
   'an erased lead keeps its original data',
   'an imported closed lead blocks its contact',
+  'on SQLite, a lead is told with the kinds of an older state',
+  'on MongoDB, a change that was acknowledged is delivered again',
   'cells of CSV beyond the header are cut off',
   'each command knows only the times of its own session',
   'each attempt to send a lead has a new idempotency key',

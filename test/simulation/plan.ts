@@ -32,6 +32,8 @@ export interface Plan {
   readonly logLevel: string;
   /** How long connections to cores last. */
   readonly connectionMs: number;
+  /** The share of events of cores, gateways and commands that take 1 to 300 ms of their process. */
+  readonly busyShare: number;
   readonly steps: readonly Step[];
 }
 
@@ -45,6 +47,7 @@ export const USUAL: Omit<Plan, 'steps'> = {
   drainMs: 0,
   logLevel: 'info',
   connectionMs: SHORT_MS,
+  busyShare: 0,
 };
 
 const SMALL: Quota = { limit: 30, windowSeconds: 3 };
@@ -85,6 +88,7 @@ const planOf = (length: number, often?: string): fc.Arbitrary<Plan> =>
         size: 'max',
       }),
       connectionMs: fc.constantFrom(SHORT_MS, SHORT_MS, LONG_MS),
+      busyShare: fc.constantFrom(0, 0.0005, 0.005),
     }),
   );
 

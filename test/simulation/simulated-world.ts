@@ -53,7 +53,7 @@ export class SimulatedPart implements Part {
 
   async start(more: Settings = {}): Promise<void> {
     if (this.#node) return;
-    const node = new SimulatedNode(`${this.name}-${this.nodes.length + 1}`, this.#machine);
+    const node = new SimulatedNode(`${this.name}-${this.nodes.length + 1}`, this.#machine, true);
     node.clockErrorMs = this.clockErrorMs;
     this.#machine.note(`${node.name} starts`);
     this.nodes.push(node);

@@ -26,12 +26,15 @@ export async function consumeFeed(
     watches,
     consumer = '',
     fail,
+    taken = new Map(),
   }: {
     readonly signal: AbortSignal;
     readonly watches: boolean;
     readonly consumer?: string;
     /** Called with a promise that is broken. */
     readonly fail: (broken: string) => void;
+    /** Receives all changes that it acknowledges, perhaps in vain, by the ids of their leads. */
+    readonly taken?: Map<string, LeadChange[]>;
   },
 ): Promise<void> {
   const take = async (changes: readonly LeadChange[]) => {
@@ -52,7 +55,10 @@ export async function consumeFeed(
       leadId: lead?.id ?? '',
       revision,
     });
-    const acknowledgements = changes.filter((change) => !failing.has(change)).map(stateOf);
+    const processed = changes.filter((change) => !failing.has(change));
+    for (const change of processed)
+      taken.set(change.lead?.id ?? '', [...(taken.get(change.lead?.id ?? '') ?? []), change]);
+    const acknowledgements = processed.map(stateOf);
     await leads.acknowledgeLeadChanges({ acknowledgements, consumer }, { timeoutMs: 3000 });
     if (failing.size === 0) return;
     const retryTime = chance.number() < 0.5 ? timestampFromMs(Date.now() + chance.between(0, MAX_ASIDE_MS)) : undefined;

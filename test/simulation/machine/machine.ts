@@ -11,6 +11,10 @@ const TURNS_TO_REST = 4;
 /** The number of cancelled events that are kept at least. */
 const MAX_CANCELLED = 1000;
 
+/** How long an event that takes time keeps its node busy; milliseconds. */
+const MIN_BUSY_MS = 1;
+const MAX_BUSY_MS = 300;
+
 /** Work of the thread pool, by the names that Node gives its requests. Virtual time waits for it. */
 const REAL_WORK = /req|work|random/i;
 
@@ -32,6 +36,10 @@ export class SimulatedNode {
   readonly machine: Machine;
   isDead = false;
   isPaused = false;
+  /** Until when its processor computes: its next event happens then, while other nodes go on. */
+  busyUntilMs = 0;
+  /** Whether events of it may take time. */
+  readonly takesTime: boolean;
   /** What it has written to standard output. */
   output = '';
   /** How far its wall clock is from the machine's; milliseconds. */
@@ -39,9 +47,10 @@ export class SimulatedNode {
   /** Released when it is killed, as the kernel does: sockets, ports, files. */
   readonly resources = new Set<{ release(): void }>();
 
-  constructor(name: string, machine: Machine) {
+  constructor(name: string, machine: Machine, takesTime = false) {
     this.name = name;
     this.machine = machine;
+    this.takesTime = takesTime;
   }
 
   /** Runs code, and all that it starts, on this node. */
@@ -91,6 +100,8 @@ export class Machine {
   readonly outside: SimulatedNode = new SimulatedNode('outside', this);
   /** The number of events so far. */
   events = 0;
+  /** The share of events that take time, of nodes where they may. */
+  busyShare = 0;
   /** The number of the event before which a debugger stops. */
   debugFrom = Number.POSITIVE_INFINITY;
   #nowMs = 0;
@@ -198,6 +209,11 @@ export class Machine {
       // biome-ignore lint/suspicious/noDebugger: it is asked for
       if (this.events >= this.debugFrom) debugger;
       event.happen();
+      const { node } = event;
+      if (this.busyShare > 0 && node.takesTime && this.chance.number() < this.busyShare) {
+        node.busyUntilMs = this.#nowMs + this.chance.between(MIN_BUSY_MS, MAX_BUSY_MS);
+        this.note(`${node.name} computes until ${node.busyUntilMs.toFixed(3)}`);
+      }
     }
   }
 
@@ -216,8 +232,9 @@ export class Machine {
       const event = this.#queue.pop();
       if (!event) return undefined;
       if (event.isCancelled || event.node.isDead) continue;
-      if (!event.node.isPaused) return event;
-      this.#suspended.push(event);
+      if (event.node.isPaused) this.#suspended.push(event);
+      else if (event.node.busyUntilMs <= event.atMs) return event;
+      else push(this.#queue, Object.assign(event, { atMs: event.node.busyUntilMs }));
     }
   }
 

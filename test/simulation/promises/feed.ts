@@ -5,9 +5,10 @@ import { chanceOf } from '../../crash/chance.ts';
 import { type Copy, consumeFeed } from '../../support/feed-consumer.ts';
 import { type FinalLead, finalLead } from '../final-state.ts';
 import { now } from '../history.ts';
-import { keptConsumers } from '../scenarios/named-consumers.ts';
+import { type KeptConsumer, keptConsumers } from '../scenarios/named-consumers.ts';
 import { testLeads } from '../scenarios/test-studios.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
+import { kindViolations } from './kinds.ts';
 
 /** How long after the last change all changes may take to arrive; milliseconds. */
 const ARRIVES_WITHIN_MS = 120_000;
@@ -84,16 +85,20 @@ export function followFeed(
     return isLeft ? [`changes still wait for consumer "${consumer}" after ${ARRIVES_WITHIN_MS} ms`] : [];
   }
 
-  /** @param isPartial whether it may have no state of a lead */
-  function differences(consumer: string, { copy, isPartial }: { copy: Copy; isPartial: boolean }, finals: FinalLead[]) {
+  function differences(
+    { name: consumer, copy, hasAll, studioIds }: Omit<KeptConsumer, 'createdMs' | 'taken'>,
+    finalLeads: ReadonlyMap<string, readonly FinalLead[]>,
+  ) {
+    const isOwn = (studioId: string) => studioIds.length === 0 || studioIds.includes(studioId);
+    const finals = [...finalLeads].flatMap(([studioId, ofStudio]) => (isOwn(studioId) ? ofStudio : []));
     const wrong = finals.flatMap((lead) => {
       const stored = copy.get(lead.id)?.lead;
-      if (stored ? isDeepStrictEqual(finalLead(stored), lead) : isPartial) return [];
+      if (stored ? isDeepStrictEqual(finalLead(stored), lead) : !hasAll) return [];
       return `consumer "${consumer}" has ${stored ? JSON.stringify(finalLead(stored)) : 'nothing'} of ${JSON.stringify(lead)}`;
     });
-    const kept = sim.history.of('erased').filter(({ leadId }) => {
+    const kept = sim.history.of('erased').filter(({ studioId, leadId }) => {
       const stored = copy.get(leadId);
-      return stored ? stored.lead?.displayName !== '' : !isPartial;
+      return stored ? stored.lead?.displayName !== '' : hasAll && isOwn(studioId);
     });
     const ofTests = [...testLeads(sim)].filter((id) => copy.has(id));
     return [
@@ -106,16 +111,16 @@ export function followFeed(
   return {
     async violations(finalLeads) {
       ending.abort();
-      const finals = [...finalLeads.values()].flat();
       const named = keptConsumers(sim);
       // Those that were asleep wake up.
-      const woken = named.map(({ name, copy }, index) =>
+      const woken = named.map(({ name, copy, taken }, index) =>
         // One that watches is sent what waits without a new call.
         consumeFeed(sim.crmAt(index), copy, chanceOf(index), {
           signal: over.signal,
           watches: index % 2 === 0,
           consumer: name,
           fail,
+          taken,
         }),
       );
       const left = (await Promise.all(['', ...named.map(({ name }) => name)].map(wait))).flat();
@@ -123,8 +128,8 @@ export function followFeed(
       await Promise.all([...consumers, ...woken]);
       return [
         ...left,
-        ...differences('', { copy, isPartial: false }, finals),
-        ...named.flatMap(({ name, copy, hasAll }) => differences(name, { copy, isPartial: !hasAll }, finals)),
+        ...differences({ name: '', copy, hasAll: true, studioIds: [] }, finalLeads),
+        ...named.flatMap((each) => [...differences(each, finalLeads), ...kindViolations(sim, each)]),
       ];
     },
   };

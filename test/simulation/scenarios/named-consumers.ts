@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { ConsumerStart } from '../../../proto/gen/leadintake/v1/consumer_pb.ts';
+import type { LeadChange } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { chanceOf } from '../../crash/chance.ts';
 import { type Copy, consumeFeed } from '../../support/feed-consumer.ts';
+import { now } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
-import { lasting, studioAt } from './choices.ts';
+import { lasting, studio, studioAt } from './choices.ts';
 import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
 import { command } from './operations.ts';
 import { aScenario } from './scenario.ts';
@@ -15,6 +17,12 @@ export interface KeptConsumer {
   /** Whether it is to have every lead. */
   readonly hasAll: boolean;
   readonly copy: Copy;
+  /** Empty: all. */
+  readonly studioIds: readonly string[];
+  /** When it was certainly created; on the clock of the test. */
+  readonly createdMs: number;
+  /** What it has acknowledged, perhaps in vain, by the ids of leads. */
+  readonly taken: Map<string, LeadChange[]>;
 }
 
 /** More would only make the life longer. */
@@ -44,10 +52,11 @@ async function setSomeAside(sim: Simulation, name: string, core: number): Promis
  * again under their name; some sleep; some stay to the end.
  */
 export const comeAndGoAsConsumer = aScenario({
-  weight: 2,
+  weight: 6,
   choice: fc.record({
     start: fc.constantFrom(ConsumerStart.NOW, ConsumerStart.ALL_LEADS),
     name: fc.constantFrom('own', 'relay'),
+    studios: fc.array(studio, { maxLength: 2 }),
     end: fc.constantFrom('kept', 'kept', 'removed', 'removed by command'),
     isAsleep: fc.boolean(),
     isResent: fc.boolean(),
@@ -56,21 +65,25 @@ export const comeAndGoAsConsumer = aScenario({
     core: fc.nat(1),
     forMs: lasting(200, 10_000),
   }),
-  async run(sim, { start, name: given, end, isAsleep, isResent, setsAside, watches, core, forMs }) {
+  async run(sim, { start, name: given, studios, end, isAsleep, isResent, setsAside, watches, core, forMs }) {
     const count = (counts.get(sim) ?? 0) + 1;
     counts.set(sim, count);
     const isKept = end === 'kept' && keptConsumers(sim).length < MAX_KEPT;
     // Of those that are removed some have a name that others had before.
     const name = isKept ? `kept-${count}` : given === 'own' ? `own-${count}` : given;
     const { consumers } = sim.crmAt(core);
-    const request = { consumer: { name, allStudios: true }, start };
+    const studioIds = studios.map((index) => studioAt(sim, index).id);
+    const request = { consumer: { name, studioIds, allStudios: studios.length === 0 }, start };
     await asFarAsDefinite(async () => {
       const create = () => consumers.createConsumer(request, CRM_TIMEOUT);
       const outcome = await definiteOutcome(sim, `consumer ${name} is created`, create);
       // There are many already, or one of that name.
       if ('refused' in outcome) return;
       const copy: Copy = new Map();
-      if (isKept) kept.set(sim, [...keptConsumers(sim), { name, hasAll: start === ConsumerStart.ALL_LEADS, copy }]);
+      const hasAll = start === ConsumerStart.ALL_LEADS;
+      const taken = new Map<string, LeadChange[]>();
+      const which = { name, hasAll, copy, studioIds, createdMs: now(), taken };
+      if (isKept) kept.set(sim, [...keptConsumers(sim), which]);
       const over = new AbortController();
       const consumer = isAsleep
         ? undefined
@@ -79,6 +92,7 @@ export const comeAndGoAsConsumer = aScenario({
             watches,
             consumer: name,
             fail: (broken) => sim.history.fail(broken),
+            taken,
           });
       await sleep(forMs / 2);
       if (setsAside) await setSomeAside(sim, name, core);
