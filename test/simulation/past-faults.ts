@@ -183,18 +183,6 @@ export const PAST_FAULTS: readonly PastFault[] = [
     'isSame && !isUndistributed(mark?.since)',
     'true || isUndistributed(mark?.since)',
   ),
-  fault(
-    'TMP enquired is told to nobody',
-    'src/domain/lead-change.ts',
-    'times.filter(([, time]) => time >= since)',
-    "times.filter(([kind, time]) => time >= since && kind !== 'enquired')",
-  ),
-  fault(
-    'TMP other studios',
-    'src/domain/consumer.ts',
-    'consumer.studioIds.includes(id)',
-    'id !== ""',
-  ),
 ];
 
 /** Those that are planted bugs of the suites, too. */
