@@ -11,6 +11,8 @@ declare module 'fastify' {
   }
 }
 
+type WithClient = Pick<FastifyRequest, 'clientAddress'>;
+
 /** Why all clients behind a proxy count as one, as if TRUSTED_PROXIES were not set; each is logged at most once in LOG_INTERVAL_MS (an hour). */
 const FAULTS = {
   untrusted: 'X-Forwarded-For is ignored: its sender is not in TRUSTED_PROXIES; if it is your proxy, add its address',
@@ -77,17 +79,13 @@ function networkOf(address: string, groups: number, numbers: number): string {
 
 /** What counts as one client, by its address: an IPv6 client has a network of 64 bits. */
 export const clientOf = (address: string): string => networkOf(address, 4, 4);
-export const clientNetwork = ({ clientAddress }: Pick<FastifyRequest, 'clientAddress'>): string =>
-  clientOf(clientAddress);
+export const clientNetwork = ({ clientAddress }: WithClient): string => clientOf(clientAddress);
 
 export const ADDRESS_LOGGING = ['none', 'network', 'whole'] as const;
 export type AddressLogging = (typeof ADDRESS_LOGGING)[number];
 
 /** What the log may have of an address; `network`: 24 bits of IPv4, 48 of IPv6, which identify nobody. Undefined: nothing. */
-export function loggedAddress(
-  { clientAddress }: Pick<FastifyRequest, 'clientAddress'>,
-  logging: AddressLogging,
-): string | undefined {
+export function loggedAddress({ clientAddress }: WithClient, logging: AddressLogging): string | undefined {
   if (logging === 'none') return undefined;
   if (logging === 'whole') return clientAddress;
   const network = networkOf(clientAddress, 3, 3);

@@ -57,8 +57,7 @@ export function healthAfter(
   outcome: Outcome,
   { beganAt, now, random }: { readonly beganAt: number; readonly now: number; readonly random: number },
 ): EndpointHealth {
-  const { code, retryAfterMs } = outcome;
-  const askedMs = retryAfterMs ?? 0;
+  const { code, retryAfterMs, retryAfterMs: askedMs = 0 } = outcome;
   if (health.state === 'gone') return health;
   if (code === 'HTTP_410') return { ...health, state: 'gone' };
   // A request from before it became slow is no probe.
@@ -78,9 +77,5 @@ export function healthAfter(
 }
 
 /** Whether another request may begin while so many are in flight. */
-export const mayBegin = (
-  { state, nextProbeAt, maxInFlight }: EndpointHealth,
-  inFlight: number,
-  concurrency: number,
-  now: number,
-) => state !== 'gone' && inFlight < Math.min(maxInFlight, concurrency) && now >= nextProbeAt;
+export const mayBegin = (health: EndpointHealth, inFlight: number, concurrency: number, now: number) =>
+  health.state !== 'gone' && inFlight < Math.min(health.maxInFlight, concurrency) && now >= health.nextProbeAt;
