@@ -38,7 +38,7 @@ export type ContactType = (typeof CONTACT_TYPES)[number];
 
 export const isContactType = (type: unknown): type is ContactType => CONTACT_TYPES.some((each) => each === type);
 
-/** What a text must match, what is wrong with one that does not, and the code of that, for the clients. */
+/** A text must match the pattern. The fault says what is wrong with one that does not, and clients get its code. */
 type Rule = readonly [pattern: RegExp, fault: string, code: string];
 
 /**

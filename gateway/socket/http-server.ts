@@ -96,7 +96,7 @@ export function beginRequests(
       readonly length?: number;
     };
     connections.recordResponse(raw.socket, characters, state.key?.caller.apiKeyId);
-    // Of a body that nobody needs, Node reads all. The length of one in chunks is not known yet.
+    // Node reads all of a body that nobody needs. The length of a body in chunks is not known yet.
     const { 'content-length': length, 'transfer-encoding': coding } = raw.headers;
     const isUnbounded = coding !== undefined && !raw.complete;
     if (isUnbounded || Number(length) > MAX_BODY_BYTES) reply.header('connection', 'close');

@@ -153,7 +153,7 @@ function plainMark(mark: string): string {
 
 const NOT_SPELLED = { spelled: undefined, isSpelledForSure: false } as const;
 
-/** What follows a number, if it may begin with the label of an extension, and its digits. */
+/** Matches what follows a number: a name, which may be the label of an extension, and its digits. */
 const LABEL = /^(?<name>[\p{L}\p{M}]+)[^\p{L}\d]*(?<digits>\d[\d-]{0,9})(?!\d)/u;
 
 /**

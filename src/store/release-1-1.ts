@@ -1,6 +1,6 @@
 import { StoreUnavailable } from './store.ts';
 
-/** What a studio has as its rule of keys once all is done that release 1.1 began: release 1.2 refuses others. */
+/** A studio has this rule of keys once all is done that release 1.1 began. Release 1.2 refuses others. */
 export const CONTACT_RULE_VERSION = 2;
 
 /** @param database the subject of the message */

@@ -29,7 +29,7 @@ interface Change {
   readonly time: Date;
 }
 
-/** What a named consumer is told of a lead: one value with one version, read at one moment and acknowledged by that version. */
+/** A named consumer is told one value with one version of a lead, which is read at one moment and acknowledged by that version. */
 export function deliveriesContract(opened: () => OpenedStore): void {
   // @proves feed-8 feed-13
   describe('what a named consumer is told', () => {

@@ -505,7 +505,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     const connection = await connect(urlOf(name));
     onTestFinished(connection.close);
     let meanwhile: (() => Promise<unknown>) | undefined;
-    /** What others do before the first call that matters. */
+    /** Others act once, before the first call that matters. */
     const goOn = async () => {
       const now = meanwhile;
       meanwhile = undefined;

@@ -46,7 +46,7 @@ async function answersTo(text: string, rest: Buffer, socket?: Socket): Promise<n
   return answers.map(({ status }) => status);
 }
 
-/** What the head of a request decides: the answer, and the request's line and headers. */
+/** The head of these requests decides their answer. */
 const BY_HEAD: readonly [what: string, status: number, line: string, headers: () => readonly string[]][] = [
   ['no key', 401, `POST ${LEADS}`, () => []],
   ['a malformed key', 401, `POST ${LEADS}`, () => ['Authorization: Bearer x']],

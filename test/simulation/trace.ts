@@ -1,6 +1,6 @@
 import { type Event, type History, when } from './history.ts';
 
-/** What each party did and read, in order: of the studios that the first broken promise names, or of all when it names none. */
+/** Tells what each party did and read, in order, in the studios that the first broken promise names. When it names none, all are told. */
 export function traceOf({ events }: History, violations: readonly string[]): string {
   const [all = ''] = violations;
   const studioIds = new Set(events.flatMap((event) => ('studioId' in event ? [event.studioId] : [])));

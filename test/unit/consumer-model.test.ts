@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
  * changes aside, for a time by a clock that leaps, or until they take them back.
  */
 
-/** What would be wrong to do; each loses a change, or tells two contents at one revision. */
+/** Each of these is wrong: it loses a change, or tells two contents at one revision. */
 const FLAWS = [
   'consumers are read before the marks',
   'a duplicate delivery counts as written',

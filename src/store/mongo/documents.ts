@@ -254,7 +254,7 @@ export interface StudioDocument extends Changeable {
   readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
 }
 
-/** What release 1.2 reads of each studio, or does not start. */
+/** Release 1.2 reads these fields of each studio, and does not start without them. */
 export const NOTHING_DUE = { claimVersion: CONTACT_RULE_VERSION, renewal: null } as const;
 
 /** The fields of a studio's record; the rest may be large. */

@@ -317,7 +317,7 @@ interface NumberedLead {
   readonly isOpen: boolean;
 }
 
-/** Of the lead with a claim. */
+/** The columns of the lead that has a claim. */
 const CLAIMING = columns({
   ...LEAD_COLUMNS.sqlOf,
   number: 'lead_number',

@@ -4,7 +4,7 @@ import type { KeptConsumer } from '../scenarios/named-consumers.ts';
 import { contactOf, stageOf } from '../scenarios/operations.ts';
 import type { Simulation } from '../simulation.ts';
 
-/** What is known of a lead at a revision, after the creation of a consumer. Absent: unknown. */
+/** The state of a lead at a revision, as far as it is known, after the creation of a consumer. */
 interface Known {
   readonly revision: bigint;
   readonly stage?: string;

@@ -21,7 +21,7 @@ export interface KeptConsumer {
   readonly studioIds: readonly string[];
   /** When it was certainly created; on the clock of the test. */
   readonly createdMs: number;
-  /** What it has acknowledged, perhaps in vain, by the ids of leads. */
+  /** The changes that it has acknowledged, perhaps in vain, by the ids of leads. */
   readonly taken: Map<string, LeadChange[]>;
 }
 
