@@ -24,7 +24,7 @@ export interface Life {
 }
 
 /** The longest time that a life may take, on a busy machine, and for each second of its delays; milliseconds. */
-const LIVES_FOR_MS = 600_000;
+const LIVES_FOR_MS = 1_800_000;
 const PER_SECOND_MS = 500;
 
 /** The database of a life. */
