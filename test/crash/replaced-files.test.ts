@@ -14,7 +14,7 @@ const LEADS_BEFORE = 50;
 
 const ends = (path: string) => ['', '-wal', '-shm'].map((end) => path + end);
 
-/** An operator's hand changes the files of a running core. A restart then finds the leads of the backup, all or none. */
+/** An operator's hand changes the files of a running core. A restart then finds the leads of the backup, all leads, or none. */
 const HANDS = [
   ['mv backup.db leads.db', (path: string, backup: string) => renameSync(backup, path), 'of the backup'],
   ['rm leads.db-wal', (path: string) => rmSync(`${path}-wal`), 'all'],

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { connect, type OutgoingHttpHeaders } from 'node:http2';
-import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -10,7 +9,7 @@ import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
 import { growth, scrape } from '../support/metrics.ts';
 import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
-import { sendSlowly } from '../support/slow-sender.ts';
+import { destroyedAtLast, sendSlowly } from '../support/slow-sender.ts';
 import { callBlock, FLAG, FRAME, frame, framesIn, onStream, opening, wire } from './http2-wire.ts';
 
 const LIST = '/leadintake.v1.LeadIntakeService/ListLeads';
@@ -56,17 +55,13 @@ async function observed(act: () => Promise<unknown>) {
   return { logged, counted };
 }
 
-// Tests that run concurrently cannot say which of them has finished.
-const sockets: Socket[] = [];
-afterAll(() => {
-  for (const socket of sockets) socket.destroy();
-});
+const destroyAtLast = destroyedAtLast();
 
 /** A connection over TLS. */
 async function aSocket(protocol: 'h2' | 'http/1.1', options: { readonly allowHalfOpen?: boolean } = {}) {
   const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: [protocol], ...options });
   socket.on('error', () => {});
-  sockets.push(socket);
+  destroyAtLast(socket);
   await once(socket, 'secureConnect');
   return socket;
 }

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { lines, takeAnswers } from '../support/raw-http.ts';
 import { aCapture, anotherGateway, aService, LEADS, type StudioWithKey } from '../support/service.ts';
-import { sendSlowly } from '../support/slow-sender.ts';
+import { destroyedAtLast, sendSlowly } from '../support/slow-sender.ts';
 import { REFUSED } from './gateway-refusals.ts';
 
 /** The bytes of a body beyond the bound, and of one of an ordinary size. */
@@ -21,16 +21,12 @@ beforeAll(async () => {
   for (const _ of times(QUOTA_LIMIT, () => 0)) await service.get(usedUp.secret, '?limit=1');
 });
 
-// Tests that run concurrently cannot say which of them has finished.
-const sockets: Socket[] = [];
-afterAll(() => {
-  for (const socket of sockets) socket.destroy();
-});
+const destroyAtLast = destroyedAtLast();
 
 async function aConnection(url = service.url) {
   const { hostname: host, port } = new URL(url);
   const socket = connect({ host, port: Number(port), allowHalfOpen: true, noDelay: true });
-  sockets.push(socket);
+  destroyAtLast(socket);
   await once(socket, 'connect');
   return socket;
 }

@@ -3,7 +3,7 @@
  * whose last column has the first promise that was broken.
  *
  * `npm run soak:bugs [-- --only PATTERN] [--past] [--seconds 60] [--first-seed 1] [--steps 80]`: a pattern of the bugs' names; only
- * faults that release 1.1 had. Plans have that many steps at most, as those of `npm run simulate`. Seconds are those of processor
+ * faults that earlier releases had. Plans have that many steps at most, as those of `npm run simulate`. Seconds are those of processor
  * for one bug: a life that has begun by then is lived to its end. What is in `not-simulated.ts` is left out.
  */
 import { parseArgs } from 'node:util';

@@ -21,6 +21,8 @@ export interface RestAnswer {
   readonly headers: Headers;
 }
 
+export const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);
+
 /** Returns the id of the open lead that conflicts with a creation. */
 export const conflictingLeadId = (answer: RestAnswer | undefined): string | undefined =>
   /\/([0-9a-f-]{36})>/.exec(answer?.headers.get('link') ?? '')?.[1];

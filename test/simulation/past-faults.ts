@@ -1,6 +1,6 @@
 import type { Patch } from '../planted-bugs/patch.ts';
 
-/** A fault that release 1.1 had, planted again: lives must find it. */
+/** A fault that release 1.1 or 1.2 had, planted again: lives must find it. */
 export interface PastFault {
   readonly name: string;
   readonly patches: readonly Patch[];
@@ -205,7 +205,7 @@ const ALSO_IN_SUITES = [
   'a caller may call methods outside its roles',
 ];
 
-/** The names of all faults of release 1.1 that a life may show. */
+/** The names of all faults of earlier releases that a life may show. Of some, none has shown them yet. */
 export const NAMES_OF_PAST_FAULTS: ReadonlySet<string> = new Set([
   ...PAST_FAULTS.map(({ name }) => name),
   ...ALSO_IN_SUITES,

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll } from 'vitest';
 import { takeAnswer } from './raw-http.ts';
 
 /** Far apart enough that a server has answered the first piece, and closed its end, when the others arrive; milliseconds. */
@@ -9,6 +10,18 @@ const PIECES = 20;
 function isAnsweredAndKept(received: Buffer): boolean {
   const whole = takeAnswer(received, false);
   return whole !== undefined && whole.answer.headers.connection !== 'close';
+}
+
+/**
+ * Returns a function that takes sockets, which are destroyed after the last test of the file. Tests that run concurrently
+ * cannot say which of them has finished.
+ */
+export function destroyedAtLast(): (socket: Socket) => void {
+  const sockets: Socket[] = [];
+  afterAll(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  return (socket) => void sockets.push(socket);
 }
 
 /**

@@ -39,6 +39,21 @@ test('nothing of a killed node happens, and what it held is released', async () 
   expect(happened).toEqual(['released']);
 });
 
+test('while a node computes, its events wait in their order, and those of others happen', async () => {
+  const { machine, node } = aMachine();
+  machine.busyShare = 1;
+  const busy = new SimulatedNode('busy', machine, true);
+  const happened: string[] = [];
+  const note = (name: string) => () => happened.push(name);
+  for (const name of ['first', 'second', 'third']) machine.schedule(1, note(name), busy);
+  machine.schedule(1.5, note('other'), node);
+  await pass(machine, 1.7);
+  expect(happened).toEqual(['first', 'other']);
+  expect(busy.busyUntilMs).toBeGreaterThanOrEqual(2);
+  await pass(machine, 600);
+  expect(happened).toEqual(['first', 'other', 'second', 'third']);
+});
+
 test('the events of a suspended node happen when it continues', async () => {
   const { machine, node } = aMachine();
   const happened: number[] = [];

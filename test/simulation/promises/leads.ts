@@ -1,7 +1,7 @@
 import type { LeadStage } from '../../../src/domain/lead.ts';
 import { type Region, sameness } from '../contacts.ts';
 import type { FinalLead } from '../final-state.ts';
-import { conflictingLeadId, type Event, type EventOf, type SentLead } from '../history.ts';
+import { conflictingLeadId, type Event, type EventOf, isOpen, type SentLead } from '../history.ts';
 import { explain, type Observed } from './linearizable.ts';
 import { inPlainWords } from './plain.ts';
 
@@ -52,8 +52,6 @@ export function leadViolations(
   }
   return { violations, unknown };
 }
-
-const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);
 
 const IDS = new WeakMap<Leads, string>();
 

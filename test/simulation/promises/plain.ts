@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FinalLead } from '../final-state.ts';
-import type { Event, EventOf } from '../history.ts';
+import { type Event, type EventOf, isOpen } from '../history.ts';
 
 /**
  * Returns what a caller would say of the answers of a studio that no order explains; undefined when two of them and the final
@@ -19,7 +19,7 @@ export function inPlainWords(own: readonly Event[], leads: readonly FinalLead[])
     if (created.findIndex((each) => each.id === id && each.key !== key) > index)
       return `a lead answered to two keys: ${id}`;
   }
-  const open = leads.filter(({ stage }) => !['won', 'lost'].includes(stage));
+  const open = leads.filter(({ stage }) => isOpen(stage));
   const twin = open.find(
     (lead, index) => open.findIndex((each) => isDeepStrictEqual(each.contact, lead.contact)) < index,
   );
