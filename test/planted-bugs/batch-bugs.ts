@@ -7,6 +7,18 @@ const EXCHANGE = 'src/rpc/exchange-service.ts';
 /** Faults of the exchange and of writes that go to MongoDB together. */
 export const BATCH_BUGS: readonly PlantedBug[] = [
   {
+    name: 'the batcher keeps an entry of each caller that it has sent for',
+    suite: 'test/integration/idleness.test.ts',
+    caughtBy: 'once all requests are answered, no map of a process has an entry of them',
+    patches: [
+      {
+        file: 'gateway/core/exchange-batcher.ts',
+        find: 'this.#pendingOf.delete(group)',
+        put: 'this.#pendingOf.set(group, 0)',
+      },
+    ],
+  },
+  {
     name: 'the core numbers results in the order of completion',
     suite: EXCHANGE_SUITE,
     caughtBy: 'in one message',
@@ -48,6 +60,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'of a message that arrives in pieces the first one is lost',
+    inSoak: true,
     suite: 'test/unit/envelopes.test.ts',
     caughtBy: 'messages arrive whole, however they are cut',
     patches: [{ file: 'common/envelopes.ts', find: 'chunks = rest.length > 0 ? [rest] : [];', put: 'chunks = [];' }],
@@ -61,12 +74,14 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a stream is read although nobody takes what arrives',
+    inSoak: true,
     suite: 'test/unit/envelopes.test.ts',
     caughtBy: 'while nobody takes what has arrived, nothing is read',
     patches: [{ file: 'common/envelopes.ts', find: 'stream.pause()', put: 'undefined' }],
   },
   {
     name: 'a key is authenticated only once in a call',
+    inSoak: true,
     suite: EXCHANGE_SUITE,
     caughtBy: 'is checked again for each message, with its permissions',
     patches: [
@@ -87,6 +102,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a response body has all fields of a lead',
+    inSoak: true,
     suite: EXCHANGE_SUITE,
     caughtBy: 'of a lead and of a page has the created leads, without their contacts',
     patches: [
