@@ -14,6 +14,7 @@ const CONNECTIONS = 'src/port/connections.ts';
 export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a source that is removed leaves no event',
+    inSoak: true,
     suite: AUDIT,
     caughtBy: WITH_EVENT,
     patches: [
@@ -26,12 +27,14 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'whatever a caller sends as the id of its call is in the audit log',
+    inSoak: true,
     suite: AUDIT,
     caughtBy: WITH_EVENT,
     patches: [{ file: CALLER_ACCESS, find: 'isRequestId(callId) ? callId : null', put: 'callId' }],
   },
   {
     name: 'in JSON, a filter by a stage that there is not matches every lead',
+    inSoak: true,
     suite: 'test/integration/grpc.test.ts',
     caughtBy: 'a stage that there is not, which only JSON can carry, is no filter that matches every lead',
     patches: [{ file: 'src/rpc/routes.ts', find: 'if (field) throw unreadable(field);', put: '' }],
@@ -75,6 +78,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the number of unauthenticated connections is unbounded',
+    inSoak: true,
     suite: PORT,
     caughtBy: 'silent connections are bounded in number, and affect neither callers with the token nor health watchers',
     patches: [
@@ -126,6 +130,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a display name may be one code point longer than the contract allows',
+    inSoak: true,
     suite: 'test/integration/request-rules.test.ts',
     caughtBy: 'LeadIntakeService/CreateLead: the rules in the contract and the core agree on its request',
     patches: [

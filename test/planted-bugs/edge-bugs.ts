@@ -20,6 +20,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a trusted proxy that names no client is not reported',
+    inSoak: true,
     suite: 'test/unit/client-address.test.ts',
     caughtBy: 'a proxy that sends no header is the client, and the log says so once and without an address',
     patches: [{ file: 'gateway/client-address.ts', find: "if (rest === undefined) warn('absent');", put: '' }],
@@ -46,6 +47,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a connection with many requests delays all others',
+    inSoak: true,
     suite: PIPELINE_SUITE,
     caughtBy: 'a connection full of requests is one caller among many',
     patches: [{ file: CONNECTIONS, find: 'setImmediate($CARRYON)', put: 'queueMicrotask($CARRYON)' }],
@@ -78,6 +80,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'one address may have all connections',
+    inSoak: true,
     suite: CONNECTIONS_SUITE,
     caughtBy: 'one address cannot have all connections: another has its share, and closed ones are free again',
     patches: [{ file: CONNECTIONS, find: 'server.maxConnections / ADDRESS_SHARE_DIVISOR', put: 'Infinity' }],
@@ -115,6 +118,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an address that sends malformed keys is refused as fast as it sends',
+    inSoak: true,
     suite: 'test/e2e/http/unknown-keys.test.ts',
     caughtBy:
       'of an address with too many of them, refusals wait; a known key, and another address, do not: it is malformed',
@@ -128,6 +132,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a body that nobody needs is read without an end',
+    inSoak: true,
     suite: 'test/e2e/http/body-size.test.ts',
     caughtBy:
       'of a body that nobody needs no more is read, and its client gets the response: with a key that is not valid',
@@ -143,6 +148,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a client that waits for 100 gets it before its head is read',
+    inSoak: true,
     suite: 'test/security/early-answers.test.ts',
     caughtBy: 'no 100 comes before an answer by the head: no key',
     patches: [
@@ -167,6 +173,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'lists wait in the order of their arrival',
+    inSoak: true,
     suite: 'test/unit/exchange-batcher.test.ts',
     caughtBy: 'sends no more before there are results, and groups take turns meanwhile',
     patches: [

@@ -24,6 +24,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a held lead is erased',
+    inSoak: true,
     suite: 'test/integration/holds.test.ts',
     caughtBy: 'of a lead forbids to erase it, is shown with all of the lead, and changes nothing of it',
     patches: [
@@ -32,6 +33,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on MongoDB, a lead is erased that is held since it was read',
+    inSoak: true,
     suite: 'test/contract/mongo-store.test.ts',
     caughtBy: 'a lead that is erased while a hold comes, goes or is replaced, is never erased while it is held',
     patches: [
@@ -44,6 +46,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an erasure of a contact hides that leads were held',
+    inSoak: true,
     suite: 'test/integration/holds.test.ts',
     caughtBy: 'leaves leads out of an erasure of their contact, which says so and does not claim to be complete',
     patches: [{ file: 'src/usecases/erase-leads.ts', find: 'skipped.size + held.size > 0', put: 'skipped.size > 0' }],
@@ -58,6 +61,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a core has a turn of retention while another has it',
+    inSoak: true,
     suite: 'test/unit/retention-turns.test.ts',
     caughtBy: 'gives one core its turns until that has ended, and then another',
     patches: [
@@ -67,6 +71,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the time that retention goes by begins with what a clock has just written that may be ahead',
+    inSoak: true,
     suite: ON_SQLITE,
     caughtBy: 'a clock that is ahead for some hours, in which the time begins, erases and deletes nothing',
     patches: [{ file: 'src/domain/retention.ts', find: 'now.getTime() - MARGIN_MS', put: 'now.getTime()' }],
@@ -116,6 +121,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on MongoDB, what is left of an erased lead goes before it was distributed',
+    inSoak: true,
     suite: 'test/contract/mongo-store.test.ts',
     caughtBy: 'an erased lead is deleted with all that is kept of it, once every named consumer has heard of it',
     patches: [{ file: 'src/store/mongo/leads.ts', find: 'consumers.length > 0 && { $or: isDistributed }', put: '{}' }],
@@ -134,6 +140,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on MongoDB, old events go of a lead that stays',
+    inSoak: true,
     suite: 'test/contract/mongo-store.test.ts',
     caughtBy:
       'no event goes of one that stays, wherever that ends; what is left behind goes with others; of test studios: false',
@@ -141,6 +148,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'what is left of erased leads goes at once',
+    inSoak: true,
     suite: ON_SQLITE,
     caughtBy: 'what is left of the leads of studios that have ended goes after thirty days, and nothing of others',
     patches: [{ file: 'src/domain/retention.ts', find: 'time.getTime() - ERASED_KEPT_MS', put: 'time.getTime()' }],

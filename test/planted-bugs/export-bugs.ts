@@ -11,6 +11,7 @@ const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 export const EXPORT_BUGS: readonly PlantedBug[] = [
   {
     name: 'an export of the audit log ends now, before an event that is being stored',
+    inSoak: true,
     suite: 'test/integration/audit.test.ts',
     caughtBy: 'has each event of all studios and of none once, also where it is resumed, and ends five minutes ago',
     patches: [{ file: 'src/usecases/export-audit.ts', find: 'to ?? latest', put: 'to ?? clock()' }],
@@ -41,6 +42,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a range of times has its end',
+    inSoak: true,
     suite: FILTERS,
     caughtBy: 'compares times to the nanosecond: the start of a range is in it, and the end is not',
     patches: [{ file: FILTER, find: '(!end || time < end)', put: '(!end || time <= end)' }],

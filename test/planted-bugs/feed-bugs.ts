@@ -40,6 +40,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a watch repeats entries that it has already sent',
+    inSoak: true,
     suite: OVER_RPC,
     caughtBy: 'returns existing and new changes, each state once',
     patches: [
@@ -100,6 +101,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'leads that are asked for while the same are sent are taken for these',
+    inSoak: true,
     suite: ON_SQLITE,
     caughtBy: 'leads that are asked for while the same are sent are sent once more',
     patches: [{ file: 'src/domain/consumer.ts', find: 'id: newId()', put: "id: ''" }],
@@ -112,6 +114,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on SQLite, setting aside an older state hides a newer one',
+    inSoak: true,
     suite: ON_SQLITE,
     caughtBy: ASIDE_OLDER_STATE,
     patches: [
@@ -130,6 +133,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'what is set aside until a time comes again at once',
+    inSoak: true,
     suite: ON_SQLITE,
     caughtBy: 'what is set aside until a time comes again then, in parts, whatever the clock does',
     patches: [
@@ -142,6 +146,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on SQLite, a resend of some leads is one of all',
+    inSoak: true,
     suite: ON_SQLITE,
     caughtBy: 'some leads of a studio are sent again by their ids, to one consumer or to all',
     patches: [
@@ -185,6 +190,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a backup of a restored database counts as its only one',
+    inSoak: true,
     suite: 'test/e2e/backup.test.ts',
     caughtBy: 'a backup that is put in place of its database is told from that, until somebody notes it',
     patches: [
@@ -197,6 +203,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on SQLite, a resend of a range of times is one of all',
+    inSoak: true,
     suite: ON_SQLITE,
     caughtBy:
       'those that changed in a range of times are sent again, erased ones too, to one consumer or to all, page by page',

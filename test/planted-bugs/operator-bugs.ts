@@ -12,6 +12,7 @@ const SECRET_LOST = 'a secret that cannot be written works no more, and that is 
 export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'an import by a command does not say who has run it',
+    inSoak: true,
     suite: 'test/integration/audit.test.ts',
     caughtBy:
       'every command that writes leaves an event with the user, the machine and the id of the run, or has a reason',
@@ -31,18 +32,21 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an open lead that does not hold its contact is not found in a database',
+    inSoak: true,
     suite: DAMAGE,
     caughtBy: 'DELETE FROM contact_claims WHERE lead_number = 3',
     patches: [{ file: 'src/store/damage.ts', find: 'read && isClaimed === false', put: 'false' }],
   },
   {
     name: 'what is left of erased leads is not found in a database',
+    inSoak: true,
     suite: DAMAGE,
     caughtBy: "UPDATE leads SET display_name = 'Ada' WHERE number = 7",
     patches: [{ file: INSPECTION, find: 'row[at.isPersonal] === 1', put: 'false' }],
   },
   {
     name: 'on MongoDB, what looks wrong to an inspection is told without a second look',
+    inSoak: true,
     suite: 'test/contract/mongo-damage.test.ts',
     caughtBy: 'looks wrong only if it does so twice',
     patches: [
@@ -61,6 +65,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a backup overwrites a file that was made meanwhile',
+    inSoak: true,
     suite: 'test/e2e/backup.test.ts',
     caughtBy: 'a file that is made while a backup is written is not overwritten',
     patches: [{ file: BACKUP, find: 'renameToNew(partial, file)', put: 'rename(partial, file)' }],

@@ -103,6 +103,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a client finds no fault in a note that is too long',
+    inSoak: true,
     suite: 'test/e2e/sdk-faults.test.ts',
     caughtBy: 'TypeScript: a lead has the faults that the service finds in it, and no others',
     patches: [{ file: 'sdk/faults.ts', find: "check('note', note)", put: 'void note' }],

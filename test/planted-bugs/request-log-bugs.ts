@@ -16,6 +16,7 @@ export const REQUEST_LOG_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a request names its lead also once that is erased',
+    inSoak: true,
     suite: 'test/contract/sqlite-store.test.ts',
     caughtBy:
       'names no lead that was erased or never was, whenever the request was recorded, and nothing of a studio without leads',
@@ -29,6 +30,7 @@ export const REQUEST_LOG_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a batch that is sent again is another one',
+    inSoak: true,
     suite: 'test/unit/request-log.test.ts',
     caughtBy: 'is sent again, as it is, while the outcome is unknown, and holds up to as much as it holds without',
     patches: [

@@ -37,6 +37,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a gateway presents only the new token',
+    inSoak: true,
     suite: 'test/e2e/callers.test.ts',
     caughtBy: 'the token that core and gateway share is changed, at the gateway first, and no request fails',
     patches: [
@@ -61,6 +62,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a process presents the former token on although it is refused',
+    inSoak: true,
     suite: 'test/unit/core-token.test.ts',
     caughtBy: 'calls that are refused at the same time are repeated with the same one',
     patches: [{ file: 'common/core-connection.ts', find: 'presented === this.#newest', put: 'true' }],

@@ -60,6 +60,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the check of the store succeeds while writes fail',
+    inSoak: true,
     suite: STORE,
     caughtBy: 'makes the check fail until writes succeed again',
     patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#lastError = cause;', put: '' }],
@@ -310,6 +311,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a closed lead is not found by its contact',
+    inSoak: true,
     suite: STORE,
     caughtBy: 'are found, open and closed, and no others',
     patches: [
@@ -322,6 +324,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an unknown stage is accepted',
+    inSoak: true,
     suite: STORE,
     caughtBy: 'a lead: only requests for it fail, each list that leaves it out says so, and its claims stay',
     patches: [

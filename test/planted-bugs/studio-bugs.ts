@@ -8,6 +8,7 @@ const LEFT_OUT = 'has its leads in no consumer that has not asked, named or not,
 export const STUDIO_BUGS: readonly PlantedBug[] = [
   {
     name: 'leads of test studios come to every consumer',
+    inSoak: true,
     suite: ON_SQLITE,
     caughtBy: LEFT_OUT,
     patches: [{ file: 'src/domain/consumer.ts', find: '(includesTests || !isTest)', put: 'true' }],
@@ -26,6 +27,7 @@ export const STUDIO_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on MongoDB, another core does not know that there are test studios',
+    inSoak: true,
     suite: ON_MONGO,
     caughtBy: LEFT_OUT,
     patches: [
@@ -38,12 +40,14 @@ export const STUDIO_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on MongoDB, deliveries of deleted leads wait for ever',
+    inSoak: true,
     suite: ON_MONGO,
     caughtBy: 'a delivery whose lead is gone goes with the next poll',
     patches: [{ file: 'src/store/mongo/consumers.ts', find: 'lost.length > 0', put: 'lost.length < 0' }],
   },
   {
     name: 'on MongoDB, what a consumer has set aside of a test studio outlives its leads',
+    inSoak: true,
     suite: ON_MONGO,
     caughtBy: 'leaves nothing that waits for a consumer, or that it has set aside, before anybody polls',
     patches: [

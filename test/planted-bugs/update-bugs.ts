@@ -24,6 +24,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'each correction overwrites the original data of a lead',
+    inSoak: true,
     suite: ON_SQLITE,
     caughtBy: ORIGINAL,
     patches: [
@@ -48,6 +49,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a lead corrected concurrently is reopened with the claims of its former contact',
+    inSoak: true,
     suite: ON_SQLITE,
     caughtBy: REOPENED,
     patches: [

@@ -14,6 +14,7 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an outage counts for the leads that wait for its end',
+    inSoak: true,
     suite: SCHEDULE,
     caughtBy: 'an outage sets nothing aside for good',
     patches: [
@@ -28,6 +29,7 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'what a former address of an endpoint answers counts for the present one',
+    inSoak: true,
     suite: SCHEDULE,
     caughtBy:
       'the endpoint is tried at once when its file changes, whatever is in flight, and that this fails counts for nothing',
@@ -55,6 +57,7 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a payload has a field that its schema lacks',
+    inSoak: true,
     suite: 'test/unit/webhook-messages.test.ts',
     caughtBy: 'accepts each payload, and lists no field that none has',
     patches: [{ file: 'relay/message.ts', find: 'displayName: lead?.displayName', put: 'name: lead?.displayName' }],
@@ -73,6 +76,7 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'only the first secret of an endpoint signs',
+    inSoak: true,
     suite: 'test/unit/webhook-messages.test.ts',
     caughtBy: 'are one for each secret, in one header: a receiver with either accepts it',
     patches: [
