@@ -107,7 +107,7 @@ for (const command of commandsOf('rest').trim().split('\n')) {
     test('does in every conversation that it can hold what a client must do', async () => {
       const [path = ''] = /examples\/\S+/.exec(command) ?? [];
       const copy = repeatingSooner(basename(path), readFileSync(join(ROOT, path), 'utf8'));
-      const driver = [process.execPath, 'test/examples/program-driver.ts', '16', program, copy];
+      const driver = [process.execPath, 'test/examples/program-driver.ts', '28', program, copy];
       await expectToBeASender(driver, { ...CANNOT_HOLD, ...CANNOT[program], ...(program !== 'node' && IN_SOAK) });
     });
 
