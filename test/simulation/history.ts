@@ -46,6 +46,8 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly secret: string;
       /** Undefined: the connection ended, or the request timed out. */
       readonly answer: RestAnswer | undefined;
+      /** Where it was sent to. */
+      readonly url: string;
       /** The caller stopped waiting: the missing response is not a failure of the service. */
       readonly gaveUp?: boolean;
       /** The caller learned later that this request wrote nothing, and never will. */
@@ -113,12 +115,22 @@ export type Event = { readonly span: Span; readonly party: string } & (
       /** Unknown: it may also happen later, or never. */
       readonly isDone: boolean;
     }
-  | { readonly kind: 'disturbance'; readonly what: string; readonly loses: readonly Lost[] }
+  | {
+      readonly kind: 'disturbance';
+      readonly what: string;
+      readonly loses: readonly Lost[];
+      readonly excuses: Excused;
+      /** Since when requests are excused; on the clock of the test. */
+      readonly excusesFrom: number;
+    }
   | { readonly kind: 'other'; readonly what: string }
 );
 
 /** What a disturbance may lose: the counters of the quota. */
 export type Lost = 'counts';
+
+/** The requests that may fail in a disturbance: those through one gateway, by its name, any or none. */
+export type Excused = 'any' | 'none' | `gateway${string}`;
 
 export type Operation =
   /** `spelled` is the letter case of its idempotency key, when it is not the usual one. */

@@ -12,6 +12,8 @@ export interface Life {
   readonly violations: readonly string[];
   /** Observations that were too many to check. */
   readonly unknown: readonly string[];
+  /** The share of the requests that may fail, because something on their way was disturbed. */
+  readonly excused: number;
   /** What each party did and saw, in order. */
   readonly story: string;
   readonly events: number;

@@ -45,7 +45,7 @@ const result = await machine
       runPlan(plan, seed, (settings) => startWorld(machine, settings, network), MORE_SCENARIOS),
     ),
   )
-  .catch((error) => ({ violations: [`the life cannot end: ${error.stack}`], unknown: [], trace: '' }));
+  .catch((error) => ({ violations: [`the life cannot end: ${error.stack}`], unknown: [], excused: 0, trace: '' }));
 const { hash, lines } = machine.trace();
 if (values.trace) writeFileSync(values.trace, `${lines.join('\n')}\n`);
 const { user, system } = process.cpuUsage();
@@ -56,6 +56,7 @@ const life: Life = {
     ...[...escapes].map(([place, times]) => `what happens depends on more than the seed, ${times} times: ${place}`),
   ],
   unknown: result.unknown,
+  excused: result.excused,
   story: result.trace,
   events: machine.events,
   virtualMs: machine.nowMs,

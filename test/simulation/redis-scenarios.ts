@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { REDIS_CONNECT_MS } from '../../common/deadlines.ts';
+import type { Excused } from './history.ts';
 import type { RedisDeployment } from './redis/redis-deployment.ts';
 import { lasting } from './scenarios/choices.ts';
 import { aScenario, type Scenario } from './scenarios/scenario.ts';
@@ -33,6 +34,7 @@ const disturbance = <Choice>(
   choice: fc.Arbitrary<Choice>,
   losesCounts: boolean | 'by failover',
   run: (redis: RedisDeployment, choice: Choice) => void | Promise<void>,
+  excuses: Excused = 'any',
 ): Scenario =>
   aScenario<Choice>({
     weight,
@@ -40,14 +42,14 @@ const disturbance = <Choice>(
     run: (sim, choice) => {
       const { redis } = sim.world as RedisWorld;
       const isLosing = losesCounts === 'by failover' ? redis.hasSentinel : losesCounts;
-      return sim.inTurn('redis', () =>
-        sim.disturb(`${what} ${JSON.stringify(choice)}`, isLosing ? ['counts'] : [], async () => {
-          await run(redis, choice);
-          while (!redis.isSettled()) await sleep(20);
-          // Gateways that have not noticed are ready, and refuse until they are connected again.
-          await sleep(CONNECTED_WITHIN_MS);
-        }),
-      );
+      const words = `${what} ${JSON.stringify(choice)}`;
+      const happen = async () => {
+        await run(redis, choice);
+        while (!redis.isSettled()) await sleep(20);
+        // Gateways that have not noticed are ready, and refuse until they are connected again.
+        await sleep(CONNECTED_WITHIN_MS);
+      };
+      return sim.inTurn('redis', () => sim.disturb(words, isLosing ? ['counts'] : [], happen, excuses));
     },
   }) as Scenario;
 
@@ -134,5 +136,6 @@ export const REDIS_SCENARIOS: Readonly<Record<string, Scenario>> = {
     fc.record({ server: fc.nat(1), aheadMs: fc.integer({ min: -90_000, max: 90_000 }) }),
     true,
     (redis, { server, aheadMs }) => redis.setClock(server, aheadMs),
+    'none',
   ),
 };

@@ -70,9 +70,10 @@ export async function simulate(
       all.lives += 1;
       all.virtualMs += life.virtualMs;
       const verdict = life.violations.length > 0 ? 'a promise is broken' : 'every promise is kept';
+      const excused = `${Math.round(100 * life.excused)} % of requests are excused`;
       const unchecked = life.unknown.length > 0 ? `, not checked: ${life.unknown.join(', ')}` : '';
       report(
-        `seed ${seed}: ${verdict}, ${(life.virtualMs / 1000).toFixed(1)} s, ${life.events} events, trace ${life.trace}${unchecked}`,
+        `seed ${seed}: ${verdict}, ${(life.virtualMs / 1000).toFixed(1)} s, ${life.events} events, ${excused}, trace ${life.trace}${unchecked}`,
       );
       if (life.violations.length > 0) failed ??= { seed, plan, life };
     }

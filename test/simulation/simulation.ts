@@ -6,7 +6,7 @@ import { UNKNOWN_KEY } from '../crash/deployment.ts';
 import { DAY_MS, times } from '../support/builders.ts';
 import { BOTH_SCOPES, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { LEADS } from '../support/service.ts';
-import { type EventOf, History, type Lost, now } from './history.ts';
+import { type EventOf, type Excused, History, type Lost, now } from './history.ts';
 import type { Part, World } from './world.ts';
 
 /** The number of studios. */
@@ -167,24 +167,42 @@ export class Simulation {
     return this.#inTurn;
   }
 
-  /** Runs a disturbance: requests may fail until all are served again. */
-  async disturb(what: string, loses: readonly Lost[], run: () => Promise<void>): Promise<void> {
+  /**
+   * Runs a disturbance: requests may fail until all are served again.
+   *
+   * @param run receives a function that tells since when they may, unless it is the beginning
+   */
+  async disturb(
+    what: string,
+    loses: readonly Lost[],
+    run: (excuseFrom: (ms: number) => void) => Promise<void>,
+    excuses: Excused = 'any',
+  ): Promise<void> {
     const [begin, mark] = [now(), {}];
+    let excusesFrom = begin;
     this.#disturbing.add(mark);
     this.#disturbed.add(mark);
     try {
-      await run();
+      await run((ms) => {
+        excusesFrom = ms;
+      });
     } finally {
       this.#disturbing.delete(mark);
       await this.untilServed();
-      this.history.add({ kind: 'disturbance', party: 'fault injection', what, loses, span: { begin, end: now() } });
+      const span = { begin, end: now() };
+      this.history.add({ kind: 'disturbance', party: 'fault injection', what, loses, excuses, excusesFrom, span });
       this.#disturbed.delete(mark);
     }
   }
 
+  /** Whether a disturbance is in effect. */
+  get isDisturbed(): boolean {
+    return this.#disturbed.size > 0;
+  }
+
   /** Whether a disturbance has been in effect at any time since `begin`. */
   isDisturbedSince(begin: number): boolean {
-    return this.#disturbed.size > 0 || this.history.of('disturbance').some(({ span }) => span.end > begin);
+    return this.isDisturbed || this.history.of('disturbance').some(({ span }) => span.end > begin);
   }
 
   /** Waits until the whole service works again; if that takes too long, a promise is broken. */

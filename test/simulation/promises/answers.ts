@@ -17,14 +17,39 @@ export function answerViolations(sim: Simulation): string[] {
 /** Whether the service refused a request because of its own condition: it was unavailable, or read the request too slowly. */
 const isNotServed = ({ status }: RestAnswer): boolean => [408, 503].includes(status);
 
-/** Failures outside of all disturbances. */
+/** Returns whether a request may fail: something on its way was disturbed meanwhile. */
+function excuses({ world, history }: Simulation): (request: EventOf<'request'>) => boolean {
+  const gateways = new Map(
+    world.parts
+      .filter(({ name }) => name.startsWith('gateway'))
+      .flatMap(({ name }, index) => [
+        [world.urls[index], name],
+        [world.gatewayUrls[index], name],
+      ]),
+  );
+  const disturbances = history.of('disturbance').filter(({ excuses }) => excuses !== 'none');
+  return ({ span, url }) =>
+    disturbances.some(
+      ({ excuses, excusesFrom, span: { end } }) =>
+        excusesFrom < span.end && span.begin < end && (excuses === 'any' || excuses === gateways.get(url)),
+    );
+}
+
+/** The share of the requests that may fail. */
+export function shareExcused(sim: Simulation): number {
+  const requests = sim.history.of('request');
+  return requests.filter(excuses(sim)).length / Math.max(requests.length, 1);
+}
+
+/** Failures of requests on whose way nothing is disturbed. */
 function unexcused(sim: Simulation, requests: readonly EventOf<'request'>[]): string[] {
-  const disturbances = sim.history.of('disturbance');
-  return requests.flatMap(({ answer, span, operation, gaveUp }) => {
+  const isExcused = excuses(sim);
+  return requests.flatMap((request) => {
+    const { answer, span, operation, gaveUp } = request;
     if (answer?.code === 'internal_error') return [`${operation.name} gets ${answer.text}`];
     const tookMs = span.end - span.begin;
     if (answer ? !isNotServed(answer) && tookMs <= ANSWERED_WITHIN_MS : gaveUp) return [];
-    if (disturbances.some((each) => each.span.begin < span.end && span.begin < each.span.end)) return [];
+    if (isExcused(request)) return [];
     const response = answer ? `${answer.status} ${answer.code} ${answer.text}` : 'no response';
     return [`${when(span)}: ${operation.name} gets ${response} after ${Math.round(tookMs)} ms without a disturbance`];
   });

@@ -14,6 +14,7 @@ export * from './odd-records.ts';
 export * from './operations.ts';
 export * from './other-clients.ts';
 export * from './outbox.ts';
+export * from './own-studios.ts';
 export * from './read-at-once.ts';
 export * from './restore.ts';
 export * from './retention.ts';

@@ -6,7 +6,7 @@ import { now, when } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { one } from './choices.ts';
 import { asFarAsDefinite } from './definite-outcomes.ts';
-import { MACHINE } from './faults.ts';
+import { MACHINE, through } from './faults.ts';
 import { outcomeOf } from './operations.ts';
 import { byFetch, FIRST_PAGE } from './requests.ts';
 import { aScenario } from './scenario.ts';
@@ -47,7 +47,7 @@ async function stop(sim: Simulation, part: number, secret: string): Promise<void
   const stoppable = sim.world.parts.filter(({ terminate }) => terminate);
   const stopping = one(stoppable, part);
   const loses = stopping.losesCounts ? (['counts'] as const) : [];
-  await sim.disturb(`${stopping.name} drains`, loses, async () => {
+  const drain = async (excuseFrom: (ms: number) => void) => {
     await sim.untilServed();
     const core = Number(/core (\d)/.exec(stopping.name)?.[1] ?? 1) - 1;
     const watching = watch(sim, core);
@@ -55,15 +55,21 @@ async function stop(sim: Simulation, part: number, secret: string): Promise<void
     const isStopped = stopping.terminate?.();
     const isOver = () => now() > begin + sim.drainMs - MARGIN_MS;
     const endsAt = begin + sim.drainMs;
+    excuseFrom(endsAt - MARGIN_MS);
     const asking = sim.world.gatewayUrls.map((url) => keepAsking(sim, url, secret, isOver, endsAt));
     const isCore = stopping.name.startsWith('core');
-    const meanwhile = isCore ? sim.world.gatewayUrls.map((url) => keepProbing(sim, url, isOver)) : [holdCores(sim)];
+    const { gatewayUrls } = sim.world;
+    const gateway = Number(/gateway (\d)/.exec(stopping.name)?.[1] ?? 1) - 1;
+    const meanwhile = isCore
+      ? gatewayUrls.map((url) => keepProbing(sim, url, 'ready', isOver))
+      : [holdCores(sim), keepProbing(sim, one(gatewayUrls, gateway), 'stopping', isOver)];
     await Promise.all([...asking, keepCalling(sim, core, isCore, isOver), ...meanwhile]);
     await isStopped;
     if (isCore) await watching.ended;
     else watching.end();
     await stopping.start();
-  });
+  };
+  await sim.disturb(`${stopping.name} drains`, loses, drain, through(stopping.name));
 }
 
 /** Sends requests to a gateway, each of which must be answered, unless a used-up quota holds it until the drain is over. */
@@ -83,15 +89,24 @@ async function keepAsking(
   }
 }
 
-/** Asks a gateway whether it is ready, as it is while a core drains, unless it may be behind in what ended before. */
-async function keepProbing(sim: Simulation, url: string, isOver: () => boolean): Promise<void> {
+/** Asks a gateway whether it is ready: it is while a core drains, unless it may be behind in what ended before, and is not while it stops. */
+async function keepProbing(
+  sim: Simulation,
+  url: string,
+  expected: 'ready' | 'stopping',
+  isOver: () => boolean,
+): Promise<void> {
   const begin = now();
   const ended = sim.history.of('disturbance').map(({ span }) => span.end);
   const isBehindUntil = Math.max(...ended.filter((end) => end <= begin)) + READY_WITHIN_MS;
   for (; !isOver(); await sleep(BETWEEN_MS)) {
-    const answer = await fetch(`${url}/readyz`).then((response) => response.text(), String);
-    if (!answer.includes('"ready"') && now() > isBehindUntil)
-      return sim.history.fail(`${when({ begin, end: now() })}: while a core drains, a gateway answers ${answer}`);
+    const answer = await fetch(`${url}/readyz`).then(
+      async (response) => `${response.status} ${await response.text()}`,
+      String,
+    );
+    const isExpected = expected === 'stopping' ? answer.startsWith('503 ') : answer.startsWith('200 ');
+    if (!isExpected && (expected === 'stopping' || now() > isBehindUntil))
+      return sim.history.fail(`${when({ begin, end: now() })}: a gateway that is ${expected} answers ${answer}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { type Lost, now } from '../history.ts';
+import { type Excused, type Lost, now } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
 import type { Part } from '../world.ts';
 import { lasting, mostlyFirst, one } from './choices.ts';
@@ -17,7 +17,11 @@ export const onMachine = (
   what: string,
   loses: readonly Lost[],
   run: () => Promise<void>,
-): Promise<void> => sim.inTurn(MACHINE, () => sim.disturb(what, loses, run));
+  excuses: Excused = 'any',
+): Promise<void> => sim.inTurn(MACHINE, () => sim.disturb(what, loses, run, excuses));
+
+/** The requests that may fail when something of a name fails. */
+export const through = (name: string): Excused => (name.startsWith('gateway') ? (name as Excused) : 'any');
 
 /**
  * How long a process may take to stop, without its drain; milliseconds. Ten seconds, and an allowance for a busy
@@ -33,11 +37,13 @@ export const crash = aScenario({
   choice: fc.record({ part, forMs: lasting(0, 1500) }),
   run: (sim, { part: index, forMs }) => {
     const part = sim.part(index);
-    return onMachine(sim, `${part.name} is killed, and is gone for ${forMs} ms`, lostWith(part), async () => {
+    const kill = async () => {
       await part.kill();
       await sleep(forMs);
       await part.start();
-    });
+    };
+    const what = `${part.name} is killed, and is gone for ${forMs} ms`;
+    return onMachine(sim, what, lostWith(part), kill, through(part.name));
   },
 });
 
@@ -47,11 +53,12 @@ export const stallPart = aScenario({
   choice: fc.record({ part, forMs: lasting(10, 8000) }),
   run: (sim, { part: index, forMs }) => {
     const part = sim.part(index);
-    return onMachine(sim, `${part.name} is suspended for ${forMs} ms`, [], async () => {
+    const suspend = async () => {
       part.pause();
       await sleep(forMs);
       part.resume();
-    });
+    };
+    return onMachine(sim, `${part.name} is suspended for ${forMs} ms`, [], suspend, through(part.name));
   },
 });
 
@@ -65,13 +72,14 @@ export const restart = aScenario({
   run: (sim, { part: index, settings }) => {
     const stoppable = sim.world.parts.filter(({ terminate }) => terminate);
     const part = one(stoppable, index);
-    return onMachine(sim, `${part.name} is stopped in order`, lostWith(part), async () => {
+    const stop = async () => {
       const begin = now();
       await part.terminate?.();
       const tookMs = now() - begin;
       if (tookMs > sim.drainMs + STOPS_WITHIN_MS) sim.history.fail(`${part.name} took ${tookMs} ms to stop`);
       await part.start(settings);
-    });
+    };
+    return onMachine(sim, `${part.name} is stopped in order`, lostWith(part), stop, through(part.name));
   },
 });
 
@@ -87,14 +95,14 @@ export const cutLink = aScenario({
   choice: fc.record({ link, how: fc.constantFrom('refuse', 'silence', 'lose', 'lose'), forMs: lasting(5, 2500) }),
   run: (sim, { link: index, how, forMs }) => {
     const [name, link] = one(Object.entries(sim.world.links), index);
-    return sim.inTurn(`link ${name}`, () =>
-      sim.disturb(`the link to the ${name}: ${how} for ${forMs} ms`, [], async () => {
-        if (how === 'refuse') link.refuse();
-        else if (how === 'silence') link.silence();
-        else link.loseReplies({ of: () => Math.random() < LOST, count: Number.POSITIVE_INFINITY });
-        await sleep(forMs);
-        link.heal();
-      }),
-    );
+    const cut = async () => {
+      if (how === 'refuse') link.refuse();
+      else if (how === 'silence') link.silence();
+      else link.loseReplies({ of: () => Math.random() < LOST, count: Number.POSITIVE_INFINITY });
+      await sleep(forMs);
+      link.heal();
+    };
+    const what = `the link to the ${name}: ${how} for ${forMs} ms`;
+    return sim.inTurn(`link ${name}`, () => sim.disturb(what, [], cut, through(name)));
   },
 });

@@ -5,10 +5,11 @@ import { times } from '../../support/builders.ts';
 import { ownContact } from '../contacts.ts';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
-import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
+import { asFarAsDefinite, definiteAnswer, definiteOutcome } from './definite-outcomes.ts';
 import { command } from './operations.ts';
+import { FIRST_PAGE } from './requests.ts';
 import { aScenario } from './scenario.ts';
-import { createSeparateLead, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
+import { createSeparateLead, leadIdIn, makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
 const REASON = 'LEGAL';
 
@@ -109,7 +110,7 @@ export const forgetPerson = aScenario({
     }),
 });
 
-/** A studio ends while leads are created in it: once it is reported to be erased, none is there, and none comes. */
+/** A studio ends while leads and a key are made in it: once it is reported to be erased, none is there, and none comes. */
 export const endStudio = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), leads: fc.integer({ min: 1, max: 6 }) }),
@@ -132,6 +133,7 @@ export const endStudio = aScenario({
           if (pageToken === '') return erased;
         }
       };
+      const making = makeKey(sim, studioId).catch(() => undefined);
       const [erased, ...answers] = await Promise.all([erase(), ...times(count, (index) => create(`${index}`))]);
       for (const { status } of answers)
         if (![201, 401, 402].includes(status)) sim.history.fail(`in the ending ${studioId} a creation gets ${status}`);
@@ -144,6 +146,10 @@ export const endStudio = aScenario({
       const late = await create('late');
       if (![401, 402].includes(late.status))
         sim.history.fail(`in the erased ${studioId} a creation gets ${late.status}`);
+      const made = await making;
+      const read = made && (await definiteAnswer(sim, made.secret, FIRST_PAGE));
+      if (read && ![401, 402].includes(read.status))
+        sim.history.fail(`in the erased ${studioId} a key that was made meanwhile gets ${read.status}`);
       const studioNow = { id: studioId, status: StudioStatus.ACTIVE };
       const put = () => other.directory.putStudio({ studio: studioNow }, CRM_TIMEOUT);
       const again = await definiteOutcome(sim, `${studioId} is put again`, put);

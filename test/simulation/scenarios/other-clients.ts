@@ -81,8 +81,9 @@ async function call<T>(
   const { givesUpAfterMs, ...deadlines } = patience;
   const { secret } = keyOf(studio, key);
   const attempts: EventOf<'request'>[] = [];
+  const baseUrl = one(sim.world.urls, url);
   const client = createLeadIntakeClient({
-    baseUrl: one(sim.world.urls, url),
+    baseUrl,
     apiKey: secret,
     ...deadlines,
     fetch: async (input, init = {}) => {
@@ -97,7 +98,8 @@ async function call<T>(
       } finally {
         const span = { begin, end: now() };
         const gaveUp = init.signal?.aborted ?? false;
-        attempts.push({ kind: 'request', party: 'SDK', operation, studioId: studio.id, secret, answer, gaveUp, span });
+        const sent = { url: baseUrl, operation, studioId: studio.id, secret };
+        attempts.push({ kind: 'request', party: 'SDK', ...sent, answer, gaveUp, span });
       }
     },
   });
@@ -141,12 +143,14 @@ export const sendWrongForm = aScenario({
     const secret = used?.secret ?? keyOf(studio, key).secret;
     const request = { method, headers: { ...sentHeaders, authorization: `Bearer ${secret}` }, body: sentBody };
     const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
-    const answer = await fetch(one(sim.world.urls, url) + path, { ...request, signal })
+    const baseUrl = one(sim.world.urls, url);
+    const answer = await fetch(baseUrl + path, { ...request, signal })
       .then((response) => wholeAnswer(sim, method, path, response))
       .catch(() => undefined);
     const span = { begin, end: now() };
     const party = `website (${fault})`;
-    sim.history.add({ kind: 'request', party, operation, studioId: studio.id, secret, answer, span });
+    const sent = { url: baseUrl, operation, studioId: studio.id, secret };
+    sim.history.add({ kind: 'request', party, ...sent, answer, span });
     if (answer?.status === 201) sim.history.fail(`a creation with this fault: ${fault}, is answered ${answer.text}`);
     const isComplete = answer?.headers.has('ratelimit') && answer.headers.has('x-request-id');
     if (answer?.status === 400 && !isComplete)

@@ -20,7 +20,7 @@ export async function sendRequest(
   const begin = now();
   const answer = await byFetch(sim, url, secret, operation);
   const span = { begin, end: now() };
-  recordRequest(sim, { kind: 'request', party: 'website', operation, studioId: studio.id, secret, answer, span });
+  recordRequest(sim, { kind: 'request', party: 'website', url, operation, studioId: studio.id, secret, answer, span });
   return answer;
 }
 

@@ -19,8 +19,9 @@ const ASKS_AGAIN_AFTER_MS = 20;
 const ASKS_FOR_MS = 4500;
 const RESTS_FOR_MS = 8000;
 
-/** The maximum pause of a visitor between two actions; milliseconds. */
+/** The maximum pause of a visitor between two actions, and while something is disturbed, when little is known of each; milliseconds. */
 const MAX_BETWEEN_MS = 25;
+const MAX_BETWEEN_DISTURBED_MS = 200;
 
 export const where = { url: fc.nat(2), key: mostlyFirst(3) };
 
@@ -175,7 +176,7 @@ export const visitors = aScenario({
         const chance = chanceOf(seed + caller);
         while (now() < until) {
           await chance.oneOf(ACTIONS)(sim, chance.between(0, 2 ** 31 - 1));
-          await sleep(chance.between(0, MAX_BETWEEN_MS));
+          await sleep(chance.between(0, sim.isDisturbed ? MAX_BETWEEN_DISTURBED_MS : MAX_BETWEEN_MS));
         }
       }),
     );

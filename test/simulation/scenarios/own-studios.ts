@@ -1,0 +1,170 @@
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { openClaims } from '../../../src/domain/contact.ts';
+import { aStudio, times } from '../../support/builders.ts';
+import { ownContact } from '../contacts.ts';
+import { now, type Operation, type RestAnswer } from '../history.ts';
+import { CRM_TIMEOUT } from '../simulation.ts';
+import { lasting, one } from './choices.ts';
+import { asFarAsDefinite, definiteAnswer, definiteOutcome } from './definite-outcomes.ts';
+import { byFetch } from './requests.ts';
+import { aScenario } from './scenario.ts';
+import { createSeparateLead, inShort, leadIdIn, makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
+
+/* Keys, quotas and erasures in studios that nobody else uses, where each answer is known exactly. */
+
+const IN_FLIGHT = 20;
+
+const STUDIO_LIMIT = 1000;
+
+const ALL = { name: 'list', walk: 0, page: 0, query: '?limit=100' } as const;
+
+/** A key is revoked while creations with it are in flight: what was refused is not there, what was answered is, and nothing follows. */
+export const revokeInFlight = aScenario({
+  weight: 2,
+  choice: fc.record({ core: fc.nat(1), afterMs: lasting(0, 80) }),
+  run: (sim, { core, afterMs }) =>
+    asFarAsDefinite(async () => {
+      const studio = await makeSeparateStudio(sim);
+      const { id: studioId } = studio;
+      const { apiKeyId, secret } = await makeKey(sim, studioId);
+      const leads = times(IN_FLIGHT, (index) => separateLead(sim, studioId, `in flight ${index}`));
+      const send = (index: number) =>
+        byFetch(sim, one(sim.world.urls, index), secret, {
+          name: 'create',
+          lead: leads[index] ?? leads[0],
+        } as Operation);
+      const sent = Promise.all(leads.map((_, index) => send(index)));
+      await sleep(afterMs);
+      const revoke = () => sim.crmAt(core).apiKeys.revokeApiKey({ studioId, memberId: 'owner', apiKeyId }, CRM_TIMEOUT);
+      await definiteOutcome(sim, `a key of ${studioId} is revoked`, revoke);
+      const refused = await definiteAnswer(sim, secret, { name: 'create', lead: separateLead(sim, studioId, 'late') });
+      if (refused.status !== 401) sim.history.fail(`a revoked key of ${studioId} gets ${inShort(refused)}`);
+      const answers = await sent;
+      const { leads: found } = JSON.parse((await definiteAnswer(sim, studio.secret, ALL)).text);
+      const isThere = (key: string) => found.some(({ note }: { readonly note: string }) => note.startsWith(key));
+      for (const [index, answer] of answers.entries()) {
+        const { idempotencyKey } = leads[index] ?? { idempotencyKey: '' };
+        const expected = answer?.status === 201 || (answer?.status === 401 ? false : undefined);
+        if (expected !== undefined && isThere(idempotencyKey) !== expected)
+          sim.history.fail(`a creation in ${studioId} gets ${inShort(answer as RestAnswer)}, and the opposite is so`);
+      }
+      if (isThere(separateLead(sim, studioId, 'late').idempotencyKey))
+        sim.history.fail(`a revoked key of ${studioId} has created a lead`);
+    }),
+});
+
+/** What an answer says of the quota. */
+function quotaIn({ headers }: RestAnswer) {
+  const [, remaining, seconds] = /r=(\d+);t=(\d+)/.exec(headers.get('ratelimit') ?? '') ?? [];
+  return { policy: headers.get('ratelimit-policy'), remaining: Number(remaining), seconds: Number(seconds) };
+}
+
+/** Each request of a key takes exactly one of its quota, whatever it is answered; those of a revoked one of the studio take none. */
+export const countExactly = aScenario({
+  weight: 2,
+  choice: fc.record({
+    kinds: fc.array(fc.constantFrom('create', 'again', 'other', 'unknown', 'bad', 'revoked'), {
+      minLength: 6,
+      maxLength: 12,
+    }),
+    url: fc.nat(2),
+  }),
+  run: (sim, { kinds, url }) =>
+    asFarAsDefinite(async () => {
+      const { id: studioId, secret } = await makeSeparateStudio(sim);
+      const revoked = await makeKey(sim, studioId);
+      // Mostly less than the keys': answers tell of the smaller one.
+      const studio = { studio: { id: studioId, quotaLimit: STUDIO_LIMIT }, updateMask: { paths: ['quota_limit'] } };
+      const limit = () => sim.crmAt(0).directory.putStudio(studio, CRM_TIMEOUT);
+      await definiteOutcome(sim, `${studioId} gets a quota`, limit);
+      const baseUrl = one(sim.world.urls, url);
+      // The gateway remembers it.
+      await byFetch(sim, baseUrl, revoked.secret, ALL);
+      const owner = { studioId, memberId: 'owner', apiKeyId: revoked.apiKeyId };
+      const revoke = () => sim.crmAt(0).apiKeys.revokeApiKey(owner, CRM_TIMEOUT);
+      await definiteOutcome(sim, `a key of ${studioId} is revoked`, revoke);
+      const lead = separateLead(sim, studioId, 'counted');
+      const operations: Readonly<Record<string, Operation>> = {
+        create: { name: 'create', lead },
+        again: { name: 'create', lead },
+        other: { name: 'create', lead: { ...lead, displayName: 'Another' } },
+        unknown: { name: 'get', leadId: sim.uuid('unknown lead') },
+        bad: { name: 'list', walk: 0, page: 0, query: '?limit=0' },
+      };
+      let before: (ReturnType<typeof quotaIn> & { readonly begin: number }) | undefined;
+      for (const kind of kinds) {
+        if (kind === 'revoked') {
+          const answer = await byFetch(sim, baseUrl, revoked.secret, ALL);
+          if (answer?.status !== 401 || sim.isDisturbedSince(now())) before = undefined;
+          continue;
+        }
+        const begin = now();
+        const answer = await byFetch(sim, baseUrl, secret, operations[kind] as Operation);
+        const isTold = answer !== undefined && ![408, 429, 503].includes(answer.status);
+        const told = isTold ? quotaIn(answer) : undefined;
+        const isSameWindow =
+          before && told && before.policy === told.policy && told.seconds <= before.seconds && told.seconds > 1;
+        if (before && told && isSameWindow && !sim.isDisturbedSince(before.begin)) {
+          if (told.remaining !== before.remaining - 1)
+            sim.history.fail(
+              `in ${studioId} ${before.remaining} are left, and after one more (${kind}) ${told.remaining}`,
+            );
+        }
+        before = told && { ...told, begin };
+      }
+    }),
+});
+
+/** A lead is corrected to another contact and back, and erased: no table has a key of any of its contacts then. */
+export const eraseCorrected = aScenario({
+  weight: 2,
+  isPossible: ({ world }) => world.databaseUrl.startsWith('sqlite:'),
+  choice: fc.record({ core: fc.nat(1), corrections: fc.integer({ min: 1, max: 3 }), byContact: fc.boolean() }),
+  run: (sim, { core, corrections, byContact }) =>
+    asFarAsDefinite(async () => {
+      const studio = await makeSeparateStudio(sim);
+      const { id: studioId } = studio;
+      const lead = separateLead(sim, studioId, 'corrected');
+      const id = leadIdIn(await createSeparateLead(sim, studio, lead));
+      const { leads } = sim.crmAt(core);
+      const contacts = times(corrections, (index) => ownContact(sim.personal, sim.uuid('corrected', studioId, index)));
+      for (const { type, value } of contacts) {
+        const contact = { value: { case: type, value } } as const;
+        const update = () =>
+          leads.updateLead({ studioId, lead: { id, contact }, updateMask: { paths: ['contact'] } }, CRM_TIMEOUT);
+        await definiteOutcome(sim, `a lead of ${studioId} is corrected`, update);
+      }
+      const { type, value } = lead.contact;
+      const erase = (): Promise<unknown> =>
+        byContact
+          ? leads.eraseContact({ studioId, contact: { value: { case: type, value } } }, CRM_TIMEOUT)
+          : leads.eraseLead({ studioId, leadId: id }, CRM_TIMEOUT);
+      await definiteOutcome(sim, `a lead of ${studioId} is erased`, erase);
+      const keys = [lead.contact, ...contacts].flatMap(
+        (contact) => openClaims(contact, aStudio({ id: studioId })).contactKeys,
+      );
+      for (const place of placesOf(sim.world.databaseUrl, keys))
+        sim.history.fail(`once a lead of ${studioId} is erased, a key of its contact is in ${place}`);
+    }),
+});
+
+/** Returns the columns of a database that have one of some keys. */
+function placesOf(databaseUrl: string, keys: readonly string[]): ReadonlySet<string> {
+  using database = new DatabaseSync(databaseUrl.replace(/^sqlite:/, ''), { readOnly: true });
+  const bytes = keys.map((key) => Buffer.from(key, 'base64url'));
+  const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  const has = (value: unknown) =>
+    value instanceof Uint8Array
+      ? bytes.some((each) => Buffer.from(value).includes(each))
+      : keys.some((key) => `${value}`.includes(key));
+  return new Set(
+    tables.flatMap(({ name }) =>
+      database
+        .prepare(`SELECT * FROM ${name}`)
+        .all()
+        .flatMap((row) => Object.entries(row).flatMap(([column, value]) => (has(value) ? [`${name}.${column}`] : []))),
+    ),
+  );
+}
