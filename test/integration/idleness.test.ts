@@ -6,7 +6,7 @@ import { times } from '../support/builders.ts';
 import { ROOT } from '../support/processes.ts';
 import { aCapture, aService, LEADS } from '../support/service.ts';
 
-/** What is kept on purpose once requests are answered, with a bound: the owners of keys, and connections that clients keep open. */
+/** Two kinds of entries may stay, because bounds limit them: the owners of keys, and the connections that clients keep open. */
 const KEPT = /^(?:ApiKeyCache\.#entries|ClientConnections\.|Connections\.)/;
 
 const service = aService();

@@ -65,7 +65,7 @@ test('a connection with its last answer ends with its peer, and else by silence,
 });
 
 // @proves bounds-220 bounds-221
-test('of more connections that linger than the bound, the oldest ends', () => {
+test('when more connections linger than the bound allows, the oldest one ends', () => {
   const lingering = new Lingering(MAX_LINGERING);
   const sockets = times(MAX_LINGERING + 1, () => new Socket());
   for (const socket of sockets) {

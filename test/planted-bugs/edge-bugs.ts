@@ -162,7 +162,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'any number of connections linger after their last answer',
     suite: 'test/integration/lingering.test.ts',
-    caughtBy: 'of more connections that linger than the bound, the oldest ends',
+    caughtBy: 'when more connections linger than the bound allows, the oldest one ends',
     patches: [{ file: 'common/lingering.ts', find: 'this.#sockets.size > this.#max', put: 'false' }],
   },
   {

@@ -55,7 +55,7 @@ export const revokeInFlight = aScenario({
     }),
 });
 
-/** What an answer says of the quota. */
+/** Reads what an answer says about the quota. */
 function quotaIn({ headers }: RestAnswer) {
   const [, remaining, seconds] = /r=(\d+);t=(\d+)/.exec(headers.get('ratelimit') ?? '') ?? [];
   return { policy: headers.get('ratelimit-policy'), remaining: Number(remaining), seconds: Number(seconds) };
