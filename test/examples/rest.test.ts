@@ -107,6 +107,7 @@ for (const command of commandsOf('rest').trim().split('\n')) {
     test('does in every conversation that it can hold what a client must do', async () => {
       const [path = ''] = /examples\/\S+/.exec(command) ?? [];
       const copy = repeatingSooner(basename(path), readFileSync(join(ROOT, path), 'utf8'));
+      // Less than the deadline of a conversation, and more than the 15 s that curl waits in one.
       const driver = [process.execPath, 'test/examples/program-driver.ts', '28', program, copy];
       await expectToBeASender(driver, { ...CANNOT_HOLD, ...CANNOT[program], ...(program !== 'node' && IN_SOAK) });
     });

@@ -14,6 +14,8 @@ const service = aService();
 /** A private field that is a map, a set or an array. */
 const COLLECTION = /^ +(?:readonly )?#\w+[^\n=]*= (?:new (?:Map|Set)\b|\[\])/m;
 
+type Class = { readonly prototype: object };
+
 /** Loads the classes of both processes that are exported and have such fields. */
 async function productClasses(): Promise<Class[]> {
   const files = globSync('{gateway,common,src}/**/*.ts', { cwd: ROOT }).map((file) => join(ROOT, file));
@@ -22,8 +24,6 @@ async function productClasses(): Promise<Class[]> {
   );
   return modules.flatMap((module) => Object.values<Class>(module)).filter((each) => /^class\b/.test(`${each}`));
 }
-
-type Class = { readonly prototype: object };
 
 type Properties = Runtime.GetPropertiesReturnType & { readonly privateProperties?: Runtime.PropertyDescriptor[] };
 
@@ -47,9 +47,16 @@ function lookInside(classes: readonly Class[]): () => Readonly<Record<string, nu
     ask<Properties>('Runtime.getProperties', { objectId, ownProperties: true });
   // One query for all, because each goes through the whole heap.
   class LookedInside {}
-  for (const { prototype } of classes)
-    if (Object.getPrototypeOf(prototype) === Object.prototype) Object.setPrototypeOf(prototype, LookedInside.prototype);
+  const prototypes = classes
+    .map(({ prototype }) => prototype)
+    .filter((each) => Object.getPrototypeOf(each) === Object.prototype);
+  for (const each of prototypes) Object.setPrototypeOf(each, LookedInside.prototype);
   Object.assign(globalThis, { LookedInside });
+  // Other suites share these modules.
+  onTestFinished(() => {
+    for (const each of prototypes) Object.setPrototypeOf(each, Object.prototype);
+    Reflect.deleteProperty(globalThis, 'LookedInside');
+  });
   const expression = 'LookedInside.prototype';
   const { result } = ask<Runtime.EvaluateReturnType>('Runtime.evaluate', { expression });
   const query = { prototypeObjectId: result.objectId };

@@ -20,6 +20,11 @@ export const recent: fc.Arbitrary<number> = fc.oneof(mostlyFirst(5), fc.nat(40))
 export const lasting = (min: number, max: number): fc.Arbitrary<number> =>
   fc.oneof(fc.integer({ min, max: Math.ceil(min + (max - min) / 8) }), fc.integer({ min, max }));
 
+export const isOnSqlite = ({ world }: Simulation): boolean => world.databaseUrl.startsWith('sqlite:');
+
+/** The path of the file of a life on SQLite. */
+export const databaseFile = ({ world }: Simulation): string => world.databaseUrl.replace(/^sqlite:/, '');
+
 export const studioAt = (sim: Simulation, index: number): KnownStudio => sim.studios[index] as KnownStudio;
 
 /** Returns the n-th of several things, counted from the newest. */

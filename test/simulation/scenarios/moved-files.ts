@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { HealthCheckResponse_ServingStatus as Status } from '../../../proto/gen/health/v1/health_pb.ts';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
-import { lasting } from './choices.ts';
+import { databaseFile, isOnSqlite, lasting } from './choices.ts';
 import { onMachine } from './faults.ts';
 import { outcomeOf } from './operations.ts';
 import { aScenario } from './scenario.ts';
@@ -19,11 +19,11 @@ const NOTICED_WITHIN_MS = 3000;
  */
 export const moveFilesAway = aScenario({
   weight: 0,
-  isPossible: ({ world }) => world.databaseUrl.startsWith('sqlite:'),
+  isPossible: isOnSqlite,
   choice: fc.record({ isStopped: fc.boolean(), forMs: lasting(0, 1500) }),
   run: (sim, { isStopped, forMs }) =>
     onMachine(sim, 'the files of the database are moved away', [], async () => {
-      const path = sim.world.databaseUrl.replace(/^sqlite:/, '');
+      const path = databaseFile(sim);
       const [folder, kept, lost] = ['', '.kept', '.lost'].map((end) => dirname(path) + end) as [string, string, string];
       mkdirSync(kept);
       for (const file of [path, `${path}-wal`]) if (existsSync(file)) copyFileSync(file, join(kept, basename(file)));

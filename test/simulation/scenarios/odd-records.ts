@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import fc from 'fast-check';
 import { ID_BYTES } from '../../support/raw-sqlite.ts';
+import { databaseFile, isOnSqlite } from './choices.ts';
 import { asFarAsDefinite, definiteAnswer } from './definite-outcomes.ts';
 import { MACHINE } from './faults.ts';
 import { aScenario } from './scenario.ts';
@@ -26,7 +27,7 @@ const ODDITIES = [
 /** A newer release, another program or a manual change has left a word in a separate studio that this release does not know. */
 export const meetOddRecord = aScenario({
   weight: 3,
-  isPossible: ({ world }) => world.databaseUrl.startsWith('sqlite:'),
+  isPossible: isOnSqlite,
   choice: fc.record({ oddity: fc.nat(ODDITIES.length - 1) }),
   run: (sim, { oddity }) =>
     asFarAsDefinite(async () => {
@@ -39,7 +40,7 @@ export const meetOddRecord = aScenario({
       const id = { leads: odd, api_keys: studio.apiKeyId, studios: studio.id }[table];
       const run = (sql: string, ...values: readonly string[]) =>
         sim.inTurn(MACHINE, async () => {
-          using database = new DatabaseSync(sim.world.databaseUrl.replace(/^sqlite:/, ''));
+          using database = new DatabaseSync(databaseFile(sim));
           return database.prepare(sql).all(...values);
         });
       const write = (value: string) => run(`UPDATE ${table} SET ${column} = ? WHERE ${condition}`, value, id);

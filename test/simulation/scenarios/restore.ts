@@ -11,7 +11,7 @@ import { times } from '../../support/builders.ts';
 import type { CoreClients } from '../../support/core-clients.ts';
 import { ownContact } from '../contacts.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
-import { lasting } from './choices.ts';
+import { databaseFile, isOnSqlite, lasting } from './choices.ts';
 import { asFarAsDefinite, definiteOutcome, untilDefinite } from './definite-outcomes.ts';
 import { onMachine } from './faults.ts';
 import { command } from './operations.ts';
@@ -90,7 +90,7 @@ const inShort = ({ id, displayName, stage }: Lead) => ({ id, displayName, stage 
  */
 export const setDatabaseBack = aScenario({
   weight: 0,
-  isPossible: ({ world }) => world.databaseUrl.startsWith('sqlite:'),
+  isPossible: isOnSqlite,
   choice: fc.record({ sleeps: fc.boolean(), isServing: fc.boolean(), killedAfterMs: lasting(0, 2000) }),
   run: (sim, { sleeps, isServing, killedAfterMs }) =>
     asFarAsDefinite(async () => {
@@ -98,7 +98,7 @@ export const setDatabaseBack = aScenario({
       const core = sim.crmAt(0);
       const [coreClock] = sim.world.clocks;
       const [corePart] = sim.world.parts;
-      const path = sim.world.databaseUrl.replace(/^sqlite:/, '');
+      const path = databaseFile(sim);
       const copy: Copy = { epoch: 0n, compared: 0n, leads: new Map() };
       const over = new AbortController();
       const consumer = { name: NAME, studioIds: [studioId] };

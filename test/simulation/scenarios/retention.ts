@@ -5,6 +5,7 @@ import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { DAY_MS } from '../../support/builders.ts';
 import { ID_BYTES } from '../../support/raw-sqlite.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
+import { databaseFile, isOnSqlite } from './choices.ts';
 import { asFarAsDefinite, definiteAnswer, definiteOutcome } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
@@ -19,7 +20,7 @@ const LOOK_S = 10;
  */
 export const outliveRetention = aScenario({
   weight: 0,
-  isPossible: ({ world }) => world.databaseUrl.startsWith('sqlite:'),
+  isPossible: isOnSqlite,
   choice: fc.constant({}),
   run: (sim) =>
     asFarAsDefinite(async () => {
@@ -36,7 +37,7 @@ export const outliveRetention = aScenario({
       const put = { studio: { id: studioId, retentionDays: 30 } };
       await definiteOutcome(sim, `${studioId} gets a retention`, () => directory.putStudio(put, CRM_TIMEOUT));
       {
-        using database = new DatabaseSync(sim.world.databaseUrl.replace(/^sqlite:/, ''));
+        using database = new DatabaseSync(databaseFile(sim));
         database.prepare('UPDATE studio_retentions SET since = since - ?').run(8 * DAY_MS);
         const retention = database.prepare('INSERT INTO retention_time (one, version, time) VALUES (1, 1, ?)');
         retention.run(Date.now());

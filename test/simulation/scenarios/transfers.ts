@@ -7,7 +7,7 @@ import { leadsIn } from '../../support/exported.ts';
 import { ownContact } from '../contacts.ts';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
-import { lasting } from './choices.ts';
+import { databaseFile, isOnSqlite, lasting } from './choices.ts';
 import { asFarAsDefinite, definiteAnswer, definiteOutcome, untilDefinite } from './definite-outcomes.ts';
 import { MACHINE } from './faults.ts';
 import { command } from './operations.ts';
@@ -81,9 +81,9 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
       const shown = await definiteAnswer(sim, studio.secret, { name: 'get', leadId });
       expect(inShort(shown), '404 integration_lead_not_found', `the erased lead ${leadId}`);
     }
-    const isFile = sim.world.databaseUrl.startsWith('sqlite:');
+    const isFile = isOnSqlite(sim);
     // While a core runs, whose files are where they should be.
-    const stored = isFile ? await sim.inTurn(MACHINE, async () => storedBytes(sim.world.databaseUrl)) : '';
+    const stored = isFile ? await sim.inTurn(MACHINE, async () => storedBytes(databaseFile(sim))) : '';
     expect(stored.includes(sent.note), false, 'whether the file still has the note of the erased lead');
     expect((await exported()).length, LINES - 2, 'exported leads after the erasure');
     expect(await importing(copy), { there: LINES - 2, erased: 2, refused: 0 }, 'the import of an export');
@@ -103,8 +103,7 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
 }
 
 /** All bytes of a database's file, and of its log. */
-const storedBytes = (databaseUrl: string): string =>
-  ['', '-wal'].map((end) => readFileSync(databaseUrl.replace(/^sqlite:/, '') + end, 'latin1')).join('');
+const storedBytes = (file: string): string => ['', '-wal'].map((end) => readFileSync(file + end, 'latin1')).join('');
 
 /** Repeats a command, whose first runs are killed, until it ends by itself; returns what it prints. */
 async function repeated(sim: Simulation, words: readonly string[], killedAfterMs: readonly number[]): Promise<string> {
