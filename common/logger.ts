@@ -2,7 +2,7 @@ import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
 import { causesOf, stacksOf } from './error-summary.ts';
 import { printable, printableLines } from './printable.ts';
-import type { commonSettings, UnusedVariables } from './settings.ts';
+import type { commonSettings, IgnoredSettings } from './settings.ts';
 
 /** Bytes of lines that wait for an output which cannot be written now; further lines are dropped. */
 const MAX_WAITING_BYTES = 1024 * 1024;
@@ -130,11 +130,10 @@ export async function createLogger(name: string, level: LogLevel): Promise<Logge
   return log;
 }
 
-/** Logs what the settings of a starting process come to, and which variables have no effect. */
-export function logSettings(log: Logger, summary: object, { ignored, unknown }: UnusedVariables): void {
+/** Logs what the settings of a starting process come to, and which count as unset. */
+export function logSettings(log: Logger, summary: object, { ignored }: IgnoredSettings): void {
   log.info(summary, 'settings in force');
   if (ignored.length > 0) log.warn({ ignored }, 'settings ignored: they are blank, or the address of a Service');
-  if (unknown.length > 0) log.warn({ unknown }, 'variables that are no settings: they have no effect');
   // What follows may take long, and end the process.
   output.flush();
 }

@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isIPv4, isIPv6 } from 'node:net';
 import { MAX_DRAIN_MS } from './deadlines.ts';
-import { isInjected, misspeltSettings, unknownVariables } from './misspelt-settings.ts';
 import { Secret } from './secret.ts';
 import { SETTINGS, type SettingTraits, variablesOf } from './settings-table.ts';
+import { isInjected, unknownSettings } from './unknown-settings.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -52,7 +52,7 @@ export class SettingsError extends Error {
 
 /**
  * Reads the settings of a table, which are all settings of a process. A blank text counts as unset, unless the setting
- * protects; a variable that looks like a setting is a fault.
+ * protects; a variable that begins as a setting does, and is none, is a fault.
  *
  * @param rules checks relations between settings, if each one is valid; returns one sentence per fault
  * @throws SettingsError with all faults
@@ -62,7 +62,7 @@ export function readSettings<const Table extends SettingsTable>(
   env: Environment,
   rules: (values: SettingsOf<Table>) => readonly string[] = () => [],
 ): SettingsOf<Table> {
-  const faults = misspeltSettings(variablesOf(table), env);
+  const faults = unknownSettings(env);
   const values: Record<string, unknown> = {};
   for (const [name, setting] of Object.entries(table)) {
     try {
@@ -82,17 +82,13 @@ function readSetting<T>(name: string, setting: Setting<T>, env: Environment): T 
   return text === undefined ? undefined : setting.parse(text);
 }
 
-/** The variables of a process that have no effect. */
-export interface UnusedVariables {
-  /** With the name of a setting, they count as unset: blank ones, and addresses of Kubernetes' Services. */
+/** The settings of a process that count as unset: blank ones, and addresses of Kubernetes' Services. */
+export interface IgnoredSettings {
   readonly ignored: readonly string[];
-  /** They are no settings, and somebody may have taken them for one. */
-  readonly unknown: readonly string[];
 }
 
-export const unusedVariables = (table: SettingsTable, env: Environment): UnusedVariables => ({
+export const ignoredSettings = (table: SettingsTable, env: Environment): IgnoredSettings => ({
   ignored: variablesOf(table).filter((name) => env[name] !== undefined && valueIn(name, env) === undefined),
-  unknown: unknownVariables(env),
 });
 
 /** The value of a variable; undefined: it counts as unset. */

@@ -10,6 +10,8 @@ import {
   folder,
   hostOfUrl,
   httpUrl,
+  type IgnoredSettings,
+  ignoredSettings,
   integer,
   oneOf,
   port,
@@ -17,8 +19,6 @@ import {
   type SettingsOf,
   settingsReadBy,
   text,
-  type UnusedVariables,
-  unusedVariables,
   yesOrNo,
 } from '../common/settings.ts';
 import { MAX_WINDOW_SECONDS } from './admission/quota/quota-port.ts';
@@ -49,7 +49,7 @@ export const gatewaySettings = settingsReadBy({
 
 /** The values of the gateway's settings, with defaults for the addresses that derive from others. */
 export type GatewayConfig = SettingsOf<typeof gatewaySettings> &
-  UnusedVariables &
+  IgnoredSettings &
   CoreAccess & { readonly PUBLIC_URL: string };
 
 /** @throws SettingsError */
@@ -59,7 +59,7 @@ export function readGatewayConfig(env: Environment): GatewayConfig {
     ...config,
     PUBLIC_URL: config.PUBLIC_URL ?? addressOf(config.GATEWAY_HOST, config.GATEWAY_PORT),
     CORE_URL: config.CORE_URL ?? addressOf(config.CORE_HOST, config.CORE_PORT),
-    ...unusedVariables(gatewaySettings, env),
+    ...ignoredSettings(gatewaySettings, env),
     coreTokenFile: fileOf('CORE_TOKEN', env),
   };
 }

@@ -7,14 +7,14 @@ import {
   file,
   fileOf,
   httpUrl,
+  type IgnoredSettings,
+  ignoredSettings,
   integer,
   parsedContents,
   readSettings,
   type SettingFile,
   type SettingsOf,
   settingsReadBy,
-  type UnusedVariables,
-  unusedVariables,
 } from '../common/settings.ts';
 import { type Endpoints, parseEndpoints } from './endpoints-file.ts';
 
@@ -31,7 +31,7 @@ export const relaySettings = settingsReadBy({
 });
 
 export type RelayConfig = SettingsOf<typeof relaySettings> &
-  UnusedVariables &
+  IgnoredSettings &
   CoreAccess & { readonly RELAY_ENDPOINTS_FILE: ReturnType<typeof endpointsFile> };
 
 /** @throws SettingsError */
@@ -46,7 +46,7 @@ export function readRelayConfig(env: Environment): RelayConfig {
     CORE_TOKEN: config.RELAY_TOKEN,
     coreTokenFile: fileOf('RELAY_TOKEN', env),
     RELAY_ENDPOINTS_FILE: config.RELAY_ENDPOINTS_FILE as RelayConfig['RELAY_ENDPOINTS_FILE'],
-    ...unusedVariables(relaySettings, env),
+    ...ignoredSettings(relaySettings, env),
   };
 }
 

@@ -5,6 +5,8 @@ import {
   type Environment,
   file,
   fileOf,
+  type IgnoredSettings,
+  ignoredSettings,
   integer,
   isLoopback,
   parsedContents,
@@ -12,8 +14,6 @@ import {
   type SettingFile,
   type SettingsOf,
   settingsReadBy,
-  type UnusedVariables,
-  unusedVariables,
   yesOrNo,
 } from '../common/settings.ts';
 import type { TlsFiles } from '../common/tls-credentials.ts';
@@ -33,12 +33,12 @@ export const coreSettings = settingsReadBy({
 });
 
 export type CoreConfig = SettingsOf<typeof coreSettings> &
-  UnusedVariables & { readonly coreTokenFile: SettingFile | undefined };
+  IgnoredSettings & { readonly coreTokenFile: SettingFile | undefined };
 
 /** @throws SettingsError */
 export const readCoreConfig = (env: Environment): CoreConfig => ({
   ...readSettings(coreSettings, env, rulesBetween),
-  ...unusedVariables(coreSettings, env),
+  ...ignoredSettings(coreSettings, env),
   coreTokenFile: fileOf('CORE_TOKEN', env),
 });
 

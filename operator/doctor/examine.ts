@@ -1,6 +1,6 @@
 import { tlsToCore } from '../../common/core-connection.ts';
 import { errorSummary } from '../../common/error-summary.ts';
-import { type Environment, SettingsError, type UnusedVariables } from '../../common/settings.ts';
+import { type Environment, type IgnoredSettings, SettingsError } from '../../common/settings.ts';
 import { TlsCredentials, type TlsFiles } from '../../common/tls-credentials.ts';
 import { DAY_MS } from '../../common/units.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
@@ -68,7 +68,7 @@ export async function examine(
 }
 
 /** Examines the settings of a process, its certificates and, if they can be read, what else it depends on. */
-async function examineSide<Config extends UnusedVariables>(
+async function examineSide<Config extends IgnoredSettings>(
   part: Part,
   read: () => Config,
   tlsOf: (config: Config) => TlsFiles,
@@ -79,8 +79,6 @@ async function examineSide<Config extends UnusedVariables>(
     const config = read();
     notes.ok('are valid and consistent');
     for (const name of config.ignored) notes.warning(`${name} counts as unset: remove it, or give it a value`);
-    for (const name of config.unknown)
-      notes.warning(`${name} is no setting and has no effect: rename it, or remove it`);
     const others = await Promise.all(examineOthers(config));
     return [...notes.findings, ...examineCertificates(part, tlsOf(config)), ...others.flat()];
   } catch (error) {

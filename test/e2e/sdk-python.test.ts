@@ -1,41 +1,38 @@
-import { execFile, spawn } from "node:child_process";
-import { randomUUID } from "node:crypto";
-import { once } from "node:events";
-import { cpSync, mkdirSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
-import { join } from "node:path";
-import { promisify } from "node:util";
-import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { newKeySecret } from "../../common/rules/key-secret.ts";
-import type { ClientPatch } from "../planted-bugs/client-bugs.ts";
-import { plantInCopy } from "../planted-bugs/plant-in-copy.ts";
-import {
-  PYTHON_OUTBOX_BUGS,
-  PYTHON_POOL_BUGS,
-} from "../planted-bugs/python-client-bugs.ts";
-import { codeSamplesIn } from "../support/code-samples.ts";
-import { DOCUMENTED_TYPES } from "../support/documented-types.ts";
-import { describeWithTools, exampleOf } from "../support/examples.ts";
-import { ROOT, sharedFolder, watch } from "../support/processes.ts";
-import { PYTHON_TOOL, pythonForTests } from "../support/python.ts";
-import { aService } from "../support/service.ts";
-import { startProxy } from "../support/tcp-proxy.ts";
-import { queryFile } from "../support/website-databases.ts";
+import { execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
+import type { ClientPatch } from '../planted-bugs/client-bugs.ts';
+import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
+import { PYTHON_OUTBOX_BUGS, PYTHON_POOL_BUGS } from '../planted-bugs/python-client-bugs.ts';
+import { codeSamplesIn } from '../support/code-samples.ts';
+import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
+import { describeWithTools, exampleOf } from '../support/examples.ts';
+import { ROOT, sharedFolder, watch } from '../support/processes.ts';
+import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
+import { aService } from '../support/service.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
+import { queryFile } from '../support/website-databases.ts';
 
 const execute = promisify(execFile);
 const service = aService();
 
 /** The programs of the README, by their file names on a website. */
 const PROGRAMS = {
-  "first_lead.py": "first-lead",
-  "async_form.py": "contact-form",
-  "website.py": "outbox-website",
-  "contact_form.py": "outbox-form",
-  "send_leads.py": "outbox-worker",
-  "leads_in_need.py": "outbox-attention",
-  "send_now.py": "outbox-now",
-  "with_sqlalchemy.py": "outbox-sqlalchemy",
+  'first_lead.py': 'first-lead',
+  'async_form.py': 'contact-form',
+  'website.py': 'outbox-website',
+  'contact_form.py': 'outbox-form',
+  'send_leads.py': 'outbox-worker',
+  'leads_in_need.py': 'outbox-attention',
+  'send_now.py': 'outbox-now',
+  'with_sqlalchemy.py': 'outbox-sqlalchemy',
 };
 
 /** The folder of a website with the programs of the README. */
@@ -48,28 +45,19 @@ class Website {
     this.folder = folder;
     mkdirSync(folder);
     for (const [file, mark] of Object.entries(PROGRAMS)) {
-      writeFileSync(
-        join(folder, file),
-        exampleOf("sdk/python/README.md", mark),
-      );
+      writeFileSync(join(folder, file), exampleOf('sdk/python/README.md', mark));
     }
   }
 
   /** Runs one of its programs, or statements; returns the output. */
-  async run(
-    program: string,
-    secret = newKeySecret(),
-    url = service.url,
-  ): Promise<string> {
+  async run(program: string, secret = newKeySecret(), url = service.url): Promise<string> {
     const env = {
       PATH: process.env.PATH,
       LEAD_INTAKE_URL: url,
       LEAD_INTAKE_KEY: secret,
     };
-    const args = program.endsWith(".py")
-      ? [program]
-      : ["-W", "error", "-c", program];
-    const { stdout } = await execute(join(this.#bin, "python"), args, {
+    const args = program.endsWith('.py') ? [program] : ['-W', 'error', '-c', program];
+    const { stdout } = await execute(join(this.#bin, 'python'), args, {
       cwd: this.folder,
       env,
     });
@@ -83,9 +71,9 @@ class Website {
       LEAD_INTAKE_URL: service.url,
       LEAD_INTAKE_KEY: secret,
     };
-    const stdio = ["ignore", "pipe", "pipe"] as ["ignore", "pipe", "pipe"];
+    const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'];
     return watch(
-      spawn(join(this.#bin, "python"), ["send_leads.py"], {
+      spawn(join(this.#bin, 'python'), ['send_leads.py'], {
         cwd: this.folder,
         env,
         stdio,
@@ -95,10 +83,7 @@ class Website {
 
   /** The rows of the table, oldest first. */
   rows = () =>
-    queryFile(
-      join(this.folder, "website.db"),
-      "SELECT state, capture FROM example_com_leads ORDER BY created_at",
-    );
+    queryFile(join(this.folder, 'website.db'), 'SELECT state, capture FROM example_com_leads ORDER BY created_at');
 }
 
 /** Prints what the client logs: an attempt that is repeated fails the tests, even if its repetition succeeds. */
@@ -141,9 +126,7 @@ def in_forks(work, count=4):
 `;
 
 /** Programs that use one client in several ways, and the number of its users. Each uses the client before others do, so that its connection is kept alive. */
-const USES: Readonly<
-  Record<string, readonly [program: string, users: number]>
-> = {
+const USES: Readonly<Record<string, readonly [program: string, users: number]>> = {
   forks: [
     `leads = LeadIntakeClient(url, key)
 leads.list_leads()
@@ -151,7 +134,7 @@ in_forks(lambda owner: create(leads, owner))
 create(leads, "parent")`,
     5,
   ],
-  "forks of an async client": [
+  'forks of an async client': [
     `leads = AsyncLeadIntakeClient(url, key)
 loop = asyncio.new_event_loop()
 loop.run_until_complete(leads.list_leads())
@@ -166,7 +149,7 @@ loop.run_until_complete(create_async(leads, "parent"))`,
         list(pool.map(lambda owner: create(leads, f"thread{owner}"), range(4)))`,
     4,
   ],
-  "event loops, one after the other": [
+  'event loops, one after the other': [
     `leads = AsyncLeadIntakeClient(url, key)
 for number in range(3):
     asyncio.run(create_async(leads, f"loop{number}"))`,
@@ -184,23 +167,23 @@ names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and 
 print(*sorted({name.split(".")[0] for name in names} - sys.stdlib_module_names))`;
 
 // @proves leads-23
-describeWithTools([PYTHON_TOOL], "the client for Python", () => {
+describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
   const scratch = sharedFolder();
   let bin: string;
   beforeAll(async () => {
     bin = await pythonForTests();
   });
   const aWebsite = () => new Website(bin, join(scratch(), randomUUID()));
-  const run: Website["run"] = (...args) => aWebsite().run(...args);
+  const run: Website['run'] = (...args) => aWebsite().run(...args);
 
   /** A website whose copy of the client, which precedes the installed one on the import path, has faults. */
   function aFaultyWebsite(patches: readonly ClientPatch[]): Website {
     const website = aWebsite();
-    cpSync(join(ROOT, "sdk/python/src"), website.folder, { recursive: true });
+    cpSync(join(ROOT, 'sdk/python/src'), website.folder, { recursive: true });
     for (const { file, ...patch } of patches) {
       plantInCopy(website.folder, {
         ...patch,
-        file: file.replace("sdk/python/src/", ""),
+        file: file.replace('sdk/python/src/', ''),
       });
     }
     return website;
@@ -213,21 +196,21 @@ from lead_intake import EmailContact, LeadCapture
 grace = LeadCapture("Grace", EmailContact("grace@example.org"), note="Asks for a trial.")
 async def main():
     async with lead_intake.AsyncLeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]) as leads:
-${body.replaceAll(/^/gm, "        ")}
+${body.replaceAll(/^/gm, '        ')}
 asyncio.run(main())`;
 
   // @proves clients-1
-  test("runs the sample of each operation in the reference", async () => {
+  test('runs the sample of each operation in the reference', async () => {
     const { secret } = await service.aStudioWithKey();
-    const { create, read, list } = codeSamplesIn("python", service.url);
+    const { create, read, list } = codeSamplesIn('python', service.url);
     const id = await run(create, secret);
-    expect(await run(read(id), secret)).toBe("new");
-    expect(await run(list, secret)).toBe("Grace Hopper");
+    expect(await run(read(id), secret)).toBe('new');
+    expect(await run(list, secret)).toBe('Grace Hopper');
   });
 
-  test("does what its README shows once installed from its package: the first lead, and a contact form", async () => {
+  test('does what its README shows once installed from its package: the first lead, and a contact form', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
-    expect(await run("first_lead.py", secret)).toMatch(/^lead \S+$/);
+    expect(await run('first_lead.py', secret)).toMatch(/^lead \S+$/);
     const key = randomUUID();
     const printed = await run(
       withClient(`for key in ("${key}", "${key}", str(uuid.uuid4())):
@@ -235,33 +218,21 @@ asyncio.run(main())`;
 print(*await async_form.names(leads))`),
       secret,
     );
-    const [first = "", ...others] = printed.split("\n");
+    const [first = '', ...others] = printed.split('\n');
     const [, id] = /^lead (\S+)$/.exec(first) ?? [];
-    expect(others).toEqual([
-      `lead ${id}`,
-      "kept: Asks for a trial.",
-      `open already: ${id}`,
-      "Grace Grace Hopper",
-    ]);
+    expect(others).toEqual([`lead ${id}`, 'kept: Asks for a trial.', `open already: ${id}`, 'Grace Grace Hopper']);
     expect(await service.countLeads(studioId)).toBe(2);
   });
 
-  test("imports nothing but what its package declares", async () => {
-    const printed = await execute(join(bin, "python"), [
-      "-c",
-      IMPORTS,
-      join(ROOT, "sdk/python/src/lead_intake"),
-    ]);
-    expect(printed.stdout.trim()).toBe("anyio httpx2");
+  test('imports nothing but what its package declares', async () => {
+    const printed = await execute(join(bin, 'python'), ['-c', IMPORTS, join(ROOT, 'sdk/python/src/lead_intake')]);
+    expect(printed.stdout.trim()).toBe('anyio httpx2');
   });
 
   // @proves clients-9
-  test("ends a cancelled task immediately, and tells whether the lead may have been written", async () => {
+  test('ends a cancelled task immediately, and tells whether the lead may have been written', async () => {
     const { secret } = await service.aStudioWithKey();
-    const proxy = await startProxy(
-      "127.0.0.1",
-      Number(new URL(service.url).port),
-    );
+    const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
     proxy.silence();
     const printed = await run(
       withClient(`async def cancelled(leads, failed=None):
@@ -285,18 +256,18 @@ await gone.aclose()`),
       secret,
       `http://127.0.0.1:${proxy.port}`,
     ).finally(() => proxy.stop());
-    expect(printed).toBe("unknown no unknown");
+    expect(printed).toBe('unknown no unknown');
   });
 
-  test("ends an abandoned attempt, and sends nothing for it", async () => {
+  test('ends an abandoned attempt, and sends nothing for it', async () => {
     let requests = 0;
     const dripping = createServer((_, response) => {
       requests += 1;
-      response.writeHead(200, { "content-type": "application/json" });
-      const drip = setInterval(() => response.write(" "), 20);
-      response.on("close", () => clearInterval(drip));
-    }).listen(0, "127.0.0.1");
-    await once(dripping, "listening");
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const drip = setInterval(() => response.write(' '), 20);
+      response.on('close', () => clearInterval(drip));
+    }).listen(0, '127.0.0.1');
+    await once(dripping, 'listening');
     const printed = await run(
       `
 import os, socket, threading
@@ -330,13 +301,11 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
       newKeySecret(),
       `http://127.0.0.1:${(dripping.address() as AddressInfo).port}`,
     ).finally(() => dripping.close());
-    expect(printed.split("\n")).toEqual(
-      Array(2).fill("unknown no answer within 3.0 s"),
-    );
+    expect(printed.split('\n')).toEqual(Array(2).fill('unknown no answer within 3.0 s'));
     expect(requests).toBe(1);
   });
 
-  test("an HTTP client that fails in its own way, and a listener that raises, hold up no other lead", async () => {
+  test('an HTTP client that fails in its own way, and a listener that raises, hold up no other lead', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const printed = await run(
       `
@@ -378,17 +347,17 @@ async def left():
 asyncio.run(left())`,
       secret,
     );
-    expect(printed.split("\n")).toEqual([
-      "on_attempt has raised ValueError: no metrics",
-      "sending a lead has raised LookupError: it keeps waiting",
+    expect(printed.split('\n')).toEqual([
+      'on_attempt has raised ValueError: no metrics',
+      'sending a lead has raised LookupError: it keeps waiting',
       "[('delivered', None), ('waiting', 'LookupError')]",
-      "None",
-      "True",
+      'None',
+      'True',
     ]);
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test("names what is in the wrong place, before a lead is taken up", async () => {
+  test('names what is in the wrong place, before a lead is taken up', async () => {
     const printed = await run(
       `
 import asyncio, os, sqlite3
@@ -412,20 +381,18 @@ for wrong in (
         print(error)
 print(website.execute("SELECT attempts FROM leads").fetchall())`,
       newKeySecret(),
-      "http://localhost:1",
+      'http://localhost:1',
     );
-    expect(printed.split("\n")).toEqual([
-      "The outbox takes a LeadIntakeClient, not AsyncLeadIntakeClient.",
-      "The outbox takes a LeadIntakeClient, not Connection.",
+    expect(printed.split('\n')).toEqual([
+      'The outbox takes a LeadIntakeClient, not AsyncLeadIntakeClient.',
+      'The outbox takes a LeadIntakeClient, not Connection.',
       expect.stringMatching(/^create_lead takes a LeadCapture, such as /),
-      expect.stringMatching(
-        /^contact must be an EmailContact or a PhoneContact, such as /,
-      ),
-      "[(0,)]",
+      expect.stringMatching(/^contact must be an EmailContact or a PhoneContact, such as /),
+      '[(0,)]',
     ]);
   });
 
-  test("has every field and value of the OpenAPI document", async () => {
+  test('has every field and value of the OpenAPI document', async () => {
     const printed = await run(
       `
 import json, lead_intake as l
@@ -441,13 +408,13 @@ print(json.dumps({
     "ProblemDetails": sorted(camel(name) for name in signature(l.ProblemError).parameters if name not in other),
     **{kind.__name__: sorted(kind) for kind in (l.LeadStage, l.ProblemCode)},
 }))`,
-      "",
+      '',
     );
     expect(JSON.parse(printed)).toEqual(DOCUMENTED_TYPES);
   });
 
   // @proves leads-26 clients-14 clients-15
-  test("the outbox does what its README shows: stores, sends, and lists what needs attention", async () => {
+  test('the outbox does what its README shows: stores, sends, and lists what needs attention', async () => {
     const website = aWebsite();
     const { secret, studioId } = await service.aStudioWithKey();
     const faults = await website.run(`
@@ -474,48 +441,32 @@ connection.close()
 import send_now
 del os.environ["LEAD_INTAKE_KEY"]
 send_now.send_now()`);
-    expect(faults.split("\n")).toEqual(["contact.value", "contact.value"]);
-    expect(website.rows()).toMatchObject([
-      { state: "waiting" },
-      { state: "waiting" },
-      { state: "waiting" },
-    ]);
-    await website.run("import send_now; send_now.send_now()", secret);
-    expect(website.rows()).toMatchObject([
-      { state: "delivered" },
-      { state: "waiting" },
-      { state: "waiting" },
-    ]);
+    expect(faults.split('\n')).toEqual(['contact.value', 'contact.value']);
+    expect(website.rows()).toMatchObject([{ state: 'waiting' }, { state: 'waiting' }, { state: 'waiting' }]);
+    await website.run('import send_now; send_now.send_now()', secret);
+    expect(website.rows()).toMatchObject([{ state: 'delivered' }, { state: 'waiting' }, { state: 'waiting' }]);
 
     const worker = website.work(secret);
     try {
-      await vi.waitUntil(
-        () => website.rows().every(({ state }) => state !== "waiting"),
-        { timeout: 60_000 },
-      );
-      worker.child.kill("SIGTERM");
+      await vi.waitUntil(() => website.rows().every(({ state }) => state !== 'waiting'), { timeout: 60_000 });
+      worker.child.kill('SIGTERM');
       expect(await worker.ended()).toBe(0);
     } finally {
       await worker.kill();
     }
     expect(worker.output()).not.toMatch(/Grace|grace@|nowhere/);
     expect(website.rows()).toEqual([
-      { state: "delivered", capture: null },
-      { state: "refused", capture: expect.stringContaining("nowhere") },
-      { state: "delivered", capture: null },
+      { state: 'delivered', capture: null },
+      { state: 'refused', capture: expect.stringContaining('nowhere') },
+      { state: 'delivered', capture: null },
     ]);
     const { leads } = (await (await service.get(secret)).json()) as {
       leads: object[];
     };
-    expect(leads).toMatchObject([
-      { displayName: "Eve" },
-      { displayName: "Grace", note: "Zoë 😀" },
-    ]);
+    expect(leads).toMatchObject([{ displayName: 'Eve' }, { displayName: 'Grace', note: 'Zoë 😀' }]);
     expect(await service.countLeads(studioId)).toBe(2);
-    const [first, ...others] = (await website.run("leads_in_need.py")).split(
-      "\n",
-    );
-    expect(first).toBe("1 leads need a person");
+    const [first, ...others] = (await website.run('leads_in_need.py')).split('\n');
+    expect(first).toBe('1 leads need a person');
     const why = `^[\\da-f]{8}-[\\da-f]{4}-[\\da-f]{4}-[89ab][\\da-f]{3}-[\\da-f]{12} refused since \\S+ \\S+: 400 integration_invalid_request: .*contact\\.value: .+\\(request .+\\)$`;
     expect(others).toEqual([expect.stringMatching(new RegExp(why))]);
 
@@ -524,12 +475,7 @@ send_now.send_now()`);
 import contact_form, website
 contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.org", "Zoë 😀")
 contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.com", "Zoë 😀")`);
-    expect(website.rows().map(({ state }) => state)).toEqual([
-      "delivered",
-      "refused",
-      "delivered",
-      "waiting",
-    ]);
+    expect(website.rows().map(({ state }) => state)).toEqual(['delivered', 'refused', 'delivered', 'waiting']);
   });
 
   const expectAnyConnection = async (website: Website) => {
@@ -577,65 +523,43 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
 engine.dispose()`,
       secret,
     );
-    const ways = printed.split("\n").map((line) => line.split(", "));
-    expect(ways.map(([, ...counts]) => counts)).toEqual(
-      Array(8).fill(["1", "1", "0"]),
-    );
+    const ways = printed.split('\n').map((line) => line.split(', '));
+    expect(ways.map(([, ...counts]) => counts)).toEqual(Array(8).fill(['1', '1', '0']));
     expect(await service.countLeads(studioId)).toBe(8);
     for (const { capture } of website.rows()) expect(capture).toBe(null);
   };
 
   // @proves leads-26
-  test("the outbox accepts connections of any configuration, and has committed when it returns", () =>
+  test('the outbox accepts connections of any configuration, and has committed when it returns', () =>
     expectAnyConnection(aWebsite()));
 
-  test.for(PYTHON_OUTBOX_BUGS)(
-    "is caught when it is faulty: $name",
-    async ({ patches, says }) => {
-      await expect(
-        expectAnyConnection(aFaultyWebsite(patches)),
-      ).rejects.toThrow(says);
-    },
-  );
-
-  test("passes the strict type check, with all of the client", async () => {
-    const website = aWebsite();
-    const mypy = (...args: string[]) =>
-      execute(
-        join(bin, "mypy"),
-        ["--strict", "--python-version", "3.10", ...args],
-        { cwd: website.folder },
-      );
-    await mypy(...Object.keys(PROGRAMS));
-    await mypy("-p", "lead_intake");
+  test.for(PYTHON_OUTBOX_BUGS)('is caught when it is faulty: $name', async ({ patches, says }) => {
+    await expect(expectAnyConnection(aFaultyWebsite(patches))).rejects.toThrow(says);
   });
 
-  async function expectNoMixUp(
-    use: string,
-    website = aWebsite(),
-  ): Promise<void> {
+  test('passes the strict type check, with all of the client', async () => {
+    const website = aWebsite();
+    const mypy = (...args: string[]) =>
+      execute(join(bin, 'mypy'), ['--strict', '--python-version', '3.10', ...args], { cwd: website.folder });
+    await mypy(...Object.keys(PROGRAMS));
+    await mypy('-p', 'lead_intake');
+  });
+
+  async function expectNoMixUp(use: string, website = aWebsite()): Promise<void> {
     const { secret, studioId } = await service.aStudioWithKey();
-    const [program = "", users = 0] = USES[use] ?? [];
-    expect(await website.run(PRELUDE + program, secret)).toBe("");
+    const [program = '', users = 0] = USES[use] ?? [];
+    expect(await website.run(PRELUDE + program, secret)).toBe('');
     expect(await service.countLeads(studioId)).toBe(users * 12);
   }
 
   // @proves leads-21
-  test.for(Object.keys(USES))(
-    "gives no one the lead of another, and repeats nothing: %s",
-    (use) => expectNoMixUp(use),
-  );
+  test.for(Object.keys(USES))('gives no one the lead of another, and repeats nothing: %s', (use) => expectNoMixUp(use));
 
-  test.for(PYTHON_POOL_BUGS)(
-    "is caught when it is faulty: $name",
-    async ({ patches, caughtBy, says }) => {
-      await expect(
-        expectNoMixUp(caughtBy, aFaultyWebsite(patches)),
-      ).rejects.toThrow(says);
-    },
-  );
+  test.for(PYTHON_POOL_BUGS)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }) => {
+    await expect(expectNoMixUp(caughtBy, aFaultyWebsite(patches))).rejects.toThrow(says);
+  });
 
-  test("refuses to send by an HTTP client of the process before a fork, and closes nothing of that process", async () => {
+  test('refuses to send by an HTTP client of the process before a fork, and closes nothing of that process', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const printed = await run(
       `${PRELUDE}
@@ -660,14 +584,14 @@ except RuntimeError as error:
     print(error)`,
       secret,
     );
-    expect(printed.split("\n")).toEqual([
-      "Create the client and its http_client after the fork, in the process that uses them.",
-      "The client is closed.",
+    expect(printed.split('\n')).toEqual([
+      'Create the client and its http_client after the fork, in the process that uses them.',
+      'The client is closed.',
     ]);
     expect(await service.countLeads(studioId)).toBe(24);
   });
 
-  test("passes on the time limit of a job, whatever its class, and nothing else than errors of the transport", async () => {
+  test('passes on the time limit of a job, whatever its class, and nothing else than errors of the transport', async () => {
     const printed = await run(
       `${PRELUDE}
 # It logs what is raised within its steps.
@@ -714,13 +638,13 @@ except KeyError as error:
     print(error)`,
       newKeySecret(),
     );
-    expect(printed.split("\n")).toEqual([
-      ...["JobTimeout", "JobTimeout", "TimeLimit", "TimeLimit", "TimeLimit"],
+    expect(printed.split('\n')).toEqual([
+      ...['JobTimeout', 'JobTimeout', 'TimeLimit', 'TimeLimit', 'TimeLimit'],
       "'a bug of the website'",
     ]);
   });
 
-  test("has errors that a pool of processes returns whole, of every class", async () => {
+  test('has errors that a pool of processes returns whole, of every class', async () => {
     const { secret } = await service.aStudioWithKey();
     const printed = await run(
       `${PRELUDE}
@@ -751,28 +675,26 @@ with multiprocessing.get_context("fork").Pool(1) as pool:
         print(error.existing_lead_id == leads.list_leads().leads[0].id)`,
       secret,
     );
-    const [classes, isTheSame] = printed.split("\n");
-    expect(classes?.trim().split(" ").toSorted()).toEqual([
-      "IdempotencyConflictError",
-      "LeadAlreadyOpenError",
-      "LeadIntakeError",
-      "NoAnswerError",
-      "OutboxError",
-      "ProblemError",
+    const [classes, isTheSame] = printed.split('\n');
+    expect(classes?.trim().split(' ').toSorted()).toEqual([
+      'IdempotencyConflictError',
+      'LeadAlreadyOpenError',
+      'LeadIntakeError',
+      'NoAnswerError',
+      'OutboxError',
+      'ProblemError',
     ]);
-    expect(isTheSame).toBe("True");
+    expect(isTheSame).toBe('True');
   });
 
-  test("names itself, and keeps what a given HTTP client adds to each request", async () => {
+  test('names itself, and keeps what a given HTTP client adds to each request', async () => {
     const seen: IncomingHttpHeaders[] = [];
     const server = createServer(({ headers }, response) => {
       seen.push(headers);
-      response
-        .writeHead(200, { "content-type": "application/json" })
-        .end('{"leads":[],"nextCursor":null}');
-    }).listen(0, "127.0.0.1");
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"leads":[],"nextCursor":null}');
+    }).listen(0, '127.0.0.1');
     onTestFinished(() => void server.close().closeAllConnections());
-    await once(server, "listening");
+    await once(server, 'listening');
     await run(
       `${PRELUDE}
 given = {"headers": {"User-Agent": "website/3.1", "X-Firewall": "pass", "Authorization": "Basic x"}, "cookies": {"node": "7"}}
@@ -786,15 +708,14 @@ asyncio.run(read(http_client=httpx2.AsyncClient(**given)))`,
       `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     );
     const own = {
-      "user-agent": expect.stringMatching(/^lead-intake-python\/\d/),
+      'user-agent': expect.stringMatching(/^lead-intake-python\/\d/),
     };
     const kept = {
-      "user-agent": "website/3.1",
-      "x-firewall": "pass",
-      cookie: "node=7",
+      'user-agent': 'website/3.1',
+      'x-firewall': 'pass',
+      cookie: 'node=7',
     };
     expect(seen).toMatchObject([own, kept, own, kept]);
-    for (const { authorization } of seen)
-      expect(authorization).toMatch(/^Bearer lik_/);
+    for (const { authorization } of seen) expect(authorization).toMatch(/^Bearer lik_/);
   });
 });

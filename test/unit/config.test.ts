@@ -40,7 +40,6 @@ describe('a core', () => {
       REUSE_PORT: false,
       SHUTDOWN_DRAIN_MS: 1000,
       ignored: [],
-      unknown: [],
     });
     expect(DATABASE_URL.reveal()).toBe('sqlite:data/lead-intake.db');
   });
