@@ -53,10 +53,10 @@ export const USUAL: Omit<Plan, 'steps'> = {
 const SMALL: Quota = { limit: 30, windowSeconds: 3 };
 const QUOTAS: readonly Quota[] = [SMALL, { ...SMALL, studioLimit: 24 }, USUAL.quota, USUAL.quota];
 
-const weighted = (scenarios: Readonly<Record<string, Scenario>>): fc.Arbitrary<Happening> =>
+const weighted = (scenarios: Readonly<Record<string, Scenario>>, isLong: boolean): fc.Arbitrary<Happening> =>
   fc.oneof(
-    ...Object.entries(scenarios).map(([name, { weight, choice }]) => ({
-      weight,
+    ...Object.entries(scenarios).map(([name, { weight, weightOfHours = weight, choice }]) => ({
+      weight: isLong ? weightOfHours : weight,
       arbitrary: choice.map((choice) => ({ name, choice })),
     })),
   );
@@ -70,19 +70,19 @@ const stepOf = (happening: fc.Arbitrary<Happening>): fc.Arbitrary<Step> =>
     .map(({ afterMs, happening }) => ({ afterMs, ...happening }));
 
 /** Every second step is of a scenario that is asked for, whatever its weight. */
-function happeningWith(often: string | undefined): fc.Arbitrary<Happening> {
+function happeningWith(often: string | undefined, isLong: boolean): fc.Arbitrary<Happening> {
   const scenario = often === undefined ? undefined : SCENARIOS[often];
-  if (!scenario) return weighted(SCENARIOS);
-  return fc.oneof(weighted(SCENARIOS), weighted({ [`${often}`]: { ...scenario, weight: 1 } }));
+  if (!scenario) return weighted(SCENARIOS, isLong);
+  return fc.oneof(weighted(SCENARIOS, isLong), weighted({ [`${often}`]: { ...scenario, weight: 1 } }, false));
 }
 
-const planOf = (length: number, often?: string): fc.Arbitrary<Plan> =>
+const planOf = (length: number, isLong: boolean, often?: string): fc.Arbitrary<Plan> =>
   fc.noBias(
     fc.record({
       quota: fc.constantFrom(...QUOTAS),
       drainMs: fc.constantFrom(0, 0, 0, 500, 500, 11_000),
       logLevel: fc.constantFrom('info', 'debug', 'trace'),
-      steps: fc.array(stepOf(happeningWith(often)), {
+      steps: fc.array(stepOf(happeningWith(often, isLong)), {
         minLength: Math.ceil(length / 2),
         maxLength: length,
         size: 'max',
@@ -100,7 +100,7 @@ const planOf = (length: number, often?: string): fc.Arbitrary<Plan> =>
  * @param often a scenario that is every second step
  */
 export function planFrom(seed: number, length: number, hours = 0, often?: string): Plan {
-  const [plan] = fc.sample(planOf(length, often), { seed, numRuns: 1 });
+  const [plan] = fc.sample(planOf(length, hours > 0, often), { seed, numRuns: 1 });
   if (!plan) throw new Error(`there is no plan of ${seed}`);
   if (hours === 0) return plan;
   const { length: minLength } = plan.steps;

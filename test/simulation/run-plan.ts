@@ -20,8 +20,9 @@ import { Simulation } from './simulation.ts';
 import { traceOf } from './trace.ts';
 import type { World } from './world.ts';
 
-/** The maximum duration of a simulation, without the delays of its steps; milliseconds. */
+/** The maximum duration of a simulation, without the delays of its steps, and of one of hours; milliseconds. */
 const ENDS_WITHIN_MS = 150_000;
+const LONG_ENDS_WITHIN_MS = 4_200_000;
 
 /** The delays of a life of hours, whose settings are those of deployments: connections last; milliseconds. */
 const LONG_MS = 600_000;
@@ -61,8 +62,8 @@ export async function runPlan(
 ): Promise<PlanResult> {
   const { quota, drainMs, logLevel, connectionMs } = plan;
   const delaysMs = plan.steps.reduce((sum, { afterMs }) => sum + afterMs, 0);
-  const endsWithinMs = delaysMs + ENDS_WITHIN_MS;
   const isLong = delaysMs > LONG_MS;
+  const endsWithinMs = delaysMs + (isLong ? LONG_ENDS_WITHIN_MS : ENDS_WITHIN_MS);
   const world = await startWorld({
     QUOTA_LIMIT: `${quota.limit}`,
     ...(quota.studioLimit !== undefined && { QUOTA_STUDIO_LIMIT: `${quota.studioLimit}` }),

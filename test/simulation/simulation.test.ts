@@ -12,7 +12,7 @@ import { DATABASES, type Database, live, plantedBug, simulatedPlanFrom } from '.
 import { USUAL } from './plan.ts';
 import { plansFrom, REPORTS, simulate } from './simulate.ts';
 
-/** The duration of lives at random, on all databases together; seconds. Without them, the lives are those of the first seeds: always the same. */
+/** The duration of lives at random, on all databases together, a third of it of lives of two hours; seconds. Without them, the lives are those of the first seeds: always the same. */
 const SECONDS = sizeOf('SIMULATION_SECONDS', { usual: 0, soak: 3600 });
 const FIRST_SEEDS = { sqlite: [1, 2, 3], mongodb: [5] } as const;
 
@@ -62,20 +62,24 @@ test.each(DATABASES)(
       seed,
       plan: simulatedPlanFrom(seed, FIRST_STEPS[database], database),
     }));
-    const [plans, forMs] =
-      SECONDS > 0
-        ? [plansFrom(FIRST_SEED, STEPS, database), (SECONDS / DATABASES.length) * 1000]
-        : [first, Number.POSITIVE_INFINITY];
-    const { failure, lives, virtualMs } = await simulate(plans, forMs, () => {}, { database });
-    if (failure) {
-      const file = join(REPORTS, `simulation-${database}.txt`);
-      writeFileSync(file, failure);
-      expect.fail(`${failure.slice(0, 2000)}\nthe whole story is in ${file}`);
+    const thirdMs = (SECONDS / DATABASES.length / 3) * 1000;
+    const random = [
+      { plans: plansFrom(FIRST_SEED, STEPS, database), forMs: 2 * thirdMs, again: '' },
+      { plans: plansFrom(FIRST_SEED, STEPS, database, 2), forMs: thirdMs, again: ' --hours 2' },
+    ];
+    const always = [{ plans: first, forMs: Number.POSITIVE_INFINITY, again: '' }];
+    for (const { plans, forMs, again } of SECONDS > 0 ? random : always) {
+      const { failure, lives, virtualMs } = await simulate(plans, forMs, () => {}, { database, again });
+      if (failure) {
+        const file = join(REPORTS, `simulation-${database}.txt`);
+        writeFileSync(file, failure);
+        expect.fail(`${failure.slice(0, 2000)}\nthe whole story is in ${file}`);
+      }
+      expect(lives).toBeGreaterThanOrEqual(SECONDS > 0 ? 1 : first.length);
+      process.stdout.write(
+        `Simulation on ${database}: ${lives} lives, ${Math.round(virtualMs / 1000)} simulated seconds\n`,
+      );
     }
-    expect(lives).toBeGreaterThanOrEqual(SECONDS > 0 ? 1 : first.length);
-    process.stdout.write(
-      `Simulation on ${database}: ${lives} lives, ${Math.round(virtualMs / 1000)} simulated seconds\n`,
-    );
   },
 );
 

@@ -15,10 +15,11 @@ const NOTICED_WITHIN_MS = 3000;
 
 /**
  * The operator's hand takes the files away from a running core, and puts them back as they were at that moment: what the core
- * acknowledges in between is lost. Nothing else is in their place meanwhile, so commands fail. No seed has it: the suite does.
+ * acknowledges in between is lost. Nothing else is in their place meanwhile, so commands fail.
  */
 export const moveFilesAway = aScenario({
   weight: 0,
+  weightOfHours: 4,
   isPossible: isOnSqlite,
   choice: fc.record({ isStopped: fc.boolean(), forMs: lasting(0, 1500) }),
   run: (sim, { isStopped, forMs }) =>

@@ -10,16 +10,25 @@ import { asFarAsDefinite, definiteAnswer, definiteOutcome } from './definite-out
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/** How long the core has for it, some of its turns, which are a minute apart; and how often somebody looks; seconds. */
-const RETAINED_WITHIN_S = 300;
+/** How long the core has for it, which lists studios each hour, and takes turns a minute apart; and how often somebody looks; seconds. */
+const RETAINED_WITHIN_S = 3900;
 const LOOK_S = 10;
 
+/** Leads that are closed or not, how many days ago they were created and changed last, and whether they stay. */
+const LEADS = [
+  { name: 'old', isClosed: true, createdAgo: 32, changedAgo: 32, isKept: false },
+  { name: 'changed', isClosed: true, createdAgo: 32, changedAgo: 0, isKept: true },
+  { name: 'new', isClosed: true, createdAgo: 0, changedAgo: 0, isKept: true },
+  { name: 'open', isClosed: false, createdAgo: 32, changedAgo: 32, isKept: true },
+];
+
 /**
- * A studio has had a retention for long, and a lead that was closed before: a core erases it within some minutes, and no other
- * lead. It takes longer than other lives, so that no seed has it.
+ * A studio has had a retention for long, and a lead that was closed and not changed since: a core erases it within an hour, or soon
+ * after its start, and no other lead. It takes longer than most lives.
  */
 export const outliveRetention = aScenario({
   weight: 0,
+  weightOfHours: 4,
   isPossible: isOnSqlite,
   choice: fc.constant({}),
   run: (sim) =>
@@ -27,12 +36,12 @@ export const outliveRetention = aScenario({
       const studio = await makeSeparateStudio(sim);
       const { id: studioId } = studio;
       const ids: string[] = [];
-      for (const name of ['old', 'new', 'open'])
-        ids.push(leadIdIn(await createSeparateLead(sim, studio, separateLead(sim, studioId, name))));
       const { leads, directory } = sim.crmAt(0);
-      for (const leadId of ids.slice(0, 2)) {
+      for (const { name, isClosed } of LEADS) {
+        const leadId = leadIdIn(await createSeparateLead(sim, studio, separateLead(sim, studioId, name)));
+        ids.push(leadId);
         const move = { studioId, leadId, stage: LeadStage.LOST };
-        await definiteOutcome(sim, `${leadId} is lost`, () => leads.changeLeadStage(move, CRM_TIMEOUT));
+        if (isClosed) await definiteOutcome(sim, `${leadId} is lost`, () => leads.changeLeadStage(move, CRM_TIMEOUT));
       }
       const put = { studio: { id: studioId, retentionDays: 30 } };
       await definiteOutcome(sim, `${studioId} gets a retention`, () => directory.putStudio(put, CRM_TIMEOUT));
@@ -41,8 +50,9 @@ export const outliveRetention = aScenario({
         database.prepare('UPDATE studio_retentions SET since = since - ?').run(8 * DAY_MS);
         const retention = database.prepare('INSERT INTO retention_time (one, version, time) VALUES (1, 1, ?)');
         retention.run(Date.now());
-        const age = `UPDATE leads SET created_at = created_at - ?1, updated_at = updated_at - ?1 WHERE id = ${ID_BYTES}`;
-        for (const id of [ids[0] ?? '', ids[2] ?? '']) database.prepare(age).run(32 * DAY_MS, id);
+        const age = `UPDATE leads SET created_at = created_at - ?, updated_at = updated_at - ? WHERE id = ${ID_BYTES}`;
+        for (const [index, { createdAgo, changedAgo }] of LEADS.entries())
+          database.prepare(age).run(createdAgo * DAY_MS, changedAgo * DAY_MS, ids[index] ?? '');
       }
       const answers = async () =>
         Promise.all(
@@ -53,7 +63,7 @@ export const outliveRetention = aScenario({
         await sleep(LOOK_S * 1000);
         found = await answers();
       }
-      const expected = ['404 integration_lead_not_found', '200', '200'];
+      const expected = LEADS.map(({ isKept }) => (isKept ? '200' : '404 integration_lead_not_found'));
       if (`${found}` !== `${expected}`) sim.history.fail(`in ${studioId}, which retains leads for 30 days: ${found}`);
     }),
 });

@@ -5,6 +5,8 @@ import type { Simulation } from '../simulation.ts';
 export interface Scenario<Choice = unknown> {
   /** The relative frequency. */
   readonly weight: number;
+  /** That in lives of hours. Default: the same. */
+  readonly weightOfHours?: number;
   /** Generates the parameters. */
   readonly choice: fc.Arbitrary<Choice>;
   /** Runs the scenario and records its outcome in the history. No response of the service is an error here. */
