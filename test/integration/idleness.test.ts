@@ -1,3 +1,4 @@
+import { EventEmitter, getEventListeners } from 'node:events';
 import { globSync, readFileSync } from 'node:fs';
 import { type Runtime, Session } from 'node:inspector';
 import { join } from 'node:path';
@@ -8,6 +9,11 @@ import { aCapture, aService, LEADS } from '../support/service.ts';
 
 /** Two kinds of entries may stay, because bounds limit them: the owners of keys, and the connections that clients keep open. */
 const KEPT = /^(?:ApiKeyCache\.#entries|ClientConnections\.|Connections\.)/;
+
+/** How many more listeners and timers there may be: those of connections, which are fewer than requests. */
+const MORE = 20;
+
+const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
 
 const service = aService();
 
@@ -27,11 +33,8 @@ async function productClasses(): Promise<Class[]> {
 
 type Properties = Runtime.GetPropertiesReturnType & { readonly privateProperties?: Runtime.PropertyDescriptor[] };
 
-/**
- * Finds the live objects of some classes. What is returned reads how many entries the maps, sets and arrays in their private fields
- * have, by class and field: nothing else sees a map that is never emptied.
- */
-function lookInside(classes: readonly Class[]): () => Readonly<Record<string, number>> {
+/** Asks the inspector of this process. */
+function inspector() {
   const session = new Session();
   session.connect();
   onTestFinished(() => session.disconnect());
@@ -43,6 +46,44 @@ function lookInside(classes: readonly Class[]): () => Readonly<Record<string, nu
     });
     return answer as Answer;
   };
+  /** Finds all live objects of a class: an array of them. */
+  const findAll = (of: Class): string | undefined => {
+    Object.assign(globalThis, { lookedFor: of });
+    const { result } = ask<Runtime.EvaluateReturnType>('Runtime.evaluate', { expression: 'lookedFor.prototype' });
+    const query = { prototypeObjectId: result.objectId };
+    return ask<Runtime.QueryObjectsReturnType>('Runtime.queryObjects', query).objects.objectId;
+  };
+  onTestFinished(() => void Reflect.deleteProperty(globalThis, 'lookedFor'));
+  return { ask, findAll };
+}
+
+/** Counts the listeners of each emitter and signal that is alive now; what is returned counts them again, of those that have more. */
+function listeners(): () => readonly string[] {
+  const { ask, findAll } = inspector();
+  const alive = [EventEmitter, EventTarget].flatMap((each) => {
+    const functionDeclaration = 'function () { globalThis.lookedFor = this; }';
+    ask('Runtime.callFunctionOn', { objectId: findAll(each), functionDeclaration });
+    return (globalThis as { lookedFor?: unknown }).lookedFor as readonly (EventEmitter | EventTarget)[];
+  });
+  const count = (each: EventEmitter | EventTarget) => {
+    if (each instanceof EventTarget) return getEventListeners(each, 'abort').length;
+    // A prototype is found, too, and has no events.
+    const names = Object.hasOwn(each, '_events') ? each.eventNames() : [];
+    return names.reduce((sum, name) => sum + each.listenerCount(name), 0);
+  };
+  const before = alive.map((each) => ({ each, listeners: count(each) }));
+  return () =>
+    before.flatMap(({ each, listeners }) =>
+      count(each) > listeners + MORE ? [`${each.constructor.name}: ${count(each)} of ${listeners}`] : [],
+    );
+}
+
+/**
+ * Finds the live objects of some classes. What is returned reads how many entries the maps, sets and arrays in their private fields
+ * have, by class and field: nothing else sees a map that is never emptied.
+ */
+function lookInside(classes: readonly Class[]): () => Readonly<Record<string, number>> {
+  const { ask, findAll } = inspector();
   const propertiesOf = (objectId: string | undefined) =>
     ask<Properties>('Runtime.getProperties', { objectId, ownProperties: true });
   // One query for all, because each goes through the whole heap.
@@ -51,17 +92,11 @@ function lookInside(classes: readonly Class[]): () => Readonly<Record<string, nu
     .map(({ prototype }) => prototype)
     .filter((each) => Object.getPrototypeOf(each) === Object.prototype);
   for (const each of prototypes) Object.setPrototypeOf(each, LookedInside.prototype);
-  Object.assign(globalThis, { LookedInside });
   // Other suites share these modules.
   onTestFinished(() => {
     for (const each of prototypes) Object.setPrototypeOf(each, Object.prototype);
-    Reflect.deleteProperty(globalThis, 'LookedInside');
   });
-  const expression = 'LookedInside.prototype';
-  const { result } = ask<Runtime.EvaluateReturnType>('Runtime.evaluate', { expression });
-  const query = { prototypeObjectId: result.objectId };
-  const found = ask<Runtime.QueryObjectsReturnType>('Runtime.queryObjects', query).objects;
-  const objects = propertiesOf(found.objectId).result.filter(({ name }) => /^\d+$/.test(name));
+  const objects = propertiesOf(findAll(LookedInside)).result.filter(({ name }) => /^\d+$/.test(name));
   return () => {
     const held: Record<string, number> = {};
     for (const { value: object } of objects) {
@@ -76,7 +111,7 @@ function lookInside(classes: readonly Class[]): () => Readonly<Record<string, nu
 }
 
 // @proves hostile-1
-test('once all requests are answered, no map of a process has an entry of them', async () => {
+test('once all requests are answered, a process has no entry, listener or timer of them', async () => {
   const classes = await productClasses();
   expect(classes.length).toBeGreaterThan(10);
   const visit = async (studios: number) => {
@@ -99,7 +134,9 @@ test('once all requests are answered, no map of a process has an entry of them',
   await visit(1);
   const held = lookInside(classes);
   await expect.poll(held).toMatchObject({ 'ExchangeBatcher.#queues': 0, 'ExchangeBatcher.#pendingOf': 0 });
-  const before = held();
+  const [before, timersBefore, withMoreListeners] = [held(), timers(), listeners()];
   await visit(30);
   await expect.poll(held, { interval: 500, timeout: 60_000 }).toEqual(before);
+  await expect.poll(withMoreListeners, { interval: 500, timeout: 60_000 }).toEqual([]);
+  await expect.poll(timers, { interval: 500, timeout: 60_000 }).toBeLessThan(timersBefore + MORE);
 });

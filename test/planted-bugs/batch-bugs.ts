@@ -9,7 +9,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'the batcher keeps an entry of each caller that it has sent for',
     suite: 'test/integration/idleness.test.ts',
-    caughtBy: 'once all requests are answered, no map of a process has an entry of them',
+    caughtBy: 'once all requests are answered, a process has no entry, listener or timer of them',
     patches: [
       {
         file: 'gateway/core/exchange-batcher.ts',
