@@ -25,13 +25,13 @@ import { aCapture, LEADS } from './support/service.ts';
 import { aWebhookDeployment } from './support/webhooks.ts';
 
 // Each command in a container starts a Node of its own.
-vi.setConfig({ testTimeout: 240_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 const PROCESSES = ['core', 'gateway', 'relay'] as const;
 type ProcessName = (typeof PROCESSES)[number];
 
 /** The maximum time to build the image without a cache; milliseconds. */
-const BUILD_TIMEOUT_MS = 300_000;
+const BUILD_TIMEOUT_MS = 900_000;
 
 /** The path of what describes an installed package, and not a folder of one. */
 const IS_PACKAGE = /node_modules\/(?:@[^/]+\/)?[^/@]+\/package\.json$/;

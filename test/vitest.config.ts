@@ -7,14 +7,14 @@ import { RULE_TAGS } from './rule-tags.ts';
 process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cache/compiled`;
 
 /** The longest time that a test, a hook or a wait may take on a machine that is busy with other work; milliseconds. */
-const PATIENCE_MS = 300_000;
+const PATIENCE_MS = 600_000;
 
 // The suites start real servers and processes, which share two cores on a small machine.
 const test = {
   root: `${import.meta.dirname}/..`,
   testTimeout: PATIENCE_MS,
   hookTimeout: PATIENCE_MS,
-  expect: { poll: { timeout: PATIENCE_MS / 3 } },
+  expect: { poll: { timeout: PATIENCE_MS / 6 } },
   tags: RULE_TAGS,
   // Whole titles: planted bugs name tests by them.
   taskTitleValueFormatTruncate: 0,

@@ -11,7 +11,7 @@ import { type Answer, ask } from './load.ts';
 /** The distance between two cuts of a message; bytes. The soak run cuts after every byte. */
 const CUT_EVERY = sizeOf('CRASH_CUT_EVERY', { usual: 31, soak: 1 });
 
-vi.setConfig({ testTimeout: 300_000 + 1_200_000 / CUT_EVERY });
+vi.setConfig({ testTimeout: 600_000 + 1_200_000 / CUT_EVERY });
 
 /** How often a request is repeated until the connection works again. */
 const MAX_REPETITIONS = 10;

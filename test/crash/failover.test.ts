@@ -14,7 +14,7 @@ const FAILOVERS = sizeOf('FAILOVERS', { usual: 1, soak: 20 });
 /** The seed of the requests and of the time at which the primary is killed. */
 const SEED = seedFrom('FAILOVER_SEED');
 
-vi.setConfig({ testTimeout: 300_000 + FAILOVERS * 30_000 });
+vi.setConfig({ testTimeout: 600_000 + FAILOVERS * 30_000 });
 
 /** How long the load runs before a kill; milliseconds. */
 const [SOONEST_MS, LATEST_MS] = [200, 1500];

@@ -14,7 +14,7 @@ const KILLS = sizeOf('CRASH_KILLS', { usual: 3, soak: 200 });
 /** The seed of the requests, and of the time and target of each kill. */
 const SEED = seedFrom('CRASH_SEED');
 
-vi.setConfig({ testTimeout: 300_000 + KILLS * 30_000 });
+vi.setConfig({ testTimeout: 600_000 + KILLS * 30_000 });
 
 /** How long the load runs before a kill; milliseconds. */
 const [SOONEST_MS, LATEST_MS] = [50, 900];

@@ -14,7 +14,7 @@ const CUTS = sizeOf('POWER_CUTS', { usual: 6, soak: 200 });
 /** The seed of the requests, of the time of each failure, and of what remains on the disk. */
 const SEED = seedFrom('POWER_SEED');
 
-vi.setConfig({ testTimeout: 300_000 + CUTS * 30_000 });
+vi.setConfig({ testTimeout: 600_000 + CUTS * 30_000 });
 
 /** How long the load runs before a failure; milliseconds. */
 const [SOONEST_MS, LATEST_MS] = [50, 900];

@@ -188,7 +188,7 @@ describeWithMongo('commands', (mongoUrl) => {
     set?.stop();
   });
 
-  test('have the same results on the simulated replica set', { timeout: 300_000 + RUNS * 200 }, async () => {
+  test('have the same results on the simulated replica set', { timeout: 600_000 + RUNS * 200 }, async () => {
     let number = 0;
     await fc.assert(
       fc.asyncProperty(commands, async (sequence) => {

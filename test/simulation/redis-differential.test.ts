@@ -120,7 +120,7 @@ describeWithRedis('the commands of the quota', (redisUrl) => {
     (await run.exec())?.map(([error, result]) => (error ? error.message.replace(/^ERR .*/, 'ERR') : result)) ?? [];
 
   test('have the same results on the simulated Redis, at each millisecond', {
-    timeout: 300_000 + RUNS * 200,
+    timeout: 600_000 + RUNS * 200,
   }, async () => {
     const [own, real] = clients as [Redis, Redis];
     const every = new Set(fc.sample(names, 200).flat());

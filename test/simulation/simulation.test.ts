@@ -84,7 +84,7 @@ test.each(DATABASES)(
 );
 
 // @proves erasure-10
-test('in a life of some minutes a core erases what a studio no longer keeps', { timeout: 300_000 }, async () => {
+test('in a life of some minutes a core erases what a studio no longer keeps', { timeout: 900_000 }, async () => {
   const steps = [
     { afterMs: 0, name: 'outliveRetention', choice: {} },
     { afterMs: 330_000, name: 'setClock', choice: { clock: 0, ahead: 0 } },
@@ -101,7 +101,7 @@ const moveFiles = (isStopped: boolean) => {
 // @proves crashes-48
 test.each([true, false])(
   'nothing is lost that a core acknowledges once its files were moved away (stopped in order: %s)',
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   async (isStopped) => {
     expect((await live(1, moveFiles(isStopped))).violations).toEqual([]);
   },
@@ -110,7 +110,7 @@ test.each([true, false])(
 // @proves world-1
 test.each(['killed', 'suspended'])(
   'a replica set serves without a member that is %s',
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   async (how) => {
     const visitors = { name: 'visitors', choice: { callers: 3, forMs: 4000, seed: 1 } };
     const steps = [
@@ -135,14 +135,14 @@ const setBack = (choice: object) => ({
 test.each([
   ['while it follows', { killedAfterMs: 600 }],
   ['while it sleeps, before the core starts', { sleeps: true, isServing: false }],
-])('a copy becomes what a database is that is set back twice, %s', { timeout: 300_000 }, async (_, choice) => {
+])('a copy becomes what a database is that is set back twice, %s', { timeout: 900_000 }, async (_, choice) => {
   expect((await live(1, setBack(choice))).violations).toEqual([]);
 });
 
 const simulating = (...args: readonly string[]) =>
   promisify(execFile)('npm', ['run', '-s', 'simulate', '--', '--seed', '2', '--steps', '5', ...args], { cwd: ROOT });
 
-test('npm run simulate lives the life of a seed, and writes its events', { timeout: 300_000 }, async () => {
+test('npm run simulate lives the life of a seed, and writes its events', { timeout: 900_000 }, async () => {
   const { stdout } = await simulating();
   const [, events = ''] =
     /^seed 2: every promise is kept, .* (\d+) events, \d+ % of requests are excused, trace [0-9a-f]{16}\n/.exec(
@@ -156,7 +156,7 @@ test('npm run simulate lives the life of a seed, and writes its events', { timeo
 });
 
 test('lives of one scenario, on what a diff makes of the sources, say first what a caller would', {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async () => {
   const [file, line] = ['src/usecases/read-leads.ts', "  if (!lead) throw new Refusal('LEAD_NOT_FOUND');"];
   const at = readFileSync(join(ROOT, file), 'utf8').split('\n').indexOf(line) + 1;
@@ -176,7 +176,7 @@ test("the README's scenario is one of those that are lived", () => {
   expect(readFileSync(join(import.meta.dirname, 'README.md'), 'utf8')).toContain(example);
 });
 
-test('a plan that breaks a promise is kept with its commit, and lived again', { timeout: 300_000 }, async () => {
+test('a plan that breaks a promise is kept with its commit, and lived again', { timeout: 900_000 }, async () => {
   const logLevel = 'unheard of';
   const plan = { ...simulatedPlanFrom(2, 5), logLevel };
   const { failure = '' } = await simulate([{ seed: 2, plan }], Number.POSITIVE_INFINITY);
@@ -193,7 +193,7 @@ test('a plan that breaks a promise is kept with its commit, and lived again', { 
   rmSync(file);
 });
 
-test('npm run simulate -- --from stops a debugger before an event', { timeout: 300_000 }, async () => {
+test('npm run simulate -- --from stops a debugger before an event', { timeout: 900_000 }, async () => {
   const { child } = promisify(execFile)('npm', 'run -s simulate -- --seed 2 --steps 5 --from 50'.split(' '), {
     cwd: ROOT,
   });

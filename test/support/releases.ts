@@ -10,7 +10,7 @@ import { describeIf } from './servers.ts';
 const execute = promisify(execFile);
 
 /** The timeout for installing a release; milliseconds. */
-const INSTALL_TIMEOUT_MS = 300_000;
+const INSTALL_TIMEOUT_MS = 900_000;
 
 const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8');
 

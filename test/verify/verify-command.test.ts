@@ -108,7 +108,7 @@ test('a studio with thousands of leads: no rule is reported as broken because of
 
   const broken = checks.filter(({ verdict }) => verdict === 'failed');
   expect(broken.map(({ title, why }) => `${title}: ${why}`)).toEqual([]);
-}, 300_000);
+}, 600_000);
 
 /** More than twenty pages of the largest size have. */
 const SOME_LEADS = 2100;

@@ -14,8 +14,9 @@ import { command } from './operations.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/** Enough for several calls at a time. */
+/** Enough for several calls at a time, and for a feed with more than a poll tells. */
 const LINES = 250;
+const THOUSANDS = 3000;
 
 const COLUMNS = ['displayName', 'email', 'stage'] as const;
 
@@ -25,13 +26,16 @@ const COLUMNS = ['displayName', 'email', 'stage'] as const;
  * corrected, and one of the file are erased, by commands that are killed, too: they are in no answer, no export and no file of
  * the database, and a later import writes the one again whose contact is free, and not the other.
  */
-export const transferLeads = aScenario({
-  weight: 2,
+const transferOf = (lines: number) => ({
   choice: fc.record({ killedAfterMs: fc.array(lasting(50, 800), { maxLength: 3 }) }),
-  run: (sim, { killedAfterMs }) => asFarAsDefinite(() => transfer(sim, killedAfterMs)),
+  run: (sim: Simulation, { killedAfterMs }: { readonly killedAfterMs: readonly number[] }) =>
+    asFarAsDefinite(() => transfer(sim, lines, killedAfterMs)),
 });
 
-async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Promise<void> {
+export const transferLeads = aScenario({ weight: 2, ...transferOf(LINES) });
+export const transferThousands = aScenario({ weight: 0, weightOfHours: 2, ...transferOf(THOUSANDS) });
+
+async function transfer(sim: Simulation, count: number, killedAfterMs: readonly number[]): Promise<void> {
   const studio = await makeSeparateStudio(sim);
   const { id: studioId } = studio;
   const expect = (result: unknown, expected: unknown, what: string) => {
@@ -48,14 +52,14 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
     sim.crmAt(0).leads.updateLead({ studioId, lead: corrected }, CRM_TIMEOUT),
   );
 
-  const { value, type } = emailOf(LINES);
+  const { value, type } = emailOf(count);
   const idempotencyKey = sim.uuid('key', studioId, 'call');
   const ofCall = { idempotencyKey, displayName: `Ada ${sim.personal}`, contact: { value: { case: type, value } } };
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-import-'));
   try {
     const file = join(folder, 'leads.csv');
     // The second is closed, and has the contact of the first. The last has an empty cell too many.
-    const lines = times(LINES, (line) => ({
+    const lines = times(count, (line) => ({
       displayName: `Line ${line} ${sim.personal}`,
       email: emailOf(line === 1 ? 0 : line).value,
       stage: line === 1 ? 'won' : 'new',
@@ -66,11 +70,11 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
       const { imported, alreadyThere, erased, refused } = JSON.parse(await typed('leads', 'import', studioId, path));
       return { there: imported + alreadyThere, erased, refused };
     };
-    expect(await importing(), { there: LINES - 1, erased: 0, refused: 2 }, 'the import');
+    expect(await importing(), { there: count - 1, erased: 0, refused: 2 }, 'the import');
     const exported = async () => leadsIn(await typed('leads', 'export', '--studio', studioId));
     const leads = await exported();
     const names = new Set(leads.map(({ displayName }) => displayName));
-    expect([leads.length, names.size], [LINES, LINES], 'exported leads, and their names');
+    expect([leads.length, names.size], [count, count], 'exported leads, and their names');
 
     const copy = join(folder, 'copy.csv');
     writeFileSync(copy, await typed('leads', 'export', '--studio', studioId));
@@ -85,8 +89,8 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
     // While a core runs, whose files are where they should be.
     const stored = isFile ? await sim.inTurn(MACHINE, async () => storedBytes(databaseFile(sim))) : '';
     expect(stored.includes(sent.note), false, 'whether the file still has the note of the erased lead');
-    expect((await exported()).length, LINES - 2, 'exported leads after the erasure');
-    expect(await importing(copy), { there: LINES - 2, erased: 2, refused: 0 }, 'the import of an export');
+    expect((await exported()).length, count - 2, 'exported leads after the erasure');
+    expect(await importing(copy), { there: count - 2, erased: 2, refused: 0 }, 'the import of an export');
     const call = () => sim.crmAt(0).leads.importLeads({ studioId, leads: [ofCall] }, CRM_TIMEOUT);
     const called = await definiteOutcome(sim, 'a lead is imported by a call', call);
     const results = 'answer' in called ? called.answer.results : [];
@@ -96,7 +100,7 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
       'the import by a call',
     );
     // The contact of the website's lead is free: the line that was refused is written. The erased one is not.
-    expect(await importing(), { there: LINES - 1, erased: 1, refused: 1 }, 'another import');
+    expect(await importing(), { there: count - 1, erased: 1, refused: 1 }, 'another import');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
