@@ -9,7 +9,7 @@ import { startProxy } from '../support/tcp-proxy.ts';
 import { restoreDocuments } from '../upgrade/mongo-documents.ts';
 import { type Damaged, expectFaults, expectNoFaultsBesideChanges, faultsIn } from './damage-contract.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const FIXTURES = join(import.meta.dirname, '../upgrade');
 

@@ -205,7 +205,7 @@ describe('a file that is not damaged', () => {
     expectFaults(await faultsIn('sqlite:'), [/^core settings/, /^whole database was not read/]);
   });
 
-  test('whatever is done, also meanwhile', { timeout: 60_000 }, async () => {
+  test('whatever is done, also meanwhile', { timeout: 300_000 }, async () => {
     await expectNoFaultsBesideChanges(aCopy().url, 4000);
   });
 });
