@@ -51,34 +51,17 @@ class Website {
 
   /** Runs one of its programs, or statements; returns the output. */
   async run(program: string, secret = newKeySecret(), url = service.url): Promise<string> {
-    const env = {
-      PATH: process.env.PATH,
-      LEAD_INTAKE_URL: url,
-      LEAD_INTAKE_KEY: secret,
-    };
+    const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
     const args = program.endsWith('.py') ? [program] : ['-W', 'error', '-c', program];
-    const { stdout } = await execute(join(this.#bin, 'python'), args, {
-      cwd: this.folder,
-      env,
-    });
+    const { stdout } = await execute(join(this.#bin, 'python'), args, { cwd: this.folder, env });
     return stdout.trim();
   }
 
   /** Starts its worker. */
   work(secret: string) {
-    const env = {
-      PATH: process.env.PATH,
-      LEAD_INTAKE_URL: service.url,
-      LEAD_INTAKE_KEY: secret,
-    };
+    const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret };
     const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'];
-    return watch(
-      spawn(join(this.#bin, 'python'), ['send_leads.py'], {
-        cwd: this.folder,
-        env,
-        stdio,
-      }),
-    );
+    return watch(spawn(join(this.#bin, 'python'), ['send_leads.py'], { cwd: this.folder, env, stdio }));
   }
 
   /** The rows of the table, oldest first. */
@@ -181,10 +164,7 @@ describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
     const website = aWebsite();
     cpSync(join(ROOT, 'sdk/python/src'), website.folder, { recursive: true });
     for (const { file, ...patch } of patches) {
-      plantInCopy(website.folder, {
-        ...patch,
-        file: file.replace('sdk/python/src/', ''),
-      });
+      plantInCopy(website.folder, { ...patch, file: file.replace('sdk/python/src/', '') });
     }
     return website;
   }
@@ -460,9 +440,7 @@ send_now.send_now()`);
       { state: 'refused', capture: expect.stringContaining('nowhere') },
       { state: 'delivered', capture: null },
     ]);
-    const { leads } = (await (await service.get(secret)).json()) as {
-      leads: object[];
-    };
+    const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
     expect(leads).toMatchObject([{ displayName: 'Eve' }, { displayName: 'Grace', note: 'Zoë 😀' }]);
     expect(await service.countLeads(studioId)).toBe(2);
     const [first, ...others] = (await website.run('leads_in_need.py')).split('\n');
@@ -707,14 +685,8 @@ asyncio.run(read(http_client=httpx2.AsyncClient(**given)))`,
       newKeySecret(),
       `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     );
-    const own = {
-      'user-agent': expect.stringMatching(/^lead-intake-python\/\d/),
-    };
-    const kept = {
-      'user-agent': 'website/3.1',
-      'x-firewall': 'pass',
-      cookie: 'node=7',
-    };
+    const own = { 'user-agent': expect.stringMatching(/^lead-intake-python\/\d/) };
+    const kept = { 'user-agent': 'website/3.1', 'x-firewall': 'pass', cookie: 'node=7' };
     expect(seen).toMatchObject([own, kept, own, kept]);
     for (const { authorization } of seen) expect(authorization).toMatch(/^Bearer lik_/);
   });
