@@ -7,7 +7,7 @@ const firstWord = (name: string): string => `${name.split('_', 1)[0]}`.toUpperCa
 /** The first words that only our settings have. Other programs read variables that begin with the others. */
 const OWN_WORDS = new Set([...VARIABLES].map(firstWord)).difference(new Set(['DATABASE', 'LOG', 'OTEL', 'PUBLIC']));
 
-/** What providers of Redis set beside REDIS_URL, and our tests. */
+/** Providers of Redis set these beside REDIS_URL; our tests are given the last. */
 const PROVIDED = /^REDIS_(?:HOST|PORT|DB|USER|USERNAME|PASSWORD|(?:TLS|PUBLIC|PRIVATE|TEMPORARY|TEST)_URL)$/;
 
 /** The names by which Kubernetes gives the addresses of Services to each container, such as CORE_SERVICE_HOST. */

@@ -44,8 +44,7 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
   {
     name: 'a receiver that asks for a pause gets all that waits at once after it',
     suite: SCHEDULE,
-    caughtBy:
-      'a receiver that takes N requests a second gets three quarters of N at least, and nothing within its pauses',
+    caughtBy: 'a receiver that takes N requests a second gets 3/4 of them, and nothing within its pauses',
     patches: [{ file: 'relay/endpoint-health.ts', find: 'maxInFlight: health.maxInFlight + 1', put: 'failures: 0' }],
   },
   {

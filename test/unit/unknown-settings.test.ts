@@ -30,7 +30,7 @@ const PROCESSES: readonly Process[] = [
   },
 ];
 
-/** What a process does with an environment: its faults, or what it logs as unset. */
+/** Returns the faults of an environment, or the settings that a process logs as unset. */
 function said({ read }: Process, env: Environment): string {
   try {
     return read(env).ignored.join();

@@ -476,7 +476,7 @@ function ratePerSecond({ limit, perSecond, latencyMs, refusal }: Limited): numbe
 }
 
 // @proves relay-12
-test('a receiver that takes N requests a second gets three quarters of N at least, and nothing within its pauses', () => {
+test('a receiver that takes N requests a second gets 3/4 of them, and nothing within its pauses', () => {
   const refusals = [
     { code: 'HTTP_429', retryAfterMs: SECOND_MS },
     { code: 'HTTP_503', retryAfterMs: SECOND_MS },

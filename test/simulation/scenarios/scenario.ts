@@ -5,7 +5,7 @@ import type { Simulation } from '../simulation.ts';
 export interface Scenario<Choice = unknown> {
   /** The relative frequency. */
   readonly weight: number;
-  /** That in lives of hours. Default: the same. */
+  /** Lives of hours have this weight instead, if there is one. */
   readonly weightOfHours?: number;
   /** Generates the parameters. */
   readonly choice: fc.Arbitrary<Choice>;
