@@ -108,7 +108,8 @@ test.each(PROCESSES)('the $what accepts the settings of the other, and what prov
   const others = PROCESSES.flatMap((other) => variablesOfTable(other.table)).filter(
     (name) => !variablesOfTable(table).includes(name),
   );
-  const provided = ['REDIS_TLS_URL', 'REDIS_HOST', 'REDIS_PASSWORD', 'PORT', 'HOST', 'DATABASE_NAME', 'PUBLIC_KEY'];
+  const ofRedis = ['HOST', 'PORT', 'DB', 'USER', 'USERNAME', 'PASSWORD', 'TLS_URL', 'PUBLIC_URL', 'PRIVATE_URL'];
+  const provided = [...ofRedis.map((name) => `REDIS_${name}`), 'PORT', 'HOST', 'DATABASE_NAME', 'PUBLIC_KEY'];
   const env = Object.fromEntries([...others, ...provided].map((name) => [name, 'x']));
   expect(read(env)).toMatchObject({ ignored: [] });
 });

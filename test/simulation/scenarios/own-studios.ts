@@ -44,7 +44,7 @@ export const revokeInFlight = aScenario({
       const isThere = ({ idempotencyKey }: SentLead) =>
         leads.some(({ note }: { readonly note: string }) => note.startsWith(idempotencyKey));
       for (const { lead, answer } of [...answered, { lead: late, answer: refused }]) {
-        // Of another answer, or none, both may be so.
+        // After any other answer, or none, the lead may be there or not.
         if (answer?.status === 201 && !isThere(lead))
           sim.history.fail(`a creation in ${studioId} gets 201, and its lead is not there`);
         if (answer?.status === 401 && isThere(lead))
