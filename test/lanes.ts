@@ -24,7 +24,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/e2e/rolling-restart.test.ts': 'a rolling restart under load',
   'test/examples/': 'the examples in each language',
   'test/integration/addresses.test.ts': 'each kind of address that a process listens on',
-
+  'test/integration/idleness.test.ts': 'what a process still holds once its requests are answered',
   'test/integration/lingering.test.ts':
     'connections that are read after their last answer, for as long as that may take',
   'test/integration/lost-access.test.ts':
@@ -96,7 +96,7 @@ export const LEFT_OUT: readonly string[] = SUITES.filter((suite) => !QUICK.inclu
 /** Those of them that run in a group of their own, one group after the other once all else has ended. */
 export const APART: Readonly<Record<string, { readonly workers: number; readonly suites: readonly string[] }>> = {
   // They wait for deadlines of others than themselves: of calls whose servers are in their own process, of alerts, and of processes
-  // that are replaced under load. Two of them have a processor each.
+  // that are replaced under load. Two of them have a processor each. One counts what its process holds, so that it shares none.
   'by twos': {
     workers: 2,
     suites: [
@@ -104,6 +104,7 @@ export const APART: Readonly<Record<string, { readonly workers: number; readonly
       'test/e2e/alerts.test.ts',
       'test/e2e/reused-port.test.ts',
       'test/e2e/client-conformance.test.ts',
+      'test/integration/idleness.test.ts',
     ],
   },
   // They load the whole machine: concurrently, each would measure the load of the others.

