@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { WatchLeadChangesResponse } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { chanceOf } from '../../crash/chance.ts';
-import { type Copy, consumeFeed } from '../../support/feed-consumer.ts';
+import { consumeFeed } from '../../support/feed-consumer.ts';
 import { type FinalLead, finalLead } from '../final-state.ts';
 import { now } from '../history.ts';
 import { type KeptConsumer, keptConsumers } from '../scenarios/named-consumers.ts';
@@ -52,7 +52,12 @@ export function followFeed(
   /** Waits for the last changes, and compares the copies of all consumers with the final leads. */
   violations(finalLeads: ReadonlyMap<string, readonly FinalLead[]>): Promise<string[]>;
 } {
-  const copy: Copy = new Map();
+  const unnamed: KeptConsumer = {
+    ...{ name: '', hasAll: true, studioIds: [], createdMs: 0 },
+    copy: new Map(),
+    taken: new Map(),
+  };
+  const { copy, taken } = unnamed;
   const [ending, over] = [new AbortController(), new AbortController()];
   const fail = (broken: string) => sim.history.fail(broken);
   const consumers = [false, true].map(async (watches, index) => {
@@ -62,10 +67,10 @@ export function followFeed(
     const core = { ...others, leads: { ...leads, watchLeadChanges } };
     while (isLong && !ending.signal.aborted) {
       const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(AWAKE_MS)]);
-      await consumeFeed(core, copy, chanceOf(index), { signal, watches, fail });
+      await consumeFeed(core, copy, chanceOf(index), { signal, watches, fail, taken });
       await sleep(ASLEEP_MS, undefined, { signal: ending.signal }).catch(() => {});
     }
-    await consumeFeed(core, copy, chanceOf(index), { signal: over.signal, watches, fail });
+    await consumeFeed(core, copy, chanceOf(index), { signal: over.signal, watches, fail, taken });
   });
 
   /** Waits until nothing waits for a consumer; returns what does. */
@@ -86,7 +91,7 @@ export function followFeed(
   }
 
   function differences(
-    { name: consumer, copy, hasAll, studioIds }: Omit<KeptConsumer, 'createdMs' | 'taken'>,
+    { name: consumer, copy, hasAll, studioIds }: KeptConsumer,
     finalLeads: ReadonlyMap<string, readonly FinalLead[]>,
   ) {
     const isOwn = (studioId: string) => studioIds.length === 0 || studioIds.includes(studioId);
@@ -128,8 +133,7 @@ export function followFeed(
       await Promise.all([...consumers, ...woken]);
       return [
         ...left,
-        ...differences({ name: '', copy, hasAll: true, studioIds: [] }, finalLeads),
-        ...named.flatMap((each) => [...differences(each, finalLeads), ...kindViolations(sim, each)]),
+        ...[unnamed, ...named].flatMap((each) => [...differences(each, finalLeads), ...kindViolations(sim, each)]),
       ];
     },
   };
