@@ -1,12 +1,17 @@
+import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { times } from '../../support/builders.ts';
+import { lines } from '../../support/raw-http.ts';
 import { anotherGateway, aService, LEADS } from '../../support/service.ts';
 import { startProxy } from '../../support/tcp-proxy.ts';
 
 const service = aService();
 
 /** More callers than may wait for the core before a gateway refuses others. */
-const CALLERS = 1100;
+const CALLERS = 1500;
+
+/** How many requests each of them sends at once, which the gateway answers one after the other. */
+const REQUESTS = 20;
 
 test('while too many requests wait for the core, others are refused before their keys are read, after their paths', {
   tags: ['7.overload', '7.order'],
@@ -21,9 +26,12 @@ test('while too many requests wait for the core, others are refused before their
   const path = `${url}${LEADS}/0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11`;
   expect((await fetch(path, { headers })).status).toBe(404);
   proxy.silence();
-  let isOver = false;
-  const callers = times(CALLERS, async () => {
-    while (!isOver) await (await fetch(path, { headers })).arrayBuffer();
+  const { port: gatewayPort, pathname } = new URL(path);
+  const request = lines(`GET ${pathname} HTTP/1.1`, 'Host: a', `Authorization: ${headers.authorization}`, '');
+  const callers = times(CALLERS, () => {
+    // Whenever the gateway gives up a request, the next one waits, until the test has seen a refusal.
+    const socket = connect(Number(gatewayPort), () => socket.write(request.repeat(REQUESTS)));
+    return socket.on('error', () => {}).resume();
   });
 
   const withoutKey = async () => {
@@ -37,8 +45,7 @@ test('while too many requests wait for the core, others are refused before their
   });
   expect((await fetch(`${url}/v1/nothing`)).status).toBe(404);
 
-  isOver = true;
+  for (const socket of callers) socket.destroy();
   proxy.heal();
-  await Promise.all(callers);
   await expect.poll(withoutKey).toMatchObject({ status: 401 });
 });
