@@ -29,10 +29,9 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
   return {
     /** Yields changes of a consumer, or none as a sign of life, until the core ends the call. */
     async *watch(consumer: string, signal: AbortSignal): AsyncGenerator<readonly FeedChange[]> {
-      // A core of release 1.1 has no such method, and would take a consumer for the one without a name. This call is also
-      // repeated with the other token, if there are two; the refusal of a stream comes too late for that.
+      // This call is repeated with the other token, if there are two; the refusal of a stream comes too late for that.
       await consumers.listSetAsideLeadChanges({ consumer, pageSize: 1 }, { ...inTime, signal }).catch((error) => {
-        // A record that cannot be read: the core has the method, and lets the caller in.
+        // A record cannot be read: the core lets the caller in.
         if (![Code.Internal, Code.DataLoss].includes(ConnectError.from(error).code)) throw error;
       });
       const silence = new AbortController();

@@ -16,8 +16,8 @@ const ADAPTER_IMPORTS = [
   'src/store/damage.ts',
   'src/store/database-state.ts',
   'src/store/decisions/',
+  'src/store/earlier-release.ts',
   'src/store/pages.ts',
-  'src/store/release-1-1.ts',
   'src/store/store.ts',
 ];
 
@@ -50,14 +50,8 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
   'src/store/damage.ts': ['common/rules/', 'src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/pages.ts': ['common/invariants.ts', 'common/rules/', 'src/store/checked.ts', 'src/store/store.ts'],
-  'src/store/release-1-1.ts': ['src/domain/', 'src/store/store.ts'],
-  'src/store/decisions/': [
-    'common/rules/',
-    'src/domain/',
-    'src/store/checked.ts',
-    'src/store/release-1-1.ts',
-    'src/store/store.ts',
-  ],
+  'src/store/earlier-release.ts': ['src/store/store.ts'],
+  'src/store/decisions/': ['common/rules/', 'src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/sqlite/': ADAPTER_IMPORTS,
   'src/store/mongo/': ADAPTER_IMPORTS,
   // No other file imports the adapters.
@@ -143,6 +137,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'relay/config.ts',
     'src/config.ts',
     'src/store/database-state.ts',
+    'src/store/earlier-release.ts',
     'src/store/open-store.ts',
     'src/store/store.ts',
   ],

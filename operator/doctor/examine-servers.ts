@@ -16,7 +16,6 @@ import type { GatewayConfig } from '../../gateway/config.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { RelayConfig } from '../../relay/config.ts';
@@ -39,13 +38,10 @@ const transportOf = (config: CoreAccess) =>
 export async function examineFeed(notes: Notes, config: RelayConfig): Promise<void> {
   const transport = transportOf(config);
   const leads = createClient(LeadIntakeService, transport);
-  const consumers = createClient(ConsumerService, transport);
   for (const consumer of config.RELAY_ENDPOINTS_FILE.endpoints.keys()) {
     try {
       // What a relay does, and with no change that it names does nothing.
       await leads.acknowledgeLeadChanges({ consumer, acknowledgements: [] }, { timeoutMs: DOCTOR_MS });
-      // A core of release 1.1 passes over the name of the consumer, and has no such method.
-      await consumers.listSetAsideLeadChanges({ consumer, pageSize: 1 }, { timeoutMs: DOCTOR_MS });
       notes.ok(`has the consumer ${consumer}, for the endpoint of that name`);
     } catch (error) {
       const { code } = ConnectError.from(error);

@@ -1,5 +1,6 @@
 import { errorSummary } from '../../common/error-summary.ts';
 import type { FileState, ServerState } from '../../src/store/database-state.ts';
+import { ofEarlierRelease } from '../../src/store/earlier-release.ts';
 import { examineDatabase, inspectDatabase } from '../../src/store/open-store.ts';
 import type { Notes } from './finding.ts';
 
@@ -69,8 +70,7 @@ function noteContents(
     notes.fault(
       `SQLite at ${path} was written by a newer release: run that release, or restore the copy from before its first start`,
     );
-  else if (release === '1.0')
-    notes.fault(`SQLite at ${path} was written by release 1.0: start release 1.1 on it first`);
+  else if (release === 'earlier') notes.fault(ofEarlierRelease(`SQLite at ${path}`).message);
   else notes.ok(`SQLite at ${path} can be read and written`);
   for (const fault of indexFaults) notes.fault(indexFaultText(fault));
   if (isBackup) notes.warning(`${path} is a backup, and consumers do not know it: run \`lead-intake restored\``);

@@ -62,8 +62,7 @@ export function marked(
 
 /**
  * A mark of this time or later was distributed: named consumers have the change, and only the unnamed one may still wait for
- * it, since the mark less this. Each later change replaces it by its own time; on MongoDB also that of a core of
- * release 1.1; milliseconds.
+ * it, since the mark less this. Each later change replaces it by its own time; milliseconds.
  */
 export const DISTRIBUTED = 1e15;
 

@@ -8,7 +8,7 @@ export interface FileState {
   /** Undefined when the file does not exist or cannot be read. */
   readonly contents?: {
     /** The release of its schema; `this`: also the one before, and an empty file. */
-    readonly release: '1.0' | 'this' | 'newer';
+    readonly release: 'earlier' | 'this' | 'newer';
     readonly isOpenToOthers: boolean;
     readonly indexFaults: readonly string[];
     /** Whether it is a backup that was restored, and nobody has noted that. */

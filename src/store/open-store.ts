@@ -24,7 +24,7 @@ export { LOG_STAYS } from './store.ts';
  * Opens the store at an address.
  *
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
- * @throws StoreUnavailable when a file cannot be opened, or a database has data of release 1.0, with what to do; a
+ * @throws StoreUnavailable when a file cannot be opened, or a database has data of a release before 1.2, with what to do; a
  *   server may be unavailable
  */
 export async function openStore(databaseUrl: string, ...listeners: StoreListeners): Promise<Store> {

@@ -85,7 +85,7 @@ export async function eraseStudio(
   const { status } = await existingStudio(deps.store, studioId, faults);
   const erasing = { studioId, ...by };
   if (status !== 'ended') known.forget(studioId);
-  // A core of release 1.1 may have put it since.
+  // A backup may have been restored since, in which it has not ended.
   else if (ended !== undefined) return eraseLeads(deps, erasing, { after: ended, endedMs: known.knownMs(studioId) });
   return examineAndEnd(deps, known, erasing, examined ?? LOWEST_ID);
 }

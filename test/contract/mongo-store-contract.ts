@@ -342,7 +342,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       expect(await walked()).toEqual(upTo(1100));
       await record(1100);
       expect(await walked()).toEqual(upTo(1101));
-      // A core of release 1.1 keeps the newest thousand, after another process has stored the oldest apart.
+      // A core of a release before 1.2 kept the newest thousand, after another process has stored the oldest apart.
       await oldEvents.insertOne({
         _id: oldEventsId('studios', STUDIO_ID, 100),
         history: times(100, (index) => entry(100 + index)),

@@ -136,13 +136,6 @@ function aFeed() {
   return { feed, calls };
 }
 
-test('a core of release 1.1, which knows no consumers, is neither watched nor told of anything', async () => {
-  const { feed, calls } = aFeed();
-  const watch = (await clientOfCore(feed)).watch('hooks', new AbortController().signal);
-  await expect(watch.next()).rejects.toMatchObject({ code: Code.Unimplemented });
-  expect(calls).toEqual([]);
-});
-
 test('a core that cannot read what was set aside is watched', async () => {
   const { feed, calls } = aFeed();
   const listSetAsideLeadChanges = () => {

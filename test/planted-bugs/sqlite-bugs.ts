@@ -275,7 +275,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a file in which an earlier release has begun something is opened',
     suite: UPGRADE,
-    caughtBy: 'in which release 1.1 has begun something is refused with what to do, and not changed',
+    caughtBy: 'in which a release before 1.2 has begun something is refused with what to do, and not changed',
     patches: [
       { file: MIGRATE, find: '(version < SCHEMA_VERSION || isRenewing(database))', put: '(version < SCHEMA_VERSION)' },
     ],

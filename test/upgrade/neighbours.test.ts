@@ -205,7 +205,6 @@ async function deploy(
       CORE_URL: toCores.url,
       REDIS_URL: redisUrl,
       QUOTA_LIMIT: '1000000000',
-      // Cores of 1.1 refuse what gateways of this one record.
       GATEWAY_REQUEST_LOG: 'yes',
       GATEWAY_PORT: new URL(url).port,
     }),

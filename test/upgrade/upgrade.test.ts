@@ -20,7 +20,7 @@ describe('a SQLite file', () => {
   // @proves crashes-4
   test.each([
     ['of the schema of release 1.0', 'PRAGMA user_version = 7'],
-    ['in which release 1.1 has begun something', `UPDATE studios SET claim_renewal = '{"step":"first"}'`],
+    ['in which a release before 1.2 has begun something', `UPDATE studios SET claim_renewal = '{"step":"first"}'`],
   ])('%s is refused with what to do, and not changed', async (_, change) => {
     const path = join(temporaryFolder(), 'leads.db');
     copyFileSync(pathOf('sqlite-1.2.db'), path);
@@ -75,7 +75,7 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
   // @proves crashes-4
   test.each([
     ['with a studio that only release 1.0 wrote', { $unset: { claimVersion: 1, renewal: 1 } }],
-    ['in which release 1.1 has begun something', { $set: { claimVersion: null, renewal: { step: 'first' } } }],
+    ['in which a release before 1.2 has begun something', { $set: { claimVersion: null, renewal: { step: 'first' } } }],
   ])('%s is refused with what to do, and not changed', async (_, change) => {
     const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
     await restoreDocuments(databaseUrl, collections);

@@ -175,7 +175,7 @@ export interface EnquiredLead extends Pick<StoredLead, 'lead' | 'mark'> {
 
 export interface EnquiryWrite {
   readonly mark: ChangeMark;
-  /** What it was created with is stored with its enquiries: cores of release 1.1 erase them together, and lose neither. */
+  /** Its enquiries are stored with what it was created with, because an erasure removes both. */
   readonly original: OriginalFields & { readonly enquiries: KeptEnquiries };
 }
 

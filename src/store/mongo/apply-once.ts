@@ -122,7 +122,7 @@ const identitiesIn = (list: unknown): UUID[] =>
 
 /**
  * Moves the oldest events out of the history of a document if that is full: stores them apart, and only then takes them out,
- * unless others have done either. A core of release 1.1, or one before this, may have dropped them meanwhile.
+ * unless others have done either. Cores of releases before 1.2 may have dropped some since.
  */
 async function makeRoom<Document extends Changeable>(
   collection: Collection<Document>,

@@ -29,7 +29,7 @@ import {
 } from './documents.ts';
 import { findSome, MARK, markOf, refusalsIn, sameMark } from './marks.ts';
 
-/** The mark that release 1.1 gave leads of release 1.0; before every change. */
+/** The mark of leads whose first change has no time, because release 1.0 wrote them; before every change. */
 const BEFORE_ALL = new Date(0);
 
 /** How often leads are marked that change while they are marked. */

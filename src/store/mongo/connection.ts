@@ -8,7 +8,7 @@ import {
 } from '../../../common/deadlines.ts';
 import { BrokenInvariant } from '../../../common/invariants.ts';
 import { describeDuplicates } from '../database-state.ts';
-import { CONTACT_RULE_VERSION, ofEarlierRelease } from '../release-1-1.ts';
+import { CONTACT_RULE_VERSION, ofEarlierRelease } from '../earlier-release.ts';
 import { type ReportUnreadable, type StoreListeners, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import { type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';

@@ -39,7 +39,7 @@ import {
   type LeadWrite,
   type StoredClaims,
 } from '../decisions/leads.ts';
-import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
+import { CONTACT_RULE_VERSION } from '../earlier-release.ts';
 import {
   type EarlierCreation,
   type ErasedCreation,
@@ -131,7 +131,7 @@ export const oldEventsId = (collection: string, _id: unknown, moved: unknown): s
 export const ownerOfOldEvents = (oldEventsId: string): unknown =>
   BSON.EJSON.parse(oldEventsId.slice(oldEventsId.indexOf(' '), oldEventsId.lastIndexOf(' ')));
 
-/** Adds events to a history that was not full. Of a core of release 1.1, which moves none, the newest stay. */
+/** Adds events to a history that was not full. Of one that is longer than any of this release, the newest stay. */
 export const appended = (events: readonly HistoryEntry[]) => ({ $each: [...events], $slice: -(FULL + MOVED_AT_ONCE) });
 
 export const historyEntry = ({ memberId, caller, callId, ...event }: DecidedEvent): HistoryEntry => ({
@@ -147,8 +147,8 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'hold' | 'e
   readonly sourceId: UUID | null;
   /**
    * The claims of an open lead; no two leads of a studio may have one in common. For a closed lead, the keys it is
-   * found by, each with the lead's id, so that it is unique. So are the keys of contacts that were corrected, which
-   * cores of release 1.1 ignore, and drop when they move or correct the lead. For an erased lead, a string with its id.
+   * found by, each with the lead's id, so that it is unique. So are the keys of contacts that were corrected. For an erased
+   * lead, a string with its id.
    */
   readonly openContactKey: string | readonly string[];
   readonly contactRule?: KeyRule;
@@ -157,7 +157,7 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'hold' | 'e
   readonly original?: OriginalDocument;
   readonly erasedAt?: Date;
   readonly changes: ChangesDocument;
-  /** While it is there, nothing erases the lead but a core of release 1.1. */
+  /** While it is there, nothing erases the lead. */
   readonly hold?: Hold;
   /** Absent: no key created it, or a core of release 1.2. */
   readonly apiKeyId?: UUID;

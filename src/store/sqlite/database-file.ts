@@ -39,7 +39,8 @@ function examineContents(path: string): Omit<NonNullable<FileState['contents']>,
   const database = new DatabaseSync(path, { readOnly: true });
   try {
     const version = schemaVersion(database);
-    const release = version === 0 || version === SCHEMA_VERSION ? 'this' : version < SCHEMA_VERSION ? '1.0' : 'newer';
+    const release =
+      version === 0 || version === SCHEMA_VERSION ? 'this' : version < SCHEMA_VERSION ? 'earlier' : 'newer';
     const faults = version === SCHEMA_VERSION ? [keyIndexFault(database) ?? []].flat() : [];
     return { release, indexFaults: faults, isBackup: isBackup(database) };
   } finally {

@@ -4,7 +4,7 @@ import type { HoldStore } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { HOLD_OF_LEAD, holdIn, type Row, STUDIO_FIELDS } from './rows.ts';
 
-/** Puts and removes holds, in SQLite: in tables beside those of release 1.1. */
+/** Puts and removes holds, in SQLite. */
 export function sqliteHolds({ database, studios, applyOnce }: Connection): HoldStore {
   const ofLead = {
     select: database.prepare(`

@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync, stat
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
-import { ofEarlierRelease } from '../release-1-1.ts';
+import { ofEarlierRelease } from '../earlier-release.ts';
 import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
 import { OpenedFiles } from './opened-files.ts';
@@ -126,7 +126,7 @@ function refuseForeign(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Whether a core of release 1.1 has not done yet what it began. */
+/** Whether something is left that a release before 1.2 has begun. */
 const isRenewing = (database: DatabaseSync): boolean =>
   database.prepare('SELECT 1 FROM studios WHERE claim_renewal IS NOT NULL LIMIT 1').get() !== undefined;
 

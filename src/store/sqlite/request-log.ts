@@ -7,7 +7,7 @@ import { objectIn, type Row } from './rows.ts';
 
 const AFTER_ALL_IDS = 'g';
 
-/** The log of requests, in SQLite: in a table beside those of release 1.1. */
+/** The log of requests, in SQLite. */
 export function sqliteRequestLog({ database, plainCommits, report }: Connection): RequestLogStore {
   const insert = database.prepare('INSERT OR IGNORE INTO logged_requests (studio_id, id, request) VALUES (?, ?, ?)');
   const select = database.prepare(`

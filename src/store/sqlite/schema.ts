@@ -119,8 +119,7 @@ export const SCHEMA = `
 `;
 
 /**
- * Tables, columns and indexes beside the schema, which cores of release 1.1 ignore, and SQLite keeps. Released ones are never edited,
- * not even their comments, which SQLite stores.
+ * Tables, columns and indexes beside the schema. Released ones are never edited, not even their comments, which SQLite stores.
  */
 const ADDITIONS: Readonly<Record<string, string>> = {
   // The regions that a studio had before; '' for none.

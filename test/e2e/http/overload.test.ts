@@ -30,7 +30,8 @@ test('while too many requests wait for the core, others are refused before their
   const request = lines(`GET ${pathname} HTTP/1.1`, 'Host: a', `Authorization: ${headers.authorization}`, '');
   const callers = times(CALLERS, () => {
     // Whenever the gateway gives up a request, the next one waits, until the test has seen a refusal.
-    const socket = connect(Number(gatewayPort), () => socket.write(request.repeat(REQUESTS)));
+    const socket = connect(Number(gatewayPort));
+    socket.write(request.repeat(REQUESTS));
     return socket.on('error', () => {}).resume();
   });
 

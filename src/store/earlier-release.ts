@@ -1,6 +1,6 @@
 import { StoreUnavailable } from './store.ts';
 
-/** A studio has this rule of keys once all is done that release 1.1 began. Release 1.2 refuses others. */
+/** The rule of keys of each studio on MongoDB: one with another was last written by a release before 1.2. */
 export const CONTACT_RULE_VERSION = 2;
 
 /** @param database the subject of the message */
