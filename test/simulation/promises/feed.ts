@@ -52,11 +52,8 @@ export function followFeed(
   /** Waits for the last changes, and compares the copies of all consumers with the final leads. */
   violations(finalLeads: ReadonlyMap<string, readonly FinalLead[]>): Promise<string[]>;
 } {
-  const unnamed: KeptConsumer = {
-    ...{ name: '', hasAll: true, studioIds: [], createdMs: 0 },
-    copy: new Map(),
-    taken: new Map(),
-  };
+  const empty = { copy: new Map(), taken: new Map() };
+  const unnamed: KeptConsumer = { name: '', hasAll: true, studioIds: [], createdMs: 0, ...empty };
   const { copy, taken } = unnamed;
   const [ending, over] = [new AbortController(), new AbortController()];
   const fail = (broken: string) => sim.history.fail(broken);
