@@ -52,11 +52,8 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     suite: ON_SQLITE,
     caughtBy: 'lists what a filter over everything finds, once and in order, at random ranges',
     patches: [
-      {
-        file: 'src/store/sqlite/lead-reads.ts',
-        text: '(updated_at, id)',
-        put: '(updated_at, updated_at)',
-      },
+      { file: 'src/store/sqlite/lead-reads.ts', text: '(updated_at, id)', put: 'updated_at' },
+      { file: 'src/store/sqlite/lead-reads.ts', text: "(?4, unhex(?5, '-'))", put: '?4 AND ?5 = ?5' },
     ],
   },
   {

@@ -10,7 +10,7 @@ import { type Chance, chanceOf } from '../../crash/chance.ts';
 import { times } from '../../support/builders.ts';
 import type { CoreClients } from '../../support/core-clients.ts';
 import { ownContact } from '../contacts.ts';
-import { CRM_TIMEOUT } from '../simulation.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { databaseFile, isOnSqlite, lasting } from './choices.ts';
 import { asFarAsDefinite, definiteOutcome, untilDefinite } from './definite-outcomes.ts';
 import { onMachine } from './faults.ts';
@@ -22,6 +22,11 @@ import { makeSeparateStudio } from './separate-studio.ts';
 const AHEAD_S = 3600;
 
 const NAME = 'restored';
+
+const setBackIn = new WeakSet<Simulation>();
+
+/** Whether a life set its database back, so that changes that consumers were told of may never have happened. */
+export const isSetBack = (sim: Simulation): boolean => setBackIn.has(sim);
 
 /** A copy of a studio's leads, as a program keeps it that survives its own deaths. */
 interface Copy {
@@ -94,6 +99,7 @@ export const setDatabaseBack = aScenario({
   choice: fc.record({ sleeps: fc.boolean(), isServing: fc.boolean(), killedAfterMs: lasting(0, 2000) }),
   run: (sim, { sleeps, isServing, killedAfterMs }) =>
     asFarAsDefinite(async () => {
+      setBackIn.add(sim);
       const { id: studioId } = await makeSeparateStudio(sim);
       const core = sim.crmAt(0);
       const [coreClock] = sim.world.clocks;
