@@ -103,13 +103,16 @@ async function liveThrough(
 ) {
   const running: Promise<void>[] = [];
   const feed = followFeed(sim, isLong);
+  let last: (() => Promise<void>) | undefined;
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
     // Otherwise disturbances queue up, and all requests end before the second one begins.
     while (sim.inTurnCount > MAX_IN_TURN) await sleep(5);
     const scenario = scenarios[name];
     if (!scenario || scenario.isPossible?.(sim) === false) continue;
-    running.push(scenario.run(sim, choice).catch((error) => sim.history.fail(`${name} fails: ${error.stack}`)));
+    const run = () => scenario.run(sim, choice).catch((error) => sim.history.fail(`${name} fails: ${error.stack}`));
+    if (scenario.isLast) last ??= run;
+    else running.push(run());
   }
   await Promise.all(running);
   await liveCalmly(sim);
@@ -118,7 +121,7 @@ async function liveThrough(
     const regions = new Set(sim.putsOf(`region of ${studioId}`).map(({ value }) => value as Region));
     return leadViolations(sim.history.events, { studioId, regions: [...regions], leads });
   });
-  const violations = [
+  const ofHistory = [
     ...ofLeads.flatMap(({ violations }) => violations),
     ...enquiryViolations(sim, finalLeads),
     ...walkViolations(sim, finalLeads),
@@ -129,6 +132,10 @@ async function liveThrough(
     ...(await auditViolations(sim, finalLeads)),
     ...timeViolations(sim),
     ...quotaViolations(sim, quota),
+  ];
+  await last?.();
+  const violations = [
+    ...ofHistory,
     ...outputViolations(sim),
     ...(await damageViolations(sim)),
     ...sim.history.violations,

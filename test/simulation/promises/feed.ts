@@ -6,7 +6,6 @@ import { consumeFeed } from '../../support/feed-consumer.ts';
 import { type FinalLead, finalLead } from '../final-state.ts';
 import { now } from '../history.ts';
 import { type KeptConsumer, keptConsumers } from '../scenarios/named-consumers.ts';
-import { isSetBack } from '../scenarios/restore.ts';
 import { testLeads } from '../scenarios/test-studios.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { kindViolations } from './kinds.ts';
@@ -129,11 +128,9 @@ export function followFeed(
       const left = (await Promise.all(['', ...named.map(({ name }) => name)].map(wait))).flat();
       over.abort();
       await Promise.all([...consumers, ...woken]);
-      const all = [unnamed, ...named];
       return [
         ...left,
-        ...all.flatMap((each) => differences(each, finalLeads)),
-        ...(isSetBack(sim) ? [] : all.flatMap((each) => kindViolations(sim, each))),
+        ...[unnamed, ...named].flatMap((each) => [...differences(each, finalLeads), ...kindViolations(sim, each)]),
       ];
     },
   };

@@ -10,7 +10,7 @@ import { type Chance, chanceOf } from '../../crash/chance.ts';
 import { times } from '../../support/builders.ts';
 import type { CoreClients } from '../../support/core-clients.ts';
 import { ownContact } from '../contacts.ts';
-import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
+import { CRM_TIMEOUT } from '../simulation.ts';
 import { databaseFile, isOnSqlite, lasting } from './choices.ts';
 import { asFarAsDefinite, definiteOutcome, untilDefinite } from './definite-outcomes.ts';
 import { onMachine } from './faults.ts';
@@ -22,11 +22,6 @@ import { makeSeparateStudio } from './separate-studio.ts';
 const AHEAD_S = 3600;
 
 const NAME = 'restored';
-
-const setBackIn = new WeakSet<Simulation>();
-
-/** Whether a life set its database back, so that changes that consumers were told of may never have happened. */
-export const isSetBack = (sim: Simulation): boolean => setBackIn.has(sim);
 
 /** A copy of a studio's leads, as a program keeps it that survives its own deaths. */
 interface Copy {
@@ -91,15 +86,16 @@ const inShort = ({ id, displayName, stage }: Lead) => ({ id, displayName, stage 
 
 /**
  * The database is set back twice, to copies that were made while leads were written, by a core whose clock was ahead; the copy of a
- * consumer, which dies and sleeps, becomes what it is then. What others have been told is not so any more: no other life has this.
+ * consumer, which dies and sleeps, becomes what it is then.
  */
 export const setDatabaseBack = aScenario({
   weight: 0,
+  weightOfHours: 4,
+  isLast: true,
   isPossible: isOnSqlite,
   choice: fc.record({ sleeps: fc.boolean(), isServing: fc.boolean(), killedAfterMs: lasting(0, 2000) }),
   run: (sim, { sleeps, isServing, killedAfterMs }) =>
     asFarAsDefinite(async () => {
-      setBackIn.add(sim);
       const { id: studioId } = await makeSeparateStudio(sim);
       const core = sim.crmAt(0);
       const [coreClock] = sim.world.clocks;
@@ -110,7 +106,8 @@ export const setDatabaseBack = aScenario({
       const consumer = { name: NAME, studioIds: [studioId] };
       const start = ConsumerStart.ALL_LEADS;
       const createConsumer = () => core.consumers.createConsumer({ consumer, start }, CRM_TIMEOUT);
-      await definiteOutcome(sim, 'a consumer is created', createConsumer);
+      // There may be as many as there can be.
+      if ('refused' in (await definiteOutcome(sim, 'a consumer is created', createConsumer))) return;
       const keep = (signal: AbortSignal, seed: number) => keepCopy(core, copy, studioId, chanceOf(seed), signal);
 
       let created = 0;

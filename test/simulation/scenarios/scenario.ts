@@ -7,6 +7,8 @@ export interface Scenario<Choice = unknown> {
   readonly weight: number;
   /** Lives of hours have this weight instead, if there is one. */
   readonly weightOfHours?: number;
+  /** It runs once all others are over and what they saw is checked, because it makes that untrue; of several only the first one does. */
+  readonly isLast?: true;
   /** Generates the parameters. */
   readonly choice: fc.Arbitrary<Choice>;
   /** Runs the scenario and records its outcome in the history. No response of the service is an error here. */
