@@ -105,6 +105,20 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(relay)).toEqual([]);
     });
 
+    test('acknowledging or setting aside the revision just before a state leaves that', async () => {
+      const relay = await consumer();
+      await created();
+      const [named, unnamed] = [await changesOf(relay), await changesOf(null)];
+      const justBefore = (changes: readonly LeadChange[]) =>
+        changes.map((change) => ({ ...change, revision: change.revision - 1 }));
+
+      expect(await acknowledge(relay, justBefore(named))).toBe(0);
+      expect(await setAside(relay, justBefore(named), { retryAt: null, now: NOW })).toMatchObject({ settled: 0 });
+      expect(await acknowledge(null, justBefore(unnamed))).toBe(0);
+      expect(await changesOf(relay)).toEqual(named);
+      expect(await changesOf(null)).toEqual(unnamed);
+    });
+
     test('what waits for the unnamed consumer is there before, beside and after the others', async () => {
       const before = await created(aLead({ createdAt: NOW }));
       const relay = await consumer();
