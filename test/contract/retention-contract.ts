@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { Lead } from '../../src/domain/lead.ts';
+import { isOpen, LEAD_STAGES, type Lead } from '../../src/domain/lead.ts';
 import { newIdAt } from '../../src/domain/new-id.ts';
 import { type Store, StoreUnavailable, type StudioPut } from '../../src/store/store.ts';
 import { countExpiredLeads, type RetentionObserver, retainLeads } from '../../src/usecases/retain-leads.ts';
@@ -127,7 +127,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
         [
           closed(31),
           closed(1),
-          closed(400, 0, { stage: 'new' }),
+          ...LEAD_STAGES.filter(isOpen).map((stage) => closed(400, 0, { stage })),
           closed(400, 0, { studioId: 'keeps' }),
           closed(400, 0, { studioId: 'new-here' }),
         ],

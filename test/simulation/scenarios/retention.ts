@@ -1,25 +1,33 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { DAY_MS } from '../../support/builders.ts';
-import { ID_BYTES } from '../../support/raw-sqlite.ts';
+import { ownContact } from '../contacts.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
 import { databaseFile, isOnSqlite } from './choices.ts';
 import { asFarAsDefinite, definiteAnswer, definiteOutcome } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
-import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
+import { inShort, makeSeparateStudio } from './separate-studio.ts';
 
 /** How long the core has for it, which lists studios each hour, and takes turns a minute apart; and how often somebody looks; seconds. */
 const RETAINED_WITHIN_S = 3900;
 const LOOK_S = 10;
 
-/** Leads that are closed or not, how many days ago they were created and changed last, and whether they stay. */
+const { NEW, CONTACTED, TRIAL_BOOKED, TRIAL_ATTENDED, WON, LOST } = LeadStage;
+
+/** How many days ago leads were created and changed last, their stages, and whether they stay. */
 const LEADS = [
-  { name: 'old', isClosed: true, createdAgo: 32, changedAgo: 32, isKept: false },
-  { name: 'changed', isClosed: true, createdAgo: 32, changedAgo: 0, isKept: true },
-  { name: 'new', isClosed: true, createdAgo: 0, changedAgo: 0, isKept: true },
-  { name: 'open', isClosed: false, createdAgo: 32, changedAgo: 32, isKept: true },
+  ...[LOST, WON].map((stage) => ({ stage, createdAgo: 32, changedAgo: 32, isKept: false })),
+  { stage: LOST, createdAgo: 32, changedAgo: 1, isKept: true },
+  { stage: LOST, createdAgo: 1, changedAgo: 1, isKept: true },
+  ...[NEW, CONTACTED, TRIAL_BOOKED, TRIAL_ATTENDED].map((stage) => ({
+    stage,
+    createdAgo: 32,
+    changedAgo: 32,
+    isKept: true,
+  })),
 ];
 
 /**
@@ -35,14 +43,19 @@ export const outliveRetention = aScenario({
     asFarAsDefinite(async () => {
       const studio = await makeSeparateStudio(sim);
       const { id: studioId } = studio;
-      const ids: string[] = [];
       const { leads, directory } = sim.crmAt(0);
-      for (const { name, isClosed } of LEADS) {
-        const leadId = leadIdIn(await createSeparateLead(sim, studio, separateLead(sim, studioId, name)));
-        ids.push(leadId);
-        const move = { studioId, leadId, stage: LeadStage.LOST };
-        if (isClosed) await definiteOutcome(sim, `${leadId} is lost`, () => leads.changeLeadStage(move, CRM_TIMEOUT));
-      }
+      const daysAgo = (days: number) => timestampFromMs(Date.now() - days * DAY_MS);
+      const imported = LEADS.map(({ stage, createdAgo, changedAgo }, index) => {
+        const idempotencyKey = sim.uuid('key', studioId, index);
+        const { value, type } = ownContact(sim.personal, idempotencyKey);
+        const contact = { value: { case: type, value } } as const;
+        const [createTime, updateTime] = [createdAgo, changedAgo].map(daysAgo);
+        return { idempotencyKey, displayName: `Ada ${sim.personal}`, contact, stage, createTime, updateTime };
+      });
+      const load = () => leads.importLeads({ studioId, leads: imported }, CRM_TIMEOUT);
+      const outcome = await definiteOutcome(sim, 'old leads are imported', load);
+      const results = 'answer' in outcome ? outcome.answer.results : [];
+      const ids = results.map(({ outcome: { case: is, value } }) => (is === 'imported' ? value.leadId : ''));
       const put = { studio: { id: studioId, retentionDays: 30 } };
       await definiteOutcome(sim, `${studioId} gets a retention`, () => directory.putStudio(put, CRM_TIMEOUT));
       {
@@ -50,16 +63,13 @@ export const outliveRetention = aScenario({
         database.prepare('UPDATE studio_retentions SET since = since - ?').run(8 * DAY_MS);
         const retention = database.prepare('INSERT INTO retention_time (one, version, time) VALUES (1, 1, ?)');
         retention.run(Date.now());
-        const age = `UPDATE leads SET created_at = created_at - ?, updated_at = updated_at - ? WHERE id = ${ID_BYTES}`;
-        for (const [index, { createdAgo, changedAgo }] of LEADS.entries())
-          database.prepare(age).run(createdAgo * DAY_MS, changedAgo * DAY_MS, ids[index] ?? '');
       }
       const answers = async () =>
         Promise.all(
           ids.map(async (leadId) => inShort(await definiteAnswer(sim, studio.secret, { name: 'get', leadId }))),
         );
       let found = await answers();
-      for (let seconds = 0; seconds < RETAINED_WITHIN_S && found[0] === '200'; seconds += LOOK_S) {
+      for (let seconds = 0; seconds < RETAINED_WITHIN_S && found.slice(0, 2).includes('200'); seconds += LOOK_S) {
         await sleep(LOOK_S * 1000);
         found = await answers();
       }
