@@ -545,19 +545,21 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const TEST = 'for-tests';
       await store.putStudio(aStudio({ id: TEST, isTest: true }), BY);
       const relay = await consumer({ studioIds: [STUDIO_ID] });
-      const before = times(MORE_THAN_A_ROUND, (index) => aLead({ studioId: TEST, createdAt: plus(NOW, index) }));
+      const before = times(2 * MORE_THAN_A_ROUND, (index) => aLead({ studioId: TEST, createdAt: plus(NOW, index) }));
       await opened().makeLeads(...before);
-      const last = await created(aLead({ createdAt: plus(NOW, MORE_THAN_A_ROUND) }));
+      const last = await created(aLead({ createdAt: plus(NOW, before.length) }));
       distributeOnePartACall();
 
       // A simulated server shares that clock, by which it may end a command as late.
       // A call that is made again on a busy server distributes one part more each time.
       const measured = await patiently(() => store.measureDeliveries(relay.number, ALL));
       expect(measured.isComplete).toBe(measured.waiting.leads > 0);
+      const part = await patiently(() => store.listDeliveries(relay.number, ALL));
+      expect(part?.isComplete).toBe(part?.changes.length === 1);
       const found = await patiently(() => listDeliveries({ store, clock: () => NOW }, relay.number, ALL));
       expect(found?.map(({ lead }) => lead.id)).toEqual([last.id]);
       await opened().makeLeads(...before.map((each) => ({ ...aLead({ studioId: TEST }), createdAt: each.createdAt })));
-      const later = await created(aLead({ createdAt: plus(NOW, 2 * MORE_THAN_A_ROUND) }));
+      const later = await created(aLead({ createdAt: plus(NOW, 2 * before.length) }));
       const waiting = await patiently(() => changesOf(null));
       await patiently(() => acknowledge(null, waiting));
       const listed = await patiently(() => store.listLeadChanges(ALL));
