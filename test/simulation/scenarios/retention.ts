@@ -61,7 +61,9 @@ export const outliveRetention = aScenario({
       {
         using database = new DatabaseSync(databaseFile(sim));
         database.prepare('UPDATE studio_retentions SET since = since - ?').run(8 * DAY_MS);
-        const retention = database.prepare('INSERT OR IGNORE INTO retention_time (one, version, time) VALUES (1, 1, ?)');
+        const retention = database.prepare(
+          'INSERT OR IGNORE INTO retention_time (one, version, time) VALUES (1, 1, ?)',
+        );
         retention.run(Date.now());
       }
       const answers = async () =>
