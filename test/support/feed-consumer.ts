@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { LeadChange } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { type LeadChange, LeadChangeKind } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Chance } from '../crash/chance.ts';
 import type { CoreClients } from './core-clients.ts';
 
@@ -37,6 +37,13 @@ export async function consumeFeed(
     readonly taken?: Map<string, LeadChange[]>;
   },
 ): Promise<void> {
+  /** The revisions of which it knows that they are acknowledged. */
+  const acknowledged = new Map<string, bigint>();
+  /** A watch may have sent a change before. */
+  const isToldAgain = ({ lead, revision, kinds }: LeadChange) =>
+    !watches &&
+    (acknowledged.get(lead?.id ?? '') ?? -1n) >= revision &&
+    !kinds.some(({ kind }) => kind === LeadChangeKind.RESENT);
   const take = async (changes: readonly LeadChange[]) => {
     if (chance.number() < 0.1) throw new Error('it died before it applied anything');
     // Now and then for so long that leads change once more before it acknowledges them.
@@ -47,6 +54,8 @@ export async function consumeFeed(
       const last = copy.get(id);
       const isOther = last?.revision === change.revision && !isDeepStrictEqual(contentOf(last), contentOf(change));
       if (isOther) fail(`consumer "${consumer}" is told two contents of ${id} at revision ${change.revision}`);
+      if (isToldAgain(change))
+        fail(`consumer "${consumer}" is told ${id} at ${change.revision}, which it has acknowledged`);
       if (!failing.has(change) && (copy.get(id)?.revision ?? -1n) < change.revision) copy.set(id, change);
     }
     if (chance.number() < 0.1) throw new Error('it died before it acknowledged anything');
@@ -60,6 +69,7 @@ export async function consumeFeed(
       taken.set(change.lead?.id ?? '', [...(taken.get(change.lead?.id ?? '') ?? []), change]);
     const acknowledgements = processed.map(stateOf);
     await leads.acknowledgeLeadChanges({ acknowledgements, consumer }, { timeoutMs: 3000 });
+    for (const { leadId, revision } of acknowledgements) acknowledged.set(leadId, revision);
     if (failing.size === 0) return;
     const retryTime = chance.number() < 0.5 ? timestampFromMs(Date.now() + chance.between(0, MAX_ASIDE_MS)) : undefined;
     const aside = [...failing].map((change) => ({ ...stateOf(change), reason: 'FAILED', retryTime }));
