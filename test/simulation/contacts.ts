@@ -59,6 +59,9 @@ export function ownContact(personal: string, idempotencyKey: string): ContactVal
   return { type: 'email', value: `${idempotencyKey}@${personal}.example` };
 }
 
+/** Returns a contact as calls of the CRM have it. */
+export const inCall = ({ type, value }: ContactValue) => ({ value: { case: type, value } }) as const;
+
 /** Returns whether two contacts are surely, possibly or never the same in a studio that had these regions. */
 export function sameness(
   a: ContactValue,

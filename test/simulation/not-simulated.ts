@@ -10,7 +10,7 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a backup overwrites a file that was made meanwhile',
     'doctor prints responses of the core unescaped',
   ],
-  'restores of a backup, which no seed makes, resends of a range of times, and exports with events, which no life makes':
+  'restores of a backup, which only lives of hours make, resends of a range of times, and exports with events, which no life makes':
     [
       'an export with events has as many leads in a message as one without',
       'of several restores only the last counts',

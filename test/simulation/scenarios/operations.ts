@@ -8,7 +8,7 @@ import { type Lead, LeadStage, LeadView } from '../../../proto/gen/leadintake/v1
 import { LEAD_STAGES, type LeadStage as Stage } from '../../../src/domain/lead.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
 import type { CoreClients } from '../../support/core-clients.ts';
-import { ownContact, REGIONS, type Region, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
+import { inCall, ownContact, REGIONS, type Region, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
 import { type EventOf, now, type Outcome, type SentLead } from '../history.ts';
 import { CRM_TIMEOUT, type KnownKey, type KnownStudio, type Simulation, STUDIOS } from '../simulation.ts';
 import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
@@ -350,9 +350,9 @@ function changing(
       words: ['leads', 'stage', studioId, leadId, stage],
       call: ({ leads }) => leads.changeLeadStage({ studioId, leadId, stage: STAGE_NUMBERS[stage] }, CRM_TIMEOUT),
     };
-  const { type = 'email', value = '' } = contact ?? {};
   // A replay has the original name, whatever the name is now.
-  const lead = { id: leadId, displayName: `Eda ${sim.personal}`, contact: { value: { case: type, value } } };
+  const corrected = inCall(contact ?? { type: 'email', value: '' });
+  const lead = { id: leadId, displayName: `Eda ${sim.personal}`, contact: corrected };
   return { call: ({ leads }) => leads.updateLead({ studioId, lead }, CRM_TIMEOUT) };
 }
 
@@ -397,7 +397,7 @@ export const lookAtStudio = aScenario({
       return;
     }
     const [studioId, contact, begin] = [known.id, sharedContact(sim.personal, index), now()];
-    const wanted = { value: { case: contact.type, value: contact.value } };
+    const wanted = inCall(contact);
     const found = await outcomeOf(core.leads.findLeads({ studioId, contact: wanted, pageSize: 100 }, CRM_TIMEOUT));
     if (!('answer' in found)) return;
     const { leads, nextPageToken } = found.answer;

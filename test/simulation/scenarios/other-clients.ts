@@ -5,6 +5,7 @@ import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ExchangeResult } from '../../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { createLeadIntakeClient, type LeadIntakeClient } from '../../../sdk/index.ts';
+import { inCall } from '../contacts.ts';
 import { type EventOf, now, type Operation } from '../history.ts';
 import { type SdkOutcome, sdkViolations } from '../promises/sdk.ts';
 import { CRM_TIMEOUT, type KnownStudio, type Simulation } from '../simulation.ts';
@@ -172,7 +173,7 @@ export const sendItems = aScenario({
         const { contact, ...lead } = separateLead(sim, id, name);
         return {
           case: 'createLead',
-          value: { ...lead, contact: { value: { case: contact.type, value: contact.value } } },
+          value: { ...lead, contact: inCall(contact) },
         } as const;
       };
       const list = { case: 'listLeads', value: {} } as const;

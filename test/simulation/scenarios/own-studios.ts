@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { openClaims } from '../../../src/domain/contact.ts';
 import { aStudio, times } from '../../support/builders.ts';
-import { ownContact } from '../contacts.ts';
+import { inCall, ownContact } from '../contacts.ts';
 import { now, type Operation, type RestAnswer, type SentLead } from '../history.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
 import { databaseFile, isOnSqlite, lasting, one } from './choices.ts';
@@ -127,16 +127,15 @@ export const eraseCorrected = aScenario({
       const id = leadIdIn(await createSeparateLead(sim, studio, lead));
       const { leads } = sim.crmAt(core);
       const contacts = times(corrections, (index) => ownContact(sim.personal, sim.uuid('corrected', studioId, index)));
-      for (const { type, value } of contacts) {
-        const contact = { value: { case: type, value } } as const;
+      for (const each of contacts) {
+        const contact = inCall(each);
         const update = () =>
           leads.updateLead({ studioId, lead: { id, contact }, updateMask: { paths: ['contact'] } }, CRM_TIMEOUT);
         await definiteOutcome(sim, `a lead of ${studioId} is corrected`, update);
       }
-      const { type, value } = lead.contact;
       const erase = (): Promise<unknown> =>
         byContact
-          ? leads.eraseContact({ studioId, contact: { value: { case: type, value } } }, CRM_TIMEOUT)
+          ? leads.eraseContact({ studioId, contact: inCall(lead.contact) }, CRM_TIMEOUT)
           : leads.eraseLead({ studioId, leadId: id }, CRM_TIMEOUT);
       await definiteOutcome(sim, `a lead of ${studioId} is erased`, erase);
       const keys = [lead.contact, ...contacts].flatMap(

@@ -9,7 +9,7 @@ import { type Lead, LeadStage } from '../../../proto/gen/leadintake/v1/lead_inta
 import { type Chance, chanceOf } from '../../crash/chance.ts';
 import { times } from '../../support/builders.ts';
 import type { CoreClients } from '../../support/core-clients.ts';
-import { ownContact } from '../contacts.ts';
+import { inCall, ownContact } from '../contacts.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
 import { databaseFile, isOnSqlite, lasting } from './choices.ts';
 import { asFarAsDefinite, definiteOutcome, untilDefinite } from './definite-outcomes.ts';
@@ -115,8 +115,7 @@ export const setDatabaseBack = aScenario({
         for (const _ of times(count, () => 0)) {
           created += 1;
           const idempotencyKey = sim.uuid('key', studioId, created);
-          const { value, type } = ownContact(sim.personal, idempotencyKey);
-          const contact = { value: { case: type, value } } as const;
+          const contact = inCall(ownContact(sim.personal, idempotencyKey));
           const lead = { studioId, idempotencyKey, displayName: `Ada ${sim.personal}`, contact };
           const create = () => core.leads.createLead(lead, CRM_TIMEOUT);
           await definiteOutcome(sim, 'a lead is created', create);

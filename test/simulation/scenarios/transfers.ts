@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { times } from '../../support/builders.ts';
 import { leadsIn } from '../../support/exported.ts';
-import { ownContact } from '../contacts.ts';
+import { inCall, ownContact } from '../contacts.ts';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { databaseFile, isOnSqlite, lasting } from './choices.ts';
@@ -52,9 +52,8 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
     sim.crmAt(0).leads.updateLead({ studioId, lead: corrected }, CRM_TIMEOUT),
   );
 
-  const { value, type } = emailOf(count);
   const idempotencyKey = sim.uuid('key', studioId, 'call');
-  const ofCall = { idempotencyKey, displayName: `Ada ${sim.personal}`, contact: { value: { case: type, value } } };
+  const ofCall = { idempotencyKey, displayName: `Ada ${sim.personal}`, contact: inCall(emailOf(count)) };
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-import-'));
   try {
     const file = join(folder, 'leads.csv');
