@@ -114,7 +114,6 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   CONSUMER_EXISTS: 'internal_error',
   CONSUMER_LIMIT_REACHED: 'internal_error',
   NOT_A_TEST_STUDIO: 'internal_error',
-  LEAD_HELD: 'internal_error',
   STUDIO_ENDED: 'subscription_suspended',
 };
 

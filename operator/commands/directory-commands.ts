@@ -5,7 +5,6 @@ import { firstErasure } from '../../src/domain/retention.ts';
 import type { MemberRole, Studio } from '../../src/domain/studio.ts';
 import { everyStudioWithLeads } from '../../src/usecases/count-leads.ts';
 import { EndedStudios, eraseStudio, examineStudio } from '../../src/usecases/erase-studio.ts';
-import { putHold, removeHold } from '../../src/usecases/holds.ts';
 import {
   listEveryLeadSource,
   putLeadSource,
@@ -19,12 +18,11 @@ import { BY_HAND, CommandFault } from '../command.ts';
 import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, positiveInteger, type QuotaOption, quotaOption } from './options.ts';
 import { program, progressPrinter, runOnStore } from './program.ts';
 
-/** Adds the commands for studios, their members, lead sources and holds. */
+/** Adds the commands for studios, their members and lead sources. */
 export function addDirectoryCommands(): void {
   addStudioCommands();
   addMemberCommands();
   addSourceCommands();
-  addHoldCommands();
 }
 
 interface PutStudioOptions {
@@ -100,9 +98,7 @@ function addStudioCommands(): void {
 function addStudioErasures(studios: Command): void {
   studios
     .command('try-retention <studio> <days>')
-    .description(
-      'count the closed leads that a retention of so many days would erase now, held ones among them; changes nothing',
-    )
+    .description('count the closed leads that a retention of so many days would erase now; changes nothing')
     .action((studioId: string, days: string) =>
       runOnStore((deps) => countExpiredLeads(deps, { studioId, days: Number(days) })),
     );
@@ -126,8 +122,8 @@ function addStudioErasures(studios: Command): void {
     .action((studioId: string, { confirm, member: memberId }: { confirm?: string; member?: string }) =>
       runOnStore(async (deps) => {
         if (confirm === undefined) {
-          const { leads, held, keys, sources } = await examineStudio(deps, studioId);
-          return { leadsToErase: leads, heldLeads: held, keysToRevoke: keys, sourcesToRemove: sources };
+          const { leads, keys, sources } = await examineStudio(deps, studioId);
+          return { leadsToErase: leads, keysToRevoke: keys, sourcesToRemove: sources };
         }
         if (confirm !== studioId) throw new CommandFault('--confirm names another studio: give the same id twice');
         const command = { studioId, confirmStudioId: confirm, memberId, ...BY_HAND };
@@ -189,43 +185,6 @@ function addSourceCommands(): void {
       runOnStore(async (deps) => ({ removed: await removeLeadSource(deps, { studioId, sourceId, ...BY_HAND }) })),
     );
 }
-
-interface HoldOptions {
-  readonly reason: string;
-  readonly wholeStudio?: true;
-  readonly member?: string;
-}
-
-function addHoldCommands(): void {
-  const holds = program.command('holds').description('forbid to erase leads, and allow it again');
-  const wholeStudio = ['--whole-studio', 'all leads of the studio, instead of one'] as const;
-  holds
-    .command('put <studio> [lead]')
-    .description('forbid to erase a lead, or all of a studio, until the hold is removed')
-    .requiredOption('--reason <code>', 'why, as a code such as LEGAL_CASE_7: never personal data')
-    .option(...wholeStudio)
-    .option(...AUDITED_MEMBER)
-    .action((studioId: string, leadId: string | undefined, options: HoldOptions) =>
-      runOnStore((deps) => putHold(deps, heldBy(studioId, leadId, options))),
-    );
-  holds
-    .command('remove <studio> [lead]')
-    .description('remove the hold of a lead, or that of a studio, which leaves those of its leads')
-    .option(...wholeStudio)
-    .option(...AUDITED_MEMBER)
-    .action((studioId: string, leadId: string | undefined, options: HoldOptions) =>
-      runOnStore(async (deps) => ({ removed: await removeHold(deps, heldBy(studioId, leadId, options)) })),
-    );
-}
-
-const heldBy = (studioId: string, leadId: string | undefined, { reason, wholeStudio, member }: HoldOptions) => ({
-  studioId,
-  leadId,
-  wholeStudio: wholeStudio ?? false,
-  reason,
-  memberId: member,
-  ...BY_HAND,
-});
 
 /** Returns a studio's record without internal fields. */
 const publicStudio = ({ formerRegions: _, retention, ...studio }: Studio) => ({

@@ -83,13 +83,13 @@ async function eraseLeads(
   if (before > new Date()) return program.error('error: --closed-before is in the future: give a time that has passed');
   await runOnStore(async (deps) => {
     if (studioId !== undefined) await getStudio(deps, studioId);
-    const { count, held } = await countClosedLeads(deps, { studioId, before });
-    if (!yes) return { wouldErase: count, held };
+    const count = await countClosedLeads(deps, { studioId, before });
+    if (!yes) return { wouldErase: count };
     console.error(`erasing ${count} leads`);
     const which = { studioId, before, memberId: memberId ?? null, ...BY_HAND };
     const showProgress = progressPrinter();
     const onProgress = (erased: number) => showProgress(`${erased} of ${count} leads erased`);
-    return eraseClosedLeads(deps, which, onProgress);
+    return { erased: await eraseClosedLeads(deps, which, onProgress) };
   });
 }
 
@@ -128,16 +128,15 @@ async function exportErasures(deps: Pick<Dependencies, 'store'>): Promise<void> 
  * Erases the leads that a journal names, and names the studios on standard error that are to be erased. May be repeated.
  *
  * @param report called for each lead that cannot be erased, because it cannot be read
- * @returns the number of leads that this erased, of those that were erased before, of those that do not exist, of those that cannot be erased, and of those with a hold, which are
- *   named on standard error
+ * @returns the number of leads that this erased, of those that were erased before, of those that do not exist, and of those that cannot be erased
  * @throws CommandFault at the first invalid line; the leads of the lines before it are erased
  */
 async function applyErasures(
   { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
   journal: NodeJS.ReadableStream,
   report: ReportUnreadable,
-): Promise<Readonly<Record<'erased' | 'alreadyErased' | 'notFound' | 'skipped' | 'held', number>>> {
-  const counts = { erased: 0, alreadyErased: 0, notFound: 0, skipped: 0, held: 0 };
+): Promise<Readonly<Record<'erased' | 'alreadyErased' | 'notFound' | 'skipped', number>>> {
+  const counts = { erased: 0, alreadyErased: 0, notFound: 0, skipped: 0 };
   const ended = new Set<string>();
   let batch: Erasure[] = [];
   const applyBatch = async () => {
@@ -146,12 +145,8 @@ async function applyErasures(
         store
           .eraseLead({ studioId, leadId, memberId: null, ...BY_HAND, now: clock() })
           .then((outcome) => {
-            const { kind } = outcome;
-            if (kind === 'erased') return outcome.isNew ? kind : 'alreadyErased';
-            if (kind !== 'held') return 'notFound';
-            console.error(`the lead ${leadId} of studio ${studioId} is not erased: a hold stands`);
-            process.exitCode = 1;
-            return kind;
+            if (outcome.kind !== 'erased') return 'notFound';
+            return outcome.isNew ? 'erased' : 'alreadyErased';
           })
           .catch((error) => {
             if (!(error instanceof UnreadableRecord)) throw error;

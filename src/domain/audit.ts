@@ -10,7 +10,6 @@ export const AUDIT_ACTIONS = [
   'studio-region-changed',
   'studio-member-changed',
   'studio-enquiries-changed',
-  'studio-hold-changed',
   'studio-retention-changed',
   'studio-source-changed',
   'studio-emptied',
@@ -18,11 +17,13 @@ export const AUDIT_ACTIONS = [
   'lead-stage-changed',
   'lead-updated',
   'lead-erased',
-  'lead-hold-changed',
   'leads-resent',
   'leads-set-aside',
   'consumer-changed',
   'database-restored',
+  // No core writes these two any more. Stored ones stay in the log, which must lose nothing.
+  'studio-hold-changed',
+  'lead-hold-changed',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

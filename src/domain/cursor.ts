@@ -14,7 +14,6 @@ const KINDS = {
   setAside: 8,
   leadsByUpdate: 10,
   exportByUpdate: 11,
-  heldLeads: 14,
   endedStudio: 15,
   requests: 16,
   auditExport: 17,
@@ -115,7 +114,6 @@ export type ListName =
   | 'resent'
   | 'leadsOfContact'
   | 'apiKeys'
-  | 'heldLeads'
   | 'endedStudio'
   | 'requests';
 

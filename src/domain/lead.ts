@@ -3,7 +3,6 @@ import { STAGES } from '../../common/rules/public-api.ts';
 import type { OpenClaims } from './contact.ts';
 import type { NamedEnquiry } from './enquiry.ts';
 import type { Fingerprint } from './fingerprint.ts';
-import type { Hold } from './hold.ts';
 import type { LeadData } from './lead-data.ts';
 
 export const LEAD_STAGES = STAGES;
@@ -32,8 +31,6 @@ export interface Lead extends LeadData {
   readonly updatedAt: Date;
   /** Oldest first. Absent: it has none, or the call leaves them out. */
   readonly enquiries?: readonly NamedEnquiry[];
-  /** Absent: it has none, or the call leaves it out. */
-  readonly hold?: Hold;
   /** The id of the API key that created it. Absent: none did, or it cannot be read. */
   readonly apiKeyId?: string;
 }

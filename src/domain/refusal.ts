@@ -26,7 +26,6 @@ const MESSAGES = {
   CONSUMER_EXISTS: 'A consumer of the change feed has the name, and other studios or another start.',
   NOT_A_TEST_STUDIO: 'The studio is not a test studio.',
   STUDIO_ENDED: 'The studio has ended, for good.',
-  LEAD_HELD: 'A hold on the lead, or on its studio, forbids to erase it.',
   CONSUMER_LIMIT_REACHED: `The change feed has ${MAX_CONSUMERS} consumers.`,
 } as const;
 

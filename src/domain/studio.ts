@@ -1,5 +1,4 @@
 import type { StudioRegions } from './contact.ts';
-import type { Hold } from './hold.ts';
 
 /** The statuses of a studio. The public API serves only an active one. One that has ended stays so, for good. */
 export const STUDIO_STATUSES = ['active', 'suspended', 'ended'] as const;
@@ -14,8 +13,6 @@ export interface Studio extends StudioRegions {
   readonly keepEnquiries: boolean;
   /** Whether its leads are for tests: whoever has all studios has it only if it asks. Never changes. */
   readonly isTest: boolean;
-  /** Of all its leads; null: none. */
-  readonly hold: Hold | null;
   /** How long it keeps closed leads; null: until somebody erases them. */
   readonly retention: Retention | null;
 }

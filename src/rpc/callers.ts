@@ -246,8 +246,6 @@ const BY_SERVICE = new Map([
     putStudio: ['crm', 'operator'],
     emptyStudio: ['crm'],
     eraseStudio: ['operator'],
-    putHold: ['crm', 'operator'],
-    removeHold: ['crm', 'operator'],
     getStudio: ['crm', 'operator', 'read'],
     listStudios: ['crm', 'operator', 'read'],
     putApiKeyQuota: ['crm', 'operator'],

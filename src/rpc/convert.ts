@@ -13,7 +13,6 @@ import { CONSUMER_STARTS } from '../domain/consumer.ts';
 import type { Contact } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
 import type { NamedEnquiry } from '../domain/enquiry.ts';
-import type { Hold } from '../domain/hold.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead, type LeadStage, type LeadView } from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
 import type { GivenLeadData } from '../domain/lead-data.ts';
@@ -100,7 +99,6 @@ export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
     createTime: timestampToWire(lead.createdAt),
     updateTime: timestampToWire(lead.updatedAt),
     enquiries: view === 'full' && lead.enquiries ? lead.enquiries.map(enquiryToWire) : [],
-    ...(view === 'full' && lead.hold && { hold: holdToWire(lead.hold) }),
     ...(lead.apiKeyId && { apiKeyId: lead.apiKeyId }),
   };
 }
@@ -114,12 +112,6 @@ export const leadRecordToWire = ({ lead, idempotencyKey, original }: LeadRecord)
   lead: leadToWire(lead, 'full'),
   idempotencyKey,
   ...(original && { createdWith: withoutNulls(original) }),
-});
-
-export const holdToWire = ({ reason, createdAt }: Hold): leads.Hold => ({
-  $typeName: leads.HoldSchema.typeName,
-  reason,
-  createTime: timestampToWire(createdAt),
 });
 
 const enquiryToWire = ({ id, time, displayName, sourceId, note, contact }: NamedEnquiry): leads.Enquiry => ({
@@ -255,12 +247,11 @@ export function bearerToWire({ key, studio }: Credential): keys.AuthenticateApiK
   });
 }
 
-export function studioToWire({ status, hold, retention, formerRegions: _, ...studio }: Studio): directory.Studio {
+export function studioToWire({ status, retention, formerRegions: _, ...studio }: Studio): directory.Studio {
   return create(directory.StudioSchema, {
     ...withoutNulls(studio),
     status: studioStatus.toWire(status),
     retentionDays: retention?.days,
-    ...(hold && { hold: holdToWire(hold) }),
   });
 }
 

@@ -34,7 +34,6 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
   CONSUMER_EXISTS: Code.AlreadyExists,
   NOT_A_TEST_STUDIO: Code.FailedPrecondition,
   CONSUMER_LIMIT_REACHED: Code.FailedPrecondition,
-  LEAD_HELD: Code.FailedPrecondition,
   STUDIO_ENDED: Code.FailedPrecondition,
 };
 

@@ -5,7 +5,6 @@ import { type DirectoryService, type Studio, StudioStatus } from '../../proto/ge
 import { Faults } from '../domain/refusal.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { EndedStudios, eraseStudio } from '../usecases/erase-studio.ts';
-import { putHold, removeHold } from '../usecases/holds.ts';
 import { createApiKey, listApiKeys, putApiKeyQuota, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
 import {
   listLeadSources,
@@ -21,7 +20,6 @@ import {
   apiKeyToWire,
   bearerToWire,
   dateFromWire,
-  holdToWire,
   leadSourceToWire,
   memberRole,
   memberToWire,
@@ -85,16 +83,6 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
     async eraseStudio(request, context) {
       const { erasedLeadCount, ...report } = await eraseStudio(deps, endedStudios, { ...request, ...actorOf(context) });
       return { ...report, erasedLeadCount: BigInt(erasedLeadCount) };
-    },
-
-    async putHold(request, context) {
-      const hold = await putHold(deps, { ...request, ...actorOf(context) });
-      return hold ? { hold: holdToWire(hold) } : {};
-    },
-
-    async removeHold(request, context) {
-      const hold = await removeHold(deps, { ...request, ...actorOf(context) });
-      return hold ? { hold: holdToWire(hold) } : {};
     },
 
     async getStudio({ studioId }) {

@@ -1,4 +1,4 @@
-import { BOUNDS, isCanonicalUuid, isContactType, isCrmId, reasonFault } from '../../common/rules/field-rules.ts';
+import { BOUNDS, isCanonicalUuid, isContactType, isCrmId } from '../../common/rules/field-rules.ts';
 import { isHint } from '../../common/rules/key-secret.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../domain/api-key.ts';
@@ -14,7 +14,6 @@ import {
   namedEnquiries,
 } from '../domain/enquiry.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
-import { type Hold, UNREADABLE_REASON } from '../domain/hold.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { CHANGE_KINDS, isResentToOne, type LeadChange } from '../domain/lead-change.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../domain/lead-data.ts';
@@ -160,22 +159,6 @@ export function withEnquiries<Read extends Checked<Lead> | null>(lead: Read, rea
 export const creatingKey = (apiKeyId: unknown): Pick<Lead, 'apiKeyId'> =>
   isCanonicalUuid(apiKeyId) ? { apiKeyId } : {};
 
-/** Checks the hold of a lead or a studio; null: it has none. Whatever is stored in its place holds, readable or not. */
-export function checkedHold(read: unknown): Hold | null {
-  if (read === undefined || read === null) return null;
-  const { reason, createdAt } = Object(read) as Unchecked<Hold>;
-  return {
-    reason: typeof reason === 'string' && !reasonFault(reason) ? reason : UNREADABLE_REASON,
-    createdAt: isTime(createdAt) ? createdAt : NO_TIME,
-  };
-}
-
-/** Returns a lead with its hold, if it is readable and has one. @param read as checkedHold does */
-export function withHold<Read extends Checked<Lead> | null>(lead: Read, read: unknown): Read {
-  const hold = checkedHold(read);
-  return hold === null || lead === null || lead instanceof UnreadableRecord ? lead : { ...lead, hold };
-}
-
 export function checkedCountedLead(read: Unchecked<CountedLead>): Checked<CountedLead> {
   if (!isCanonicalUuid(read.id)) return unreadable('lead', read, 'id');
   if (!isOneOf(LEAD_STAGES, read.stage)) return unreadable('lead', read, 'stage');
@@ -305,9 +288,8 @@ export function readablePartsOfKey(read: Unchecked<ApiKey>, report: ReportUnread
 export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
   const { id, regionCode, quotaLimit, keepEnquiries, isTest, retention } = read;
   const formerRegions = regionsIn(read.formerRegions);
-  const hold = checkedHold(read.hold);
   const field = faultOfStudio(read);
-  if (field === undefined) return { ...(read as Studio), hold, formerRegions };
+  if (field === undefined) return { ...(read as Studio), formerRegions };
   report(unreadable('studio', { studioId: id, id }, field));
   return {
     id,
@@ -316,7 +298,6 @@ export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, repo
     quotaLimit: isQuotaLimitOrNull(quotaLimit) ? quotaLimit : null,
     keepEnquiries: keepEnquiries === true,
     isTest: isTest === true,
-    hold,
     retention: isRetentionOrNull(retention) ? retention : null,
     formerRegions,
   };

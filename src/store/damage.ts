@@ -1,18 +1,8 @@
 import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import { KEY_SLOTS } from '../domain/api-key.ts';
-import { UNREADABLE_REASON } from '../domain/hold.ts';
 import { type ErasedLead, isOpen, type Lead } from '../domain/lead.ts';
 import { DEFERRED, HANDLED, MAX_REVISION } from '../domain/lead-change.ts';
-import {
-  type Checked,
-  checkedEnquiries,
-  checkedEpoch,
-  checkedHold,
-  idOrNone,
-  isTime,
-  NO_TIME,
-  nameOfRecord,
-} from './checked.ts';
+import { type Checked, checkedEnquiries, checkedEpoch, isTime, NO_TIME, nameOfRecord } from './checked.ts';
 import { type ReportUnreadable, UnreadableRecord } from './store.ts';
 
 /* What cannot be in a database, of either kind. */
@@ -148,7 +138,6 @@ interface StoredLead {
   /** Of an erased one. */
   readonly hasPersonalData: boolean;
   readonly idempotencyKey: string;
-  readonly hold: unknown;
   /** Undefined: it has none. */
   readonly enquiries: unknown;
   readonly mark: { readonly revision: unknown; readonly since: unknown; readonly kinds: unknown };
@@ -156,7 +145,7 @@ interface StoredLead {
 
 /** Returns what is wrong with a lead that can be read. */
 export function faultsOfLead(stored: StoredLead): Wrong[] {
-  const { lead, isClaimed, hasPersonalData, idempotencyKey, hold, enquiries, mark } = stored;
+  const { lead, isClaimed, hasPersonalData, idempotencyKey, enquiries, mark } = stored;
   const read = lead instanceof UnreadableRecord ? undefined : lead;
   // That of another one is looked at with its record.
   const isForgotten = read && 'erasedAt' in read && !isCanonicalUuid(idempotencyKey);
@@ -175,16 +164,7 @@ export function faultsOfLead(stored: StoredLead): Wrong[] {
     ...wrongIf(read && read.createdAt > read.updatedAt, FAULTS.earlier, record),
     ...wrongIf(enquiries !== undefined && !areEnquiries, unreadable('lead', 'enquiries'), record),
     ...wrongIf(!isMark, FAULTS.mark, record),
-    ...wrongIf(!isReadableHold(hold), unreadable('lead', 'hold'), record),
   ];
-}
-
-export const faultsOfHeldStudio = (id: unknown, hold: unknown): Wrong[] =>
-  wrongIf(!isReadableHold(hold), unreadable('studio', 'hold'), idOrNone(id));
-
-function isReadableHold(stored: unknown): boolean {
-  const hold = checkedHold(stored);
-  return hold === null || (hold.reason !== UNREADABLE_REASON && hold.createdAt !== NO_TIME);
 }
 
 /** Of what waits, also one that only orders it. */

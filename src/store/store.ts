@@ -4,7 +4,6 @@ import type { Backfill, Consumer, NewConsumer } from '../domain/consumer.ts';
 import type { ClaimsOfContact, OpenClaims, RegionCode } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
 import type { Fingerprint } from '../domain/fingerprint.ts';
-import type { Hold } from '../domain/hold.ts';
 import type { ErasedLead, Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange, LeadSetAside, SetAside, Settled } from '../domain/lead-change.ts';
 import type { Correction, OriginalFields } from '../domain/lead-data.ts';
@@ -38,7 +37,6 @@ export interface Store
     ConsumerStore,
     RestoreStore,
     LeadErasureStore,
-    HoldStore,
     RetentionStore,
     ApiKeyStore,
     DirectoryStore,
@@ -165,13 +163,8 @@ export interface ErasedCreation {
 export type EraseLeadOutcome =
   /** `isNew`: by this call. */
   | { readonly kind: 'erased'; readonly lead: ErasedLead; readonly isNew: boolean }
-  /** The lead has changed since the expected time, or a hold stands; nothing was written. */
-  | { readonly kind: 'not-found' | 'stale' | 'held' };
-
-/** The outcome of putting or removing a hold: that of before, and that of now. `not-found`: no such lead or studio, or it was erased. */
-export type PutHoldOutcome =
-  | { readonly kind: 'put'; readonly before: Hold | null; readonly hold: Hold | null }
-  | { readonly kind: 'not-found' };
+  /** `stale`: the lead has changed since the expected time; nothing was written. */
+  | { readonly kind: 'not-found' | 'stale' };
 
 /** A lead and its revision in the change feed. */
 export interface LeadState {
@@ -218,14 +211,6 @@ export interface LeadErasure extends LeadCommand {
   readonly expectedUpdatedAt?: Date;
 }
 
-export interface HoldPut extends AuditContext {
-  readonly studioId: string;
-  /** Null: the whole studio. */
-  readonly leadId: string | null;
-  /** Null: the hold is removed. */
-  readonly reason: string | null;
-}
-
 export interface CreationOptions {
   /** When the creation's entry in the change feed begins; absent: at the lead's `createdAt`. */
   readonly now?: Date | undefined;
@@ -255,7 +240,7 @@ export interface LeadStore {
   /** Returns the lead that an idempotency key has created in the studio, changed or not. @throws UnreadableRecord */
   findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;
 
-  /** Returns a lead of the studio, with its enquiries and its hold; must not return another studio's. @throws UnreadableRecord */
+  /** Returns a lead of the studio, with its enquiries; must not return another studio's. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
 
   /** Returns all that is kept of a lead of the studio; null: it has none, or that was erased. */
@@ -279,7 +264,7 @@ export interface LeadStore {
   listLeads(studioId: string, before: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
 
   /**
-   * Lists as listLeads does, but lowest first, and with their enquiries and holds. A walk must return each lead that existed at its
+   * Lists as listLeads does, but lowest first, and with their enquiries. A walk must return each lead that existed at its
    * start exactly once. In the order of `updatedAt` it must return each lead that matches all the time at least once.
    */
   walkLeads(studioId: string, after: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
@@ -533,43 +518,33 @@ export interface LeadErasureStore {
    * `erased`. A lead of which only the stage and times are readable must be erased, too, whatever its other fields, its
    * events and its changes are. A lead that is erased already is returned unchanged.
    *
-   * Returns `held`, and writes nothing, while a hold stands on the lead, readable or not: no lead that has one may ever be erased. So it
-   * does for a hold on the studio that was put before the call; what was put during it, it may miss.
-   *
    * @throws UnreadableRecord when stage or times are unreadable, without writing
    */
   eraseLead(erasure: LeadErasure): Promise<EraseLeadOutcome>;
 
   /**
    * Deletes the next `limit` leads of a studio, lowest id first, with their claims, keys, events and deliveries. Only of a
-   * test studio: no consumer hears of it. Holds forbid it as they do eraseLead. An event of the studio with their number is stored with it, or
+   * test studio: no consumer hears of it. An event of the studio with their number is stored with it, or
    * before it.
    *
-   * @returns the number of deleted leads; fewer than `limit`: there were no more; `held`: a hold stands on the studio or one of them
+   * @returns the number of deleted leads; fewer than `limit`: there were no more
    */
-  deleteLeads(studioId: string, limit: number, by: AuditContext): Promise<number | 'held'>;
+  deleteLeads(studioId: string, limit: number, by: AuditContext): Promise<number>;
 
   /**
    * Deletes those of some leads of a studio that were erased at a time or before, with all that is kept of them. Must leave one whose
-   * changes a named consumer has not acknowledged, or may yet be sent, as far as they were there before the call; the consumer without a name does not count. Deletes none
-   * while a hold on the studio stands.
+   * changes a named consumer has not acknowledged, or may yet be sent, as far as they were there before the call; the consumer without a name does not count.
    *
    * @returns the number of deleted leads; fewer where a response was lost
    */
   deleteErasedLeads(studioId: string, leadIds: readonly string[], erasedUntil: Date): Promise<number>;
 
-  /**
-   * Returns the leads among the next `limit` of a studio, lowest id first, that are not erased, readable or not, with whether a
-   * hold on each stands.
-   */
+  /** Returns the leads among the next `limit` of a studio, lowest id first, that are not erased, readable or not. */
   walkUnerasedLeads(
     studioId: string,
     after: string | null,
     limit: number,
-  ): Promise<{
-    readonly leads: readonly (Pick<Lead, 'id'> & { readonly isHeld: boolean })[];
-    readonly next: string | null;
-  }>;
+  ): Promise<{ readonly leads: readonly Pick<Lead, 'id'>[]; readonly next: string | null }>;
 
   /** Returns the erased leads among the next `limit` leads of a studio, lowest id first. Skips unreadable ones. */
   walkErasedLeads(
@@ -584,15 +559,6 @@ export type LeadWrites = Exclude<
   keyof LeadErasureStore | 'createLead' | 'changeLeadStage' | 'updateLead',
   `walk${string}`
 >;
-
-export interface HoldStore {
-  /**
-   * putHold must put a hold on a lead or a studio, replace it, or remove it, and store an event, in one write. A hold with the
-   * same reason is returned unchanged. It must change nothing else: no time, revision or mark. Everything but `erasedAt` may
-   * be unreadable.
-   */
-  putHold(put: HoldPut): Promise<PutHoldOutcome>;
-}
 
 /** The time that retention goes by, which all cores share. */
 export interface RetentionTime {
@@ -718,10 +684,10 @@ export interface StudioPut {
 /** Null: the studio does not exist, and `status` is undefined; `other-kind`: `isTest` differs; `ended`: it has. None of them writes anything. */
 export type PutStudioOutcome = Studio | null | 'other-kind' | 'ended';
 
-/** The outcome of ending a studio, with the numbers of its members and sources; `held`: a hold on it stands. */
+/** The outcome of ending a studio, with the numbers of its members and sources. */
 export type EndStudioOutcome =
   | { readonly kind: 'ended'; readonly members: number; readonly sources: number }
-  | { readonly kind: 'not-found' | 'held' };
+  | { readonly kind: 'not-found' };
 
 /** The outcome of putting a member or a source, whose number is limited. */
 export type PutOutcome = 'put' | 'no-studio' | 'ended' | 'limit-reached';
@@ -738,8 +704,7 @@ export interface DirectoryStore {
   putStudio(studio: StudioPut, by: AuditContext): Promise<PutStudioOutcome>;
 
   /**
-   * endStudio must end a studio, and remove its members, sources and retention, in one write; a new status must be stored with an event. Unless
-   * a hold on it stands: then it must write nothing. From then on no putStudio may change it, and no member or source may come
+   * endStudio must end a studio, and remove its members, sources and retention, in one write; a new status must be stored with an event. From then on no putStudio may change it, and no member or source may come
    * from a call that begins later. A studio that has ended loses those that have come since.
    */
   endStudio(studioId: string, by: AuditContext): Promise<EndStudioOutcome>;

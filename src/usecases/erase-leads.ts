@@ -18,7 +18,7 @@ export interface EraseLeadCommand extends Requester {
 /**
  * Erases the personal data of a lead. Erasing an erased lead changes nothing and returns it.
  *
- * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, LEAD_HELD
+ * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND
  */
 export async function eraseLead(
   { store, clock }: Changing,
@@ -30,7 +30,6 @@ export async function eraseLead(
   noteRequester(faults, by);
   faults.refuseIfAny();
   const outcome = await store.eraseLead({ studioId, leadId: leadId.toLowerCase(), ...requestedBy(by, clock) });
-  if (outcome.kind === 'held') throw new Refusal('LEAD_HELD');
   if (outcome.kind !== 'erased') throw new Refusal('LEAD_NOT_FOUND');
   return outcome.lead;
 }
@@ -48,8 +47,6 @@ export interface ErasedContact {
   readonly mayBeIncomplete: boolean;
   /** The number of leads that cannot be erased, because they cannot be read. */
   readonly skippedCount: number;
-  /** The number of leads that were not erased, because a hold stands. */
-  readonly heldCount: number;
 }
 
 /** The number of leads that are erased concurrently. */
@@ -57,9 +54,9 @@ const MAX_CONCURRENT = 100;
 
 /**
  * Erases all leads of a contact in a studio: closed ones too, and those that had it before a correction, because what
- * the lead was created with is kept. An interrupted call can be repeated. Leads with a hold are left.
+ * the lead was created with is kept. An interrupted call can be repeated.
  *
- * @throws Refusal INVALID_REQUEST, LEAD_HELD if a hold on the studio stands
+ * @throws Refusal INVALID_REQUEST
  */
 export async function eraseContact(
   { store, clock }: Changing,
@@ -72,21 +69,17 @@ export async function eraseContact(
   faults.refuseIfAny();
   /** The leads that cannot be erased, because even their stage or times are unreadable. */
   const skipped = new Set<string>();
-  const held = new Set<string>();
-  if ((await store.findStudio(studioId))?.hold) throw new Refusal('LEAD_HELD');
   for (let erasedCount = 0; ; ) {
     // Erased leads are no longer found.
     const found = await leadsOf(store, studioId, contact as Contact, 'former');
-    const { mayBeIncomplete } = found;
-    const leads = found.leads.filter(({ id }) => !held.has(id));
-    const unreadable = found.unreadable.filter((id) => !skipped.has(id) && !held.has(id));
+    const { leads, mayBeIncomplete } = found;
+    const unreadable = found.unreadable.filter((id) => !skipped.has(id));
     const isEnough = erasedCount >= MAX_LEADS_PER_CONTACT;
     if (leads.length + unreadable.length === 0 || isEnough) {
       return {
         erasedCount,
-        mayBeIncomplete: mayBeIncomplete || isEnough || skipped.size + held.size > 0,
+        mayBeIncomplete: mayBeIncomplete || isEnough || skipped.size > 0,
         skippedCount: skipped.size,
-        heldCount: held.size,
       };
     }
     const erased = await Promise.all([
@@ -104,7 +97,6 @@ export async function eraseContact(
     }
     const which = { studioId, leadId, ...requestedBy(by, clock) };
     const outcome = await eraseReadable(store, { ...which, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
-    if (outcome.kind === 'held') held.add(leadId);
     if (outcome.kind === 'unreadable') skipped.add(leadId);
     return isNewErasure(outcome);
   }
@@ -130,56 +122,43 @@ export interface ClosedLeads {
   readonly before: Date;
 }
 
-/** Returns how many leads are selected, and how many others would be, but for a hold. */
-export async function countClosedLeads(
-  { store }: Reading,
-  which: ClosedLeads,
-): Promise<{ count: number; held: number }> {
-  const all = { count: 0, held: 0 };
-  for await (const { leads, held } of pagesOf(store, which)) {
-    all.count += leads.length;
-    all.held += held;
-  }
-  return all;
+/** Returns how many leads are selected. */
+export async function countClosedLeads({ store }: Reading, which: ClosedLeads): Promise<number> {
+  let count = 0;
+  for await (const leads of pagesOf(store, which)) count += leads.length;
+  return count;
 }
 
 /**
  * Erases the selected leads. An interrupted run can be repeated: it skips leads that are already erased.
  *
  * @param onProgress called with the number of leads erased so far
- * @returns the number of leads erased, and of those that were not, because a hold stands
+ * @returns the number of leads erased
  */
 export async function eraseClosedLeads(
   { store, clock }: Changing,
   which: ClosedLeads & Actor,
   onProgress: (count: number) => void,
-): Promise<{ erased: number; held: number }> {
-  const all = { erased: 0, held: 0 };
-  for await (const { leads, held } of pagesOf(store, which)) {
+): Promise<number> {
+  let count = 0;
+  for await (const leads of pagesOf(store, which)) {
     const outcomes = await Promise.all(
       // A lead that was reopened or corrected since it was read is no longer selected.
       leads.map(({ studioId, id: leadId, updatedAt: expectedUpdatedAt }) =>
         store.eraseLead({ studioId, leadId, ...requestedBy(which, clock), expectedUpdatedAt }),
       ),
     );
-    all.erased += outcomes.filter(isNewErasure).length;
-    all.held += held + outcomes.filter(({ kind }) => kind === 'held').length;
-    onProgress(all.erased);
+    count += outcomes.filter(isNewErasure).length;
+    onProgress(count);
   }
-  return all;
+  return count;
 }
 
-/** Yields the selected leads without a hold, and the number of the others. */
-async function* pagesOf(
-  store: Store,
-  { studioId, before }: ClosedLeads,
-): AsyncGenerator<{ readonly leads: Lead[]; readonly held: number }> {
+/** Yields the selected leads. */
+async function* pagesOf(store: Store, { studioId, before }: ClosedLeads): AsyncGenerator<Lead[]> {
   for await (const id of studioIds({ store }, studioId)) {
-    const isStudioHeld = Boolean((await store.findStudio(id))?.hold);
     for await (const { records } of eachStoredPage((after) => store.walkLeads(id, after, MAX_LEADS_PER_PAGE))) {
-      const selected = records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
-      const leads = selected.filter(({ hold }) => !isStudioHeld && !hold);
-      yield { leads, held: selected.length - leads.length };
+      yield records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
     }
   }
 }

@@ -29,8 +29,10 @@ const NOTHING = {
 /** What a call has done. `nextPageToken`: empty: all is erased. */
 export type StudioErasure = Readonly<typeof NOTHING> & { readonly nextPageToken: string };
 
-/** The numbers of leads that a call looks for holds at, and that it erases. */
-const MAX_EXAMINED = 5000;
+/** The number of leads that are counted at a time. */
+const MAX_COUNTED = 5000;
+
+/** The number of leads that a call erases. */
 const MAX_ERASED = 200;
 
 /** How long a call waits, so that its caller does not ask all the time; milliseconds. */
@@ -61,12 +63,12 @@ export class EndedStudios {
 type Erasing = Requester & Pick<EraseStudioCommand, 'studioId'>;
 
 /**
- * Does a part of ending a studio and erasing what it has: it looks for holds, page by page, then ends the studio, waits until no
- * creation that has begun before can be written any more, and erases the leads, page by page. Nothing is kept between the
- * calls but the studio's end and their tokens, so any of them may be repeated, or all from the beginning.
+ * Does a part of ending a studio and erasing what it has: it ends the studio, waits until no creation that has begun
+ * before can be written any more, and erases the leads, page by page. Nothing is kept between the calls but the studio's end
+ * and their tokens, so any of them may be repeated, or all from the beginning.
  *
  * @param known of this process
- * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, LEAD_HELD
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */
 export async function eraseStudio(
   deps: Changing,
@@ -79,29 +81,13 @@ export async function eraseStudio(
     faults.note('confirmStudioId', 'must be the same as studioId');
   }
   noteRequester(faults, by);
-  const examined = pageToken === '' ? LOWEST_ID : idBeforePage('heldLeads', studioId, pageToken);
-  const ended = idBeforePage('endedStudio', studioId, pageToken);
-  notePageFaults(faults, { pageSize: 0, pageToken }, examined ?? ended, 'must be unchanged, of this studio');
+  const after = pageToken === '' ? null : idBeforePage('endedStudio', studioId, pageToken);
+  notePageFaults(faults, { pageSize: 0, pageToken }, after, 'must be unchanged, of this studio');
   const { status } = await existingStudio(deps.store, studioId, faults);
   const erasing = { studioId, ...by };
   if (status !== 'ended') known.forget(studioId);
   // A backup may have been restored since, in which it has not ended.
-  else if (ended !== undefined) return eraseLeads(deps, erasing, { after: ended, endedMs: known.knownMs(studioId) });
-  return examineAndEnd(deps, known, erasing, examined ?? LOWEST_ID);
-}
-
-/** Looks for holds, and then ends the studio. */
-async function examineAndEnd(
-  deps: Changing,
-  known: EndedStudios,
-  erasing: Erasing,
-  after: string,
-): Promise<StudioErasure> {
-  const { studioId } = erasing;
-  const { leads, next } = await deps.store.walkUnerasedLeads(studioId, after, MAX_EXAMINED);
-  const held = leads.find(({ isHeld }) => isHeld);
-  if (held) throw leadHeld(held.id);
-  if (next !== null) return { ...NOTHING, nextPageToken: pageTokenAfter('heldLeads', studioId, next) };
+  else if (after) return eraseLeads(deps, erasing, { after, endedMs: known.knownMs(studioId) });
   const ended = await end(deps, erasing);
   known.knownMs(studioId);
   return { ...NOTHING, ...ended, nextPageToken: pageTokenAfter('endedStudio', studioId, LOWEST_ID) };
@@ -122,8 +108,6 @@ async function eraseLeads(
   const { leads, next } = await store.walkUnerasedLeads(studioId, after, MAX_ERASED);
   const erase = (leadId: string) => eraseReadable(store, { studioId, leadId, ...requestedBy(by, clock) });
   const outcomes = await Promise.all(leads.map(({ id }) => erase(id)));
-  const held = leads.find((_, index) => outcomes[index]?.kind === 'held');
-  if (held) throw leadHeld(held.id);
   const skippedLeadCount = outcomes.filter(({ kind }) => kind === 'unreadable').length;
   const report = { ...NOTHING, erasedLeadCount: outcomes.filter(isNewErasure).length, skippedLeadCount };
   if (next !== null) return { ...report, nextPageToken: pageTokenAfter('endedStudio', studioId, next) };
@@ -136,7 +120,7 @@ async function eraseLeads(
 async function end({ store, clock }: Changing, { studioId, ...requester }: Erasing) {
   const by = requestedBy(requester, clock);
   const outcome = await store.endStudio(studioId, by);
-  if (outcome.kind !== 'ended') throw new Refusal(outcome.kind === 'held' ? 'LEAD_HELD' : 'STUDIO_NOT_FOUND');
+  if (outcome.kind !== 'ended') throw new Refusal('STUDIO_NOT_FOUND');
   const keys = (await store.listLiveApiKeys(studioId)).filter(({ revokedAt }) => revokedAt === null);
   const revoked = await Promise.all(keys.map(({ id }) => store.revokeApiKey(studioId, id, by)));
   // Another call may have revoked one meanwhile.
@@ -145,16 +129,12 @@ async function end({ store, clock }: Changing, { studioId, ...requester }: Erasi
   return { revokedKeyCount: own.length, removedMemberCount, removedSourceCount };
 }
 
-const leadHeld = (leadId: string): Refusal => new Refusal('LEAD_HELD', undefined, { metadata: { leadId } });
-
 export async function examineStudio({ store }: Reading, studioId: string) {
-  const { hold } = await existingStudio(store, studioId, new Faults());
-  const counts = { leads: 0, held: 0 };
-  for await (const { leads } of eachStoredPage((after) => store.walkUnerasedLeads(studioId, after, MAX_EXAMINED))) {
-    counts.leads += leads.length;
-    counts.held += leads.filter(({ isHeld }) => hold || isHeld).length;
-  }
+  await existingStudio(store, studioId, new Faults());
+  let leads = 0;
+  for await (const page of eachStoredPage((after) => store.walkUnerasedLeads(studioId, after, MAX_COUNTED)))
+    leads += page.leads.length;
   const keys = (await store.listLiveApiKeys(studioId)).filter(({ revokedAt }) => revokedAt === null).length;
   const sources = (await listEveryLeadSource({ store }, studioId)).length;
-  return { ...counts, keys, sources };
+  return { leads, keys, sources };
 }

@@ -211,8 +211,8 @@ async function removeErased({ store }: Changing, studioId: string, after: string
 
 /** Returns some leads of a studio that are not kept any more, and where to go on; null: there are no more. */
 async function expired({ store }: Reading, studioId: string, { from, within }: KeptPlace, time: Date) {
-  const { retention, hold } = (await store.findStudio(studioId)) ?? {};
-  if (!retention || hold || firstErasure(retention) > time) return { records: [], next: null, skipped: 0 };
+  const { retention } = (await store.findStudio(studioId)) ?? {};
+  if (!retention || firstErasure(retention) > time) return { records: [], next: null, skipped: 0 };
   const all = expiredLeads(retention.days, time, from);
   const { end } = all.updated;
   const to = within
@@ -262,7 +262,7 @@ export interface CountedExpiry {
 }
 
 /**
- * Counts the leads that a retention would erase now, held ones among them. Of each stage it counts MAX_COUNTED at most.
+ * Counts the leads that a retention would erase now. Of each stage it counts MAX_COUNTED at most.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */

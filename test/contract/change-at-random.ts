@@ -48,7 +48,6 @@ const ACTIONS: readonly (() => Promise<unknown>)[] = [
     const { expectedUpdatedAt: _, ...erasure } = onLead();
     return store.eraseLead(erasure);
   },
-  () => store.putHold({ ...onLead(), reason: pick(['CASE', null]) }),
   () => store.deleteLeads('random-tests', 5, { memberId: null, now: new Date() }),
   () => store.createConsumer(aConsumer({ name: pick(['one', 'two']), includesTests: true }), BY),
   async () => {

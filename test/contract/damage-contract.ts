@@ -69,9 +69,6 @@ export function damageContract(damages: readonly Damage[], opened: () => OpenedS
         await store.createLead(lead, claimsOf(lead));
         if (each.kind === 'original' || each.kind === 'enquiries')
           await correctLead(store, lead, { note: 'another canary' });
-        const hold = { studioId, reason: 'CASE', memberId: null, now: NOW };
-        if (each.kind === 'hold') await store.putHold({ ...hold, leadId: lead.id });
-        if (each.kind === 'held studio') await store.putHold({ ...hold, leadId: null });
         if (each.kind === 'lead with events') await moveLead(store, lead, 'contacted');
         const [key, source, request] = [
           anApiKey({ studioId }),
@@ -91,7 +88,6 @@ export function damageContract(damages: readonly Damage[], opened: () => OpenedS
           studio: studioId,
           region: studioId,
           event: studioId,
-          'held studio': studioId,
           member: 'member-1',
           source: source.id,
           consumer: name,

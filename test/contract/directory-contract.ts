@@ -3,7 +3,7 @@ import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member } from '../
 import type { Store, StudioPut } from '../../src/store/store.ts';
 import { aLeadSource, aMember, anApiKey, aStudio, BY, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { sourcesIn } from './store-actions.ts';
+import { actionsOn, sourcesIn } from './store-actions.ts';
 
 /** The promises about studios, members and lead sources. */
 export function directoryContract(opened: () => OpenedStore): void {
@@ -11,6 +11,7 @@ export function directoryContract(opened: () => OpenedStore): void {
   beforeEach(() => {
     store = opened().store;
   });
+  const { created } = actionsOn(() => store);
 
   describe('the directory', () => {
     test('a studio is found as it was put last', async () => {
@@ -203,6 +204,47 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(second).toEqual({ records: studios.slice(4, 8), next: 'aA', skipped: 0 });
       expect(await store.listStudios(second.next, 4)).toEqual({ records: studios.slice(8), next: null, skipped: 0 });
       expect(await store.listStudios('b', 1)).toEqual({ records: studios.slice(9), next: null, skipped: 0 });
+    });
+
+    // @proves erasure-6
+    test('a studio ends for good, without members, sources and retention; its leads stay until they are erased', async () => {
+      const ended = { kind: 'ended', members: 0, sources: 0 };
+      await store.putStudio({ ...aStudio(), retentionDays: 30 }, BY);
+      const [lead, gone] = [await created(), await created()];
+      await store.eraseLead({ studioId: STUDIO_ID, leadId: gone.id, ...BY });
+      for (const id of ['one', 'two']) await store.putMember(aMember({ id }), BY);
+      await store.putLeadSource(aLeadSource(), BY);
+      expect(await store.endStudio('studio-none', BY)).toEqual({ kind: 'not-found' });
+      expect(await store.endStudio(STUDIO_ID, BY)).toEqual({ kind: 'ended', members: 2, sources: 1 });
+      expect(await store.endStudio(STUDIO_ID, BY)).toEqual(ended);
+
+      store = await opened().reopen();
+      expect(await store.endStudio(STUDIO_ID, BY)).toEqual(ended);
+      expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ status: 'ended' }));
+      expect(await store.findMember(STUDIO_ID, 'one')).toBeNull();
+      expect((await store.listLeadSources(STUDIO_ID, null, 10)).records).toEqual([]);
+      expect(await store.putMember(aMember(), BY)).toBe('ended');
+      expect(await store.putLeadSource(aLeadSource(), BY)).toBe('ended');
+      for (const more of [{}, { status: 'suspended' as const }, { quotaLimit: 5 }])
+        expect(await store.putStudio({ ...aStudio(), ...more }, BY)).toBe('ended');
+      expect(await store.walkUnerasedLeads(STUDIO_ID, null, 10)).toEqual({ leads: [{ id: lead.id }], next: null });
+      expect(await store.walkUnerasedLeads(STUDIO_ID, lead.id, 1)).toEqual({ leads: [], next: gone.id });
+      const events = (await store.listAuditEvents(STUDIO_ID, null)).filter(({ to }) => to === 'ended');
+      expect(events).toMatchObject([{ action: 'studio-status-changed', from: 'active', memberId: BY.memberId }]);
+    });
+
+    // @proves erasure-6
+    test('no put of a studio revives one that ends at the same time', async () => {
+      const another = await opened().another();
+      for (let round = 0; round < 5; round += 1) {
+        const id = `studio-ending-${round}`;
+        await store.putStudio(aStudio({ id }), BY);
+        await Promise.all([
+          store.endStudio(id, BY),
+          ...times(4, (index) => another.putStudio(aStudio({ id, quotaLimit: index + 1 }), BY)),
+        ]);
+        expect(await store.findStudio(id)).toMatchObject({ status: 'ended' });
+      }
     });
   });
 }

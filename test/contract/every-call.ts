@@ -76,7 +76,6 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   findEpoch: ['reads', (store) => store.findEpoch()],
   raiseEpoch: ['writes', (store) => store.raiseEpoch(NOW, NOW, BY)],
   eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
-  putHold: ['writes', (store) => store.putHold({ ...ofLead, reason: 'ANY', ...BY })],
   deleteLeads: ['writes', (store) => store.deleteLeads(STUDIO_ID, 10, BY)],
   deleteErasedLeads: ['writes', (store) => store.deleteErasedLeads(STUDIO_ID, [lead.id], NOW)],
   walkUnerasedLeads: ['reads', (store) => store.walkUnerasedLeads(STUDIO_ID, null, 10)],

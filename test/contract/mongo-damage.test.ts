@@ -61,7 +61,6 @@ const DAMAGES: readonly Damaged<Change>[] = [
     changed('leads', OPEN, { original: { displayName: 'x', sourceId: null, note: null, enquiries: [] } }),
     /has 1 leads whose enquiries cannot be read/,
   ],
-  [changed('leads', OPEN, { hold: 'x' }), /has 1 leads whose hold cannot be read/],
   [
     changed('deliveries', { 'kinds.resent': { $exists: true } }, { due: 'x' }),
     /has \d+ deliveries that cannot be read/,
@@ -74,7 +73,6 @@ const DAMAGES: readonly Damaged<Change>[] = [
   [changed('apiKeys', { name: 'Shop' }, { studioId: 'nobody' }), /has 1 records of studios that do not exist: nobody/],
   [changed('apiKeys', { name: 'Shop' }, { secretHint: 'x' }), /has 1 API keys whose secretHint cannot be read/],
   [changed('studios', { _id: 'held' }, { status: 'closed' }), /has 1 studios whose status cannot be read: held\./],
-  [changed('studios', { _id: 'held' }, { hold: {} }), /has 1 studios whose hold cannot be read: held\./],
   [
     changed('studios', { _id: 'berlin' }, { 'members.owner': 'boss' }),
     /has 1 members whose role cannot be read: berlin\/owner\./,

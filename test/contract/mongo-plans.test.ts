@@ -294,18 +294,12 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     ],
     'what comes again to a named consumer': [['consumer'], 0, () => store.returnDeferredDeliveries(1, NOW)],
     'what a named consumer has set aside': [['consumer'], 0, () => store.listDeliveriesSetAside(1, null, PAGE)],
-    // With the hold of its studio.
-    'erasing a lead': [
-      ['_id_', '_id_'],
-      1,
-      () => store.eraseLead({ studioId, leadId: newId(), memberId: null, now: NOW }),
-    ],
+    'erasing a lead': [['_id_'], 1, () => store.eraseLead({ studioId, leadId: newId(), memberId: null, now: NOW })],
     'deleting erased leads': [
       times(6, () => '_id_'),
       2,
       () => store.deleteErasedLeads(erasedLead.studioId, [erasedLead.id, newId()], NOW),
     ],
-    'holding a lead': [['_id_'], 1, () => store.putHold({ studioId, leadId: newId(), reason: 'ANY', ...BY })],
     'concurrent reads of leads by id, in several studios': [
       ['_id_'],
       6,

@@ -43,8 +43,6 @@ const COLLECTIONS = {
   enquiries: 'leads',
   claim: 'leads',
   mark: 'leads',
-  hold: 'leads',
-  'held studio': 'studios',
   'part of a mark': 'leads',
   'mark of 1.0': 'leads',
   key: 'apiKeys',
@@ -112,11 +110,6 @@ const DAMAGES: readonly Damage[] = [
     (value) => ({ kind: 'part of a mark', field: 'changes.kinds', value }) as const,
   ),
   { kind: 'mark of 1.0', field: 'changes', value: { since: new Date(0) } },
-  ...(['hold', 'held studio'] as const).flatMap((kind) =>
-    ['x', 5, [], {}, { reason: 'mine', createdAt: 'soon' }, { reason: 5, createdAt: new Date(8.64e15) }].map(
-      (value) => ({ kind, field: 'hold', value }),
-    ),
-  ),
   key('name', undefined),
   key('name', 'x'.repeat(1_000_000)),
   key('scopes', [null, 'leads.export', 'toString', ...times(100_000, () => 'leads.read')]),
@@ -556,71 +549,6 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     await acknowledged();
     expect(await listed(other)).toEqual([]);
   });
-
-  // @proves erasure-5
-  test.each(['erased', 'deleted', 'held', 'released'] as const)(
-    'a lead that is %s while a hold comes, goes or is replaced, is never erased while it is held',
-    async (what) => {
-      const { open, dispose } = aDatabase();
-      onTestFinished(dispose);
-      const other = await open();
-      const connection = await connect(urlOf(name));
-      onTestFinished(connection.close);
-      /** What happens between the first reading of the lead and the write. */
-      let meanwhile: (() => Promise<unknown>) | undefined;
-      const leads = new Proxy(connection.leads, {
-        get(target, property) {
-          const method = Reflect.get(target, property);
-          if (property !== 'updateOne' && property !== 'deleteMany') return method;
-          return async (...args: unknown[]) => {
-            const [now] = [meanwhile];
-            meanwhile = undefined;
-            await now?.();
-            return (method as (...args: unknown[]) => unknown)(...args);
-          };
-        },
-      });
-      const store = storeOn({ ...connection, leads });
-      await other.putStudio(aStudio({ isTest: true }), BY);
-      const put = (leadId: string, reason: string | null, at: Omit<Store, 'check' | 'close'> = other) =>
-        at.putHold({ studioId: STUDIO_ID, leadId, reason, ...BY });
-      const erase = (leadId: string, at: Omit<Store, 'check' | 'close'> = other) =>
-        at.eraseLead({ studioId: STUDIO_ID, leadId, ...BY });
-      const rivals: ((leadId: string) => Promise<unknown>)[] = [
-        (leadId) => put(leadId, 'RIVAL'),
-        (leadId) => put(leadId, 'RIVAL').then(() => moveLead(other, aLead({ id: leadId }), 'won')),
-        (leadId) => put(leadId, null),
-        (leadId) => put(leadId, null).then(() => put(leadId, 'RIVAL')),
-        (leadId) => put(leadId, null).then(() => erase(leadId)),
-      ];
-      for (const rival of rivals) {
-        const lead = aLead();
-        await other.createLead(lead, claimsOf(lead));
-        if (what === 'released') await put(lead.id, 'BEFORE');
-        meanwhile = () => rival(lead.id);
-        if (what === 'erased') await erase(lead.id, store);
-        if (what === 'deleted') await store.deleteLeads(STUDIO_ID, 10, BY);
-        if (what === 'held') await put(lead.id, 'HELD', store);
-        if (what === 'released') await put(lead.id, null, store);
-        expect(meanwhile).toBeUndefined();
-        // Whoever was last, holds were put before the event that tells of the erasure, and none after it.
-        const events = (await other.listAuditEvents(STUDIO_ID, lead.id)).toReversed();
-        let reason: string | null = null;
-        for (const { action, from, to } of events) {
-          if (action === 'lead-erased') expect(reason).toBeNull();
-          if (action !== 'lead-hold-changed') continue;
-          expect(from).toBe(reason);
-          reason = to;
-        }
-        const found = await other.findLead(STUDIO_ID, lead.id);
-        const isErased = events.at(-1)?.action === 'lead-erased' || (what === 'deleted' && reason === null);
-        expect(found?.hold?.reason ?? null).toBe(reason);
-        expect(found === null).toBe(isErased);
-        if (reason !== null) await put(lead.id, null);
-        await erase(lead.id);
-      }
-    },
-  );
 
   describe('while leads are deleted', () => {
     let at: Date;

@@ -47,8 +47,6 @@ export interface Damage {
     | 'enquiries'
     | 'claim'
     | 'mark'
-    | 'hold'
-    | 'held studio'
     | 'part of a mark'
     | 'mark of 1.0'
     | 'key'

@@ -259,19 +259,6 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ retention });
     });
 
-    // @proves erasure-17
-    test('what is left of a lead does not go while a hold on its studio stands', async () => {
-      const { id } = await erasedAgo(STUDIO_ID, 60 * DAY_MS);
-      await store.endStudio(STUDIO_ID, BY);
-      for (const [reason, deleted] of [
-        ['ANY', 0],
-        [null, 1],
-      ] as const) {
-        await store.putHold({ studioId: STUDIO_ID, leadId: null, reason, ...BY });
-        expect(await store.deleteErasedLeads(STUDIO_ID, [id], NOW)).toBe(deleted);
-      }
-    });
-
     // @proves bounds-117
     test('a turn takes some leads of each studio, and in all as many as it may', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);

@@ -49,9 +49,6 @@ const current = async (store: Store) => (await store.findLead(STUDIO_ID, lead.id
 const stage = async (store: Store) => (await current(store)).stage;
 const moved = async (store: Store, to: Lead['stage'], by: object = {}) => moveLead(store, lead, to, by);
 
-const held = (store: Store, reason: string | null, more: object = {}) =>
-  store.putHold({ studioId: STUDIO_ID, leadId: lead.id, reason, ...BY, ...more });
-
 const key = anApiKey();
 const createKey = (store: Store) => store.createApiKey(key, NOW);
 const storedKey = async (store: Store) => {
@@ -126,27 +123,6 @@ export const RIVAL_CHANGES = {
       change: (store, requestId) => moved(store, 'contacted', { requestId }),
       rival: (store) => moved(store, 'won', RIVAL),
       state: stage,
-    },
-  ],
-  putHold: [
-    {
-      title: 'a hold that somebody else puts again is not removed',
-      isRepeatable: true,
-      arrange: async (store) => {
-        await createLead(store);
-        await held(store, 'ONE');
-      },
-      change: (store, requestId) => held(store, null, { requestId }),
-      rival: (store) => held(store, 'TWO', RIVAL),
-      state: async (store) => (await current(store)).hold?.reason,
-    },
-    {
-      title: 'a studio that somebody else holds again stays held',
-      isRepeatable: true,
-      arrange: (store) => held(store, 'ONE', { leadId: null }),
-      change: (store, requestId) => held(store, null, { leadId: null, requestId }),
-      rival: (store) => held(store, 'TWO', { leadId: null, ...RIVAL }),
-      state: async (store) => (await store.findStudio(STUDIO_ID))?.hold?.reason,
     },
   ],
   updateLead: [

@@ -6,16 +6,12 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aMember, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
-import { arrange, createAnother, key, lead, source, WRITES } from './every-call.ts';
+import { arrange, createAnother, key, source, WRITES } from './every-call.ts';
 
 /** Writes of what a credential consists of, besides one of each method. */
 const OF_CREDENTIALS: readonly { readonly name: string; readonly call: (store: Store) => Promise<unknown> }[] = [
   { name: 'a studio in every field', call: (store) => store.putStudio(OTHER_STUDIO, BY) },
   { name: 'a former region', call: (store) => store.putStudio(aStudio({ regionCode: 'FR' }), BY) },
-  {
-    name: 'a hold of the studio',
-    call: (store) => store.putHold({ studioId: STUDIO_ID, leadId: null, reason: 'ANY', ...BY }),
-  },
   { name: 'the source', call: (store) => store.putLeadSource({ ...source, enabled: false }, BY) },
   { name: 'the end of the issuer', call: (store) => store.removeMember(STUDIO_ID, aMember().id, BY) },
 ];
@@ -41,7 +37,7 @@ describe.each([...WRITES, ...OF_CREDENTIALS])('after $name', ({ call }) => {
 
 /** The methods that change what a credential consists of. */
 const CHANGING =
-  /^(?:(?:create|replace|revoke)ApiKey|put(?:ApiKeyQuota|Studio|Hold)|endStudio|(?:put|remove)(?:Member|LeadSource))$/;
+  /^(?:(?:create|replace|revoke)ApiKey|put(?:ApiKeyQuota|Studio)|endStudio|(?:put|remove)(?:Member|LeadSource))$/;
 
 test.each(WRITES.filter(({ name }) => !CHANGING.test(name)))(
   'after $name, which changes nothing of a credential, it is still remembered',
@@ -53,17 +49,6 @@ test.each(WRITES.filter(({ name }) => !CHANGING.test(name)))(
     expect(await store.findCredential(key.secretSha256)).toBe(first);
   },
 );
-
-test('a hold of a lead forgets no credential, and one of its studio does', async () => {
-  const store = storesOfOneFile()();
-  await arrange(store);
-  const first = await store.findCredential(key.secretSha256);
-  const hold = { studioId: STUDIO_ID, reason: 'ANY', ...BY };
-  await store.putHold({ ...hold, leadId: lead.id });
-  expect(await store.findCredential(key.secretSha256)).toBe(first);
-  await store.putHold({ ...hold, leadId: null });
-  expect(await store.findCredential(key.secretSha256)).not.toBe(first);
-});
 
 test('a credential is read once while leads are created and uses recorded, and again once its studio is written', async () => {
   const store = storesOfOneFile()();

@@ -77,7 +77,6 @@ const DAMAGES: readonly Damaged<string>[] = [
   ['UPDATE deliveries SET lead = 99 WHERE lead = 3', /has 1 records of leads that do not exist: \?\/\? for consumer 1/],
   ["UPDATE deliveries SET kinds = 'zzz' WHERE lead = 3", /has 1 deliveries that cannot be read/],
   ['UPDATE deliveries SET reason = NULL', /has 2 deliveries that cannot be read/],
-  [`UPDATE held_leads SET lead_number = 99`, /has 1 records of leads that do not exist: number 99/],
   ['UPDATE former_contacts SET lead_number = 99', /has 1 records of leads that do not exist/],
   [
     "UPDATE audit_events SET lead_id = '01a21fca-0000-7000-8000-000000000000' WHERE number = (SELECT max(number) FROM audit_events WHERE lead_id IS NOT NULL)",
@@ -91,14 +90,12 @@ const DAMAGES: readonly Damaged<string>[] = [
     "UPDATE audit_events SET studio_id = 'nobody' WHERE number = 1",
     /has 1 records of studios that do not exist: event 1/,
   ],
-  ["DELETE FROM studios WHERE id = 'held'", /has \d+ records of studios that do not exist: held in held_studios/],
+  ["DELETE FROM studios WHERE id = 'held'", /has \d+ records of studios that do not exist: held in /],
   [`UPDATE members SET studio_id = 'nobody'`, /has 1 records of studios that do not exist: nobody in members/],
   ["UPDATE api_keys SET slot = '19' WHERE revoked_at IS NOT NULL", /has 1 revoked API keys in the slot/],
   ["UPDATE api_keys SET slot = 'x' WHERE name = 'Shop'", /has 1 API keys in a slot/],
   ["UPDATE api_keys SET name = ''", /has 3 API keys whose name cannot be read/],
   ["UPDATE studios SET status = 'closed' WHERE id = 'held'", /has 1 studios whose status cannot be read: held\./],
-  ["UPDATE held_studios SET reason = ''", /has 1 studios whose hold cannot be read: held\./],
-  ["UPDATE held_leads SET reason = ''", /has 1 leads whose hold cannot be read: berlin\/01a21fca-d057-/],
   ["UPDATE members SET role = 'boss'", /has 1 members whose role cannot be read: berlin\/owner\./],
   ["UPDATE lead_sources SET name = ''", /has 2 lead sources whose name cannot be read/],
   [

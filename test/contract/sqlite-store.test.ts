@@ -13,7 +13,6 @@ import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
 import { connectionTo, MAX_STORED_REQUESTS } from '../../src/store/sqlite/connection.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
 import { GroupCommit, sharedTransaction } from '../../src/store/sqlite/group-commit.ts';
-import { sqliteHolds } from '../../src/store/sqlite/holds.ts';
 import { sqliteLeadReads } from '../../src/store/sqlite/lead-reads.ts';
 import { sqliteLeadWrites } from '../../src/store/sqlite/leads.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
@@ -51,8 +50,6 @@ const TABLES = {
   enquiries: ['leads', OF_LEAD],
   claim: ['leads', OF_LEAD],
   mark: ['leads', OF_LEAD],
-  hold: ['held_leads', `lead_number = (SELECT number FROM leads WHERE ${OF_LEAD})`],
-  'held studio': ['held_studios', 'studio_id = ? AND studio_id = ?'],
   'part of a mark': ['leads', OF_LEAD],
   'mark of 1.0': ['leads', OF_LEAD],
   key: ['api_keys', 'studio_id = ? AND id = ?'],
@@ -107,12 +104,6 @@ const DAMAGES: readonly Damage[] = (
     ['claim', 'contact_keys', 'x'.repeat(1_000_001)],
     ['claim', 'rule_region', 'XX'],
     ['claim', 'rule_version', 2],
-    ...(['hold', 'held studio'] as const).flatMap((kind) => [
-      [kind, 'reason', 'x'.repeat(1_000_000)] as const,
-      [kind, 'reason', '"\0'] as const,
-      [kind, 'created_at', FAR] as const,
-      [kind, 'created_at', -FAR] as const,
-    ]),
     ['mark', 'revision', FAR],
     ['mark', 'revision', -FAR],
     ['mark', 'changed_since', FAR],
@@ -631,7 +622,6 @@ describe('SQLite', () => {
     const connection = connectionTo(database, sharedTransaction(database), new GroupCommit(database));
     sqliteLeadWrites(connection);
     sqliteLeadReads(connection);
-    sqliteHolds(connection);
     sqliteApiKeys(connection);
     sqliteDirectory(connection);
     sqliteRetention(connection);

@@ -13,7 +13,6 @@ import { durabilityContract } from './durability-contract.ts';
 import { enquiryContract } from './enquiry-contract.ts';
 import { filterContract } from './filter-contract.ts';
 import { findLeadsContract } from './find-leads-contract.ts';
-import { holdContract } from './hold-contract.ts';
 import { leadErasureContract } from './lead-erasure-contract.ts';
 import { listLeadsContract } from './list-leads-contract.ts';
 import { oddRecordsContract } from './odd-records-contract.ts';
@@ -49,7 +48,6 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     listLeadsContract(opened);
     filterContract(opened);
     leadErasureContract(opened);
-    holdContract(damages, opened);
     leadChangeContract(damages, opened);
     consumerContract(damages, opened);
     deliveriesContract(opened);

@@ -6,6 +6,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { LeadSource } from '../../src/domain/studio.ts';
 import { NO_NAME, NO_TIME } from '../../src/store/checked.ts';
 import { type Store, UnreadableRecord } from '../../src/store/store.ts';
+import { eraseContact } from '../../src/usecases/erase-leads.ts';
 import {
   aLead,
   aLeadSource,
@@ -105,6 +106,8 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         const erasing = store.eraseLead({ studioId, leadId: lead.id, memberId: null, now: NOW });
         if (/^(?:stage|created_?at|updated_?at)$/i.test(damage.field)) {
           await expect(erasing).rejects.toThrow(UnreadableRecord);
+          const ofContact = await eraseContact({ store, clock: () => NOW }, { studioId, contact: lead.contact });
+          expect(ofContact).toEqual({ erasedCount: 0, skippedCount: 1, mayBeIncomplete: true });
           return;
         }
         expect(await erasing).toMatchObject({ kind: 'erased' });

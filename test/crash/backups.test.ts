@@ -100,7 +100,6 @@ async function expectRestored({ url, notesTime, backUp, restore }: BackedUp): Pr
     alreadyErased: 0,
     notFound: 0,
     skipped: 0,
-    held: 0,
   });
   const to = notesTime ? [] : ['--to', new Date(begunAt).toISOString()];
   const { restoredTo } = JSON.parse(await commandLine(url, '--json', 'restored', ...to));

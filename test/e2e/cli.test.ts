@@ -54,7 +54,6 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     quotaLimit: null,
     keepEnquiries: true,
     isTest: false,
-    hold: null,
     retentionDays: null,
   });
   expect(await json('studios', 'put', 's1', '--keep-enquiries', 'no')).toMatchObject({ keepEnquiries: false });
@@ -218,43 +217,6 @@ test('an operator empties a test studio, and no other; exports and consumers hav
   expect(await studiosIn('--include-test-studios')).toEqual(['s1']);
 });
 
-test('an operator holds leads and studios, which no command then erases', async () => {
-  const { path, cli, json, given } = commandLine();
-  await cli('studios', 'put', 's1');
-  const store = openSqliteStore(path);
-  const lead = aLead({ studioId: 's1', stage: 'won', createdAt: new Date(0), updatedAt: new Date(0) });
-  await store.createLead(lead, claimsOf(lead));
-  await store.close();
-  const reason = 'LEGAL_CASE_7';
-  const held = { reason, createdAt: expect.any(String) };
-  const refused = (pattern: RegExp) => ({ code: 1, stderr: expect.stringMatching(pattern) });
-  const eraseOld = (...more: string[]) => json('leads', 'erase', '--closed-before', '2020-01-01', ...more);
-
-  expect(await json('holds', 'put', 's1', lead.id, '--reason', reason)).toEqual(held);
-  expect(await json('leads', 'get', '--studio', 's1', lead.id)).toMatchObject({ hold: held });
-  await expect(cli('leads', 'erase', 's1', lead.id)).rejects.toMatchObject(refused(/^LEAD_HELD: /));
-  expect(await eraseOld()).toEqual({ wouldErase: 0, held: 1 });
-  expect(await eraseOld('--yes')).toEqual({ erased: 0, held: 1 });
-  expect(JSON.parse(await given(lead.contact, '--json', 'leads', 'erase-contact', 's1'))).toMatchObject({
-    erasedCount: 0,
-    heldCount: 1,
-    mayBeIncomplete: true,
-  });
-  const journal = { studioId: 's1', leadId: lead.id };
-  await expect(given(journal, '--json', 'erasures', 'apply')).rejects.toMatchObject({
-    stdout: expect.stringContaining('"held": 1'),
-    ...refused(new RegExp(`^the lead ${lead.id} of studio s1 is not erased: a hold stands`)),
-  });
-  await expect(cli('holds', 'put', 's1', '--reason', reason)).rejects.toMatchObject(refused(/leadId must be given/));
-  expect(await json('holds', 'put', 's1', '--whole-studio', '--reason', reason)).toEqual(held);
-  expect(await json('studios', 'get', 's1')).toMatchObject({ hold: held });
-  expect(await json('holds', 'remove', 's1', lead.id)).toEqual({ removed: held });
-  expect(await json('holds', 'remove', 's1', lead.id)).toEqual({ removed: null });
-  expect(await eraseOld()).toEqual({ wouldErase: 0, held: 1 });
-  await cli('holds', 'remove', 's1', '--whole-studio');
-  expect(await eraseOld('--yes')).toEqual({ erased: 1, held: 0 });
-});
-
 test('an operator ends a studio and erases what it has, once its id is given again', async () => {
   const { path, cli, json } = commandLine();
   await cli('studios', 'put', 's1');
@@ -265,22 +227,16 @@ test('an operator ends a studio and erases what it has, once its id is given aga
   const leads = times(3, () => aLead({ studioId: 's1' }));
   for (const lead of leads) await store.createLead(lead, claimsOf(lead));
   await store.close();
-  const [lead] = leads;
   const refused = (pattern: RegExp) => ({ code: 1, stderr: expect.stringMatching(pattern) });
 
   expect(await json('studios', 'erase', 's1')).toEqual({
     leadsToErase: 3,
-    heldLeads: 0,
     keysToRevoke: 1,
     sourcesToRemove: 1,
   });
   await expect(cli('studios', 'erase', 's1', '--confirm', 's2')).rejects.toMatchObject(
     refused(/--confirm names another/),
   );
-  await cli('holds', 'put', 's1', lead?.id ?? '', '--reason', 'LEGAL');
-  expect(await json('studios', 'erase', 's1')).toMatchObject({ leadsToErase: 3, heldLeads: 1 });
-  await expect(cli('studios', 'erase', 's1', '--confirm', 's1')).rejects.toMatchObject(refused(/^LEAD_HELD: /));
-  await cli('holds', 'remove', 's1', lead?.id ?? '');
   expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'active' });
   // It waits until no creation that had begun can be written.
   expect(await json('studios', 'erase', 's1', '--confirm', 's1')).toEqual({
@@ -567,13 +523,12 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
   const refused = await cli('leads', 'erase', 'studio-1').catch((error) => error);
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('no lead given') });
   await expect(json('leads', 'erase', '--closed-before', '2099-02-01', '--yes')).rejects.toThrow(/in the future/);
-  expect(await json('leads', 'erase', '--closed-before', '2024-02-01')).toEqual({ wouldErase: 3, held: 0 });
+  expect(await json('leads', 'erase', '--closed-before', '2024-02-01')).toEqual({ wouldErase: 3 });
   expect(await json('leads', 'erase', 'studio-1', '--closed-before', '2024-02-01', '--yes')).toEqual({
     erased: 2,
-    held: 0,
   });
-  expect(await json('leads', 'erase', '--closed-before', '2024-02-01', '--yes')).toEqual({ erased: 1, held: 0 });
-  expect(await json('leads', 'erase', '--closed-before', '2024-02-01', '--yes')).toEqual({ erased: 0, held: 0 });
+  expect(await json('leads', 'erase', '--closed-before', '2024-02-01', '--yes')).toEqual({ erased: 1 });
+  expect(await json('leads', 'erase', '--closed-before', '2024-02-01', '--yes')).toEqual({ erased: 0 });
   expect((await store.listLeads('studio-1', null, 10)).records.map(({ id }) => id)).toEqual([leads[4]?.id, recent.id]);
 
   const toFullDisk = await bash('"$CLI" erasures export > /dev/full; echo "status $?"', { ...env, CLI });
@@ -596,7 +551,6 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
     alreadyErased: 0,
     notFound: 1,
     skipped: 0,
-    held: 0,
   });
   writeFileSync(file, `\uFEFF\r\n${journal.replaceAll('\n', '\r\n\r\n')}`);
   expect(await json('erasures', 'apply', file)).toEqual({
@@ -604,7 +558,6 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
     alreadyErased: 4,
     notFound: 0,
     skipped: 0,
-    held: 0,
   });
   expect(await cli('erasures', 'export')).toMatch(new RegExp(one.id));
   writeFileSync(file, '{}');
@@ -689,7 +642,7 @@ test('the journal of erasures names studios that have ended, and which of them a
   expect(await apply(journal[0] ?? '', '{}').catch((error) => error)).toMatchObject(
     told(`${REMINDER}line 2 is not an entry of a journal of erasures; the lines before it were applied\n`),
   );
-  expect(await apply(...journal)).toEqual({ erased: 1, alreadyErased: 0, notFound: 0, skipped: 0, held: 0 });
+  expect(await apply(...journal)).toEqual({ erased: 1, alreadyErased: 0, notFound: 0, skipped: 0 });
 });
 
 // @proves imports-2

@@ -64,8 +64,6 @@ const ROWS: Readonly<Record<string, Row>> = {
   'studios empty': { args: ['trial'] },
   // With a confirmation it waits.
   'studios erase': { args: ['s1'], onlyReads: true },
-  'holds put': { args: ['s1', lead.id, '--reason', 'LEGAL'] },
-  'holds remove': { args: ['s1', '--whole-studio'] },
   'studios get': { args: ['s1'] },
   'studios list': { args: [], statusWithoutReader: 0 },
   'members put': { args: ['s1', 'x', '--role', 'staff'] },

@@ -129,8 +129,6 @@ const CALLS: Readonly<Record<string, readonly [action: string, call: Call]>> = {
     'lead-updated',
     ({ leads }, options) => leads.updateLead({ studioId, lead: { id: made.leadId, displayName: 'Eda' } }, options),
   ],
-  PutHold: ['lead-hold-changed', ({ directory }, options) => directory.putHold({ ...held(), reason: 'ANY' }, options)],
-  RemoveHold: ['lead-hold-changed', ({ directory }, options) => directory.removeHold(held(), options)],
   ResendLeads: ['leads-resent', ({ leads }, options) => leads.resendLeads({ studioId }, options)],
   TakeBackLeadChanges: [
     'leads-resent',
@@ -247,8 +245,6 @@ test('every command that writes leaves an event with the user, the machine and t
     'members remove': [studioId, 'seller'],
     'sources put': [studioId, '--name', 'Fair'],
     'sources remove': [studioId, source.id],
-    'holds put': [studioId, moved, '--reason', 'ANY'],
-    'holds remove': [studioId, moved],
     'keys create': [studioId, '--member', memberId, '--name', 'Site'],
     'keys replace': [studioId, key.id, '--member', memberId, '--days', '30'],
     'keys quota': [studioId, key.id, '9'],

@@ -51,7 +51,7 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
         ['read', 'crm', 'operator'],
       ],
       ['PutStudio PutApiKeyQuota PutMember RemoveMember PutLeadSource RemoveLeadSource', ['crm', 'operator']],
-      ['RevokeApiKey PutHold RemoveHold', ['crm', 'operator']],
+      ['RevokeApiKey', ['crm', 'operator']],
       ['CreateApiKey ReplaceApiKey EmptyStudio', ['crm']],
       ['EraseStudio', ['operator']],
     ] as const

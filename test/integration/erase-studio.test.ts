@@ -58,7 +58,6 @@ beforeEach(async () => {
 
 const refusalOf = (call: Promise<unknown>) => call.then(() => expect.fail('it is not refused'), ConnectError.from);
 const reasonOf = async (call: Promise<unknown>) => (await refusalOf(call)).findDetails(ErrorInfoSchema)[0]?.reason;
-const HELD = 'LEAD_HELD' satisfies keyof typeof RefusalReason;
 const ENDED = 'STUDIO_ENDED' satisfies keyof typeof RefusalReason;
 
 const erase = (pageToken = '', id: string = studioId) =>
@@ -195,29 +194,6 @@ describe('EraseStudio', () => {
       const put = crm.directory.putStudio({ studio: { id, status: StudioStatus.ENDED } });
       expect(await refusalOf(put)).toMatchObject({ code: Code.InvalidArgument });
     }
-  });
-
-  test('is refused while a hold stands, before it begins, and stops at one that is put later', async () => {
-    const [first, held, last] = await created(3);
-    const hold = (what: object) => crm.directory.putHold({ studioId, reason: 'LEGAL', ...what });
-    const leadId = held?.id ?? '';
-    await hold({ leadId });
-    const refusal = await refusalOf(erase());
-    expect(refusal.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: HELD, metadata: { leadId } }]);
-    await crm.directory.removeHold({ studioId, leadId });
-    await hold({ wholeStudio: true });
-    expect(await reasonOf(erase())).toBe(HELD);
-    expect(await statusOf()).toBe(StudioStatus.ACTIVE);
-    await crm.directory.removeHold({ studioId, wholeStudio: true });
-    const { nextPageToken: token } = await erase();
-    await hold({ leadId });
-    passedMs += STUDIO_ENDS_MS;
-    expect(await reasonOf(erase(token))).toBe(HELD);
-    expect(await store.findLead(studioId, leadId)).toMatchObject({ id: leadId });
-    expect(await reasonOf(erase())).toBe(HELD);
-    await crm.directory.removeHold({ studioId, leadId });
-    expect((await eraseAll()).leads).toBeLessThanOrEqual(3);
-    for (const lead of [first, held, last]) expect(await store.presenceOfLead(studioId, lead?.id ?? '')).toBe('erased');
   });
 
   test('is refused for what is wrong, and with tokens that are of something else', async () => {

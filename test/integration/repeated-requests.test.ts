@@ -58,8 +58,6 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   PutStudio: 'by request_id',
   EmptyStudio: 'something',
   EraseStudio: 'nothing',
-  PutHold: 'by request_id',
-  RemoveHold: 'by request_id',
   GetStudio: 'nothing',
   ListStudios: 'nothing',
   PutApiKeyQuota: 'by request_id',
@@ -181,15 +179,6 @@ const CASES: Readonly<Record<string, (all: All) => Case>> = {
     before: ['RemoveLeadSource', { studioId, leadSourceId: leadSource.id }],
     request: { leadSource },
     rival: ['RemoveLeadSource', { studioId, leadSourceId: leadSource.id }],
-  }),
-  PutHold: ({ studioId, leadId }) => ({
-    request: { studioId, leadId, reason: 'ONE' },
-    rival: ['RemoveHold', { studioId, leadId }],
-  }),
-  RemoveHold: ({ studioId }) => ({
-    before: ['PutHold', { studioId, wholeStudio: true, reason: 'ONE' }],
-    request: { studioId, wholeStudio: true },
-    rival: ['PutHold', { studioId, wholeStudio: true, reason: 'TWO' }],
   }),
   RemoveLeadSource: ({ studioId, leadSource }) => ({
     request: { studioId, leadSourceId: leadSource.id },

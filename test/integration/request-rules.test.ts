@@ -96,8 +96,6 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
     updateMask: 'status,quotaLimit,regionCode,keepEnquiries,retentionDays',
   }),
   'DirectoryService/EmptyStudio': () => STUDIO,
-  'DirectoryService/PutHold': () => ({ ...MEMBER, leadId: id(), reason: 'ANY' }),
-  'DirectoryService/RemoveHold': () => ({ ...MEMBER, leadId: id() }),
   'DirectoryService/EraseStudio': () => ({ ...MEMBER, studioId: 'none', confirmStudioId: 'none', pageToken: '' }),
   'DirectoryService/GetStudio': () => STUDIO,
   'DirectoryService/ListStudios': () => ({ pageSize: 1, pageToken: '' }),

@@ -76,7 +76,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/marks.ts',
-        find: '{ stage: found.stage, updatedAt: found.updatedAt, ...sameMark(found), ...sameHold(found) }',
+        find: '{ stage: found.stage, updatedAt: found.updatedAt, ...sameMark(found) }',
         put: '{}',
       },
     ],

@@ -83,12 +83,6 @@ export const PAST_FAULTS: readonly PastFault[] = [
     'leadsOf(store, studioId, contact as Contact)',
   ),
   fault(
-    'EraseContact is complete in spite of what it has left',
-    'src/usecases/erase-leads.ts',
-    'mayBeIncomplete || isEnough || skipped.size + held.size > 0',
-    'mayBeIncomplete || isEnough',
-  ),
-  fault(
     "an import of one's own export writes closed and erased leads again",
     'src/usecases/import-leads.ts',
     'if (presence) return $RESULT',

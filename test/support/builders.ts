@@ -36,7 +36,6 @@ export function aStudio(overrides: Partial<Studio> = {}): Studio {
     quotaLimit: null,
     keepEnquiries: true,
     isTest: false,
-    hold: null,
     retention: null,
     formerRegions: [],
     ...overrides,

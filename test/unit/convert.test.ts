@@ -55,13 +55,12 @@ describe('every value to be sent is converted to a valid message or rejected at 
 
 test('every field that a message has in the contract is sent', () => {
   const said = { sourceId: newId(), note: 'n' };
-  const hold = { reason: 'CASE_7', createdAt: NOW };
   const { contact } = aLead();
   const enquiries = [{ id: newId(), time: NOW, displayName: 'Ada', contact, ...said }];
-  const lead = aLead({ ...said, hold, enquiries, apiKeyId: newId() });
+  const lead = aLead({ ...said, enquiries, apiKeyId: newId() });
   const kinds = [{ kind: 'created', time: NOW }] as const;
   const change = leadChangeToWire({ lead, revision: 1, since: NOW, kinds, attempts: 1 });
-  const studio = { regionCode: 'DE', quotaLimit: 1, isTest: true, hold, retention: { days: 30, since: NOW } } as const;
+  const studio = { regionCode: 'DE', quotaLimit: 1, isTest: true, retention: { days: 30, since: NOW } } as const;
   const sent: readonly (readonly [DescMessage, Message | undefined])[] = [
     [LeadChangeSchema, change],
     [LeadSchema, change.lead],

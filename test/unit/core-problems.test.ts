@@ -68,7 +68,7 @@ test.each(Object.entries(WITHOUT_REASON))('a call or an item that ends with %s i
 const OF_OTHER_METHODS = [
   ...['STUDIO_NOT_FOUND', 'MEMBER_FORBIDDEN', 'KEY_NOT_FOUND', 'KEY_LIMIT_REACHED', 'KEY_REVOKED', 'KEY_EXPIRED'],
   ...['DIRECTORY_LIMIT_REACHED', 'UPDATE_TIME_MISMATCH', 'CONSUMER_NOT_FOUND', 'CONSUMER_EXISTS'],
-  ...['CONSUMER_LIMIT_REACHED', 'NOT_A_TEST_STUDIO', 'LEAD_HELD'],
+  ...['CONSUMER_LIMIT_REACHED', 'NOT_A_TEST_STUDIO'],
 ];
 
 test('no reason that a gateway may be given is an internal error', () => {

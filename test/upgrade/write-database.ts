@@ -16,7 +16,6 @@ import { changeLeadStage, updateLead } from '../../src/usecases/change-lead.ts';
 import { createConsumer, listDeliveries } from '../../src/usecases/consumers.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
 import { eraseLead } from '../../src/usecases/erase-leads.ts';
-import { putHold } from '../../src/usecases/holds.ts';
 import { importLeads } from '../../src/usecases/import-leads.ts';
 import { createApiKey, putApiKeyQuota, replaceApiKey, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
 import { putLeadSource, putMember } from '../../src/usecases/members-and-sources.ts';
@@ -109,11 +108,9 @@ for (const { contact } of [again, { contact: fields.contact }]) {
 await putStudio(deps, { ...berlin, id: 'keeps-nothing', keepEnquiries: false });
 await create('keeps-nothing', byEmail('once@example.org'));
 
-// What must stay, and what goes by itself.
-await putHold(deps, { studioId: 'berlin', leadId: won.id, wholeStudio: false, reason: 'CASE_17', caller: 'crm' });
-await putStudio(deps, { ...berlin, id: 'held', retentionDays: 365 });
-const kept = await create('held', byEmail('kept@example.org'), { note: 'For ever.' });
-await putHold(deps, { studioId: 'held', wholeStudio: true, reason: 'CASE_18', memberId: 'owner' });
+// What goes by itself.
+await putStudio(deps, { ...berlin, id: 'retains', retentionDays: 365 });
+const kept = await create('retains', byEmail('kept@example.org'), { note: 'For ever.' });
 await store.putRetentionTime(null, systemClock());
 
 // A test studio, and one that has ended.
@@ -143,7 +140,7 @@ await setAsideLeadChanges(deps, copy, [
 ]);
 
 // A change that its caller may repeat, a logged request, and a restore.
-const repeatable = { studioId: 'held', leadId: kept.id, requestId: newId(), caller: 'crm' };
+const repeatable = { studioId: 'retains', leadId: kept.id, requestId: newId(), caller: 'crm' };
 await changeLeadStage(deps, { ...repeatable, stage: 'contacted' });
 await store.recordRequests([
   aLoggedRequest({ studioId: 'berlin', leadId: again.id, id: newId(), apiKeyId: website.key.id }),
@@ -151,7 +148,7 @@ await store.recordRequests([
 await store.raiseEpoch(systemClock(), systemClock(), { memberId: null, caller: 'operator' });
 
 const secrets = [website, shop, replaced, revoked].map(({ secret }) => secret);
-const studioIds = ['berlin', 'moves', 'suspended', 'keeps-nothing', 'held', 'tests', 'ended'];
+const studioIds = ['berlin', 'moves', 'suspended', 'keeps-nothing', 'retains', 'tests', 'ended'];
 const made: Made = { studioIds, leads, secrets };
 const answers = await answersOf(store, made);
 await store.close();

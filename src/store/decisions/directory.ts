@@ -1,5 +1,4 @@
 import { type AuditContext, actorIn } from '../../domain/audit.ts';
-import type { Hold } from '../../domain/hold.ts';
 import {
   keepingText,
   type LeadSource,
@@ -22,14 +21,13 @@ export interface StoredStudio {
 }
 
 /** Changed fields of a studio; its former regions are added to those that are stored. */
-export type StudioWrite = Partial<Omit<Studio, 'id' | 'formerRegions' | 'hold'>> & Pick<Studio, 'formerRegions'>;
+export type StudioWrite = Partial<Omit<Studio, 'id' | 'formerRegions'>> & Pick<Studio, 'formerRegions'>;
 
 const NEW_STUDIO = {
   regionCode: null,
   quotaLimit: null,
   keepEnquiries: true,
   isTest: false,
-  hold: null,
   retention: null,
   formerRegions: [],
 };
@@ -83,7 +81,6 @@ export function decideStudio(
 
 export interface EndingStudio {
   readonly status: unknown;
-  readonly hold: Hold | null;
   /** Their numbers. */
   readonly members: number;
   readonly sources: number;
@@ -94,8 +91,7 @@ export function decideEnd(
   { now: time, ...by }: AuditContext,
 ): Decision<EndStudioOutcome, 'end'> {
   if (!found) return { outcome: { kind: 'not-found' } };
-  const { status, hold, members, sources } = found;
-  if (hold) return { outcome: { kind: 'held' } };
+  const { status, members, sources } = found;
   const outcome = { kind: 'ended', members, sources } as const;
   if (status === 'ended') return { outcome, write: members + sources === 0 ? null : 'end' };
   const from = isOneOf(STUDIO_STATUSES, status) ? status : null;

@@ -2,7 +2,6 @@ import { type AuditContext, actorIn } from '../../domain/audit.ts';
 import { contactKeys, isSameContact, MAX_FORMER_KEYS, type OpenClaims, type RegionCode } from '../../domain/contact.ts';
 import { type KeptEnquiries, withEnquiry } from '../../domain/enquiry.ts';
 import { type Fingerprint, sameData } from '../../domain/fingerprint.ts';
-import type { Hold } from '../../domain/hold.ts';
 import { type ErasedLead, isOpen, type Lead, nextUpdate } from '../../domain/lead.ts';
 import { type ChangeMark, marked } from '../../domain/lead-change.ts';
 import { type Correction, correctedFields, type OriginalFields } from '../../domain/lead-data.ts';
@@ -33,9 +32,6 @@ export interface StoredLead {
   /** The keys that it had before its contact was corrected. */
   readonly formerKeys: readonly string[];
   readonly mark: ChangeMark;
-  readonly hold: Hold | null;
-  /** Known to erasures. */
-  readonly isStudioHeld: boolean;
 }
 
 export interface LeadWrite {
@@ -143,7 +139,6 @@ export function decideLeadErasure(
   const lead = readableOrThrow(found.remaining);
   if (found.lead === null) return { outcome: { kind: 'erased', lead, isNew: isApplied } };
   if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
-  if (found.hold || found.isStudioHeld) return { outcome: { kind: 'held' } };
   const updatedAt = nextUpdate(lead.updatedAt, now);
   return {
     outcome: { kind: 'erased', lead: { ...lead, updatedAt, erasedAt: updatedAt }, isNew: true },

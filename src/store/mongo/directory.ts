@@ -1,7 +1,7 @@
 import type { Filter } from 'mongodb';
 import type { Repeatable } from '../../domain/audit.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
-import { type Checked, checkedHold, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
+import { type Checked, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
 import {
   decideEnd,
   decideEntry,
@@ -29,7 +29,6 @@ import {
   sourceOf,
   studioIn,
 } from './documents.ts';
-import { sameHold } from './marks.ts';
 
 export function mongoDirectory(connection: Connection, reads: StudioReads): DirectoryStore {
   const { studios, call, report } = connection;
@@ -152,15 +151,15 @@ const studioEnder =
     call((deadline) =>
       applyOnce<StudioDocument, EndStudioOutcome>(studios, deadline, {
         which: { _id: studioId },
-        fields: { status: 1, hold: 1, members: 1, sources: 1 },
+        fields: { status: 1, members: 1, sources: 1 },
         requestId: undefined,
         oldEvents,
         async decide(found) {
           const [members, sources] = [found?.members, found?.sources].map((list) => Object.keys(Object(list)).length);
-          const ending = found && { status: found.status, hold: checkedHold(found.hold), members, sources };
+          const ending = found && { status: found.status, members, sources };
           const decision = decideEnd(ending as EndingStudio | null, by);
           if (!found || !('write' in decision) || !decision.write) return { outcome: decision.outcome };
-          const where = { status: found.status ?? null, ...sameHold(found) } as Filter<StudioDocument>;
+          const where = { status: found.status ?? null } as Filter<StudioDocument>;
           const $set = { status: 'ended', members: {}, sources: {} } as const;
           const update = { $set, $unset: { retention: 1 } } as const;
           return { outcome: decision.outcome, where, update, events: decision.events };

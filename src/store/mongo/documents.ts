@@ -5,7 +5,6 @@ import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audi
 import type { Consumer } from '../../domain/consumer.ts';
 import type { RegionCode } from '../../domain/contact.ts';
 import type { KeptEnquiries } from '../../domain/enquiry.ts';
-import type { Hold } from '../../domain/hold.ts';
 import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
 import { DATA_FIELDS, type OriginalFields } from '../../domain/lead-data.ts';
@@ -27,7 +26,6 @@ import {
   type Unchecked,
   uuidOfHex,
   withEnquiries,
-  withHold,
 } from '../checked.ts';
 import type { DecidedEvent } from '../decisions/decision.ts';
 import {
@@ -142,7 +140,7 @@ export const historyEntry = ({ memberId, caller, callId, ...event }: DecidedEven
 });
 
 /** A lead with its claims, so that one write of one document decides everything. */
-export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'hold' | 'enquiries' | 'apiKeyId'>, Changeable {
+export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'enquiries' | 'apiKeyId'>, Changeable {
   readonly _id: LeadKey;
   readonly sourceId: UUID | null;
   /**
@@ -157,8 +155,6 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'hold' | 'e
   readonly original?: OriginalDocument;
   readonly erasedAt?: Date;
   readonly changes: ChangesDocument;
-  /** While it is there, nothing erases the lead. */
-  readonly hold?: Hold;
   /** Absent: no key created it, or a core of release 1.2. */
   readonly apiKeyId?: UUID;
 }
@@ -246,7 +242,6 @@ export interface StudioDocument extends Changeable {
   readonly quotaLimit?: number | null;
   readonly keepEnquiries?: boolean;
   readonly isTest?: boolean;
-  readonly hold?: Hold;
   readonly retention?: Retention | null;
   readonly formerRegions?: readonly (RegionCode | null)[];
   readonly claimVersion?: number;
@@ -264,7 +259,6 @@ export const STUDIO_FIELDS = {
   quotaLimit: 1,
   keepEnquiries: 1,
   isTest: 1,
-  hold: 1,
   retention: 1,
   formerRegions: 1,
 } as const;
@@ -394,10 +388,6 @@ export const presentLeadOf = (document: LeadDocument): Checked<Lead> | null =>
 export const enquiredLeadOf = (document: LeadDocument): Checked<Lead> | null =>
   withEnquiries(presentLeadOf(document), Object(document.original).enquiries);
 
-/** The same with the hold of the lead, too. */
-export const keptLeadOf = (document: LeadDocument): Checked<Lead> | null =>
-  withHold(enquiredLeadOf(document), document.hold);
-
 /** Returns what a refused creation is compared with, but the mark. */
 export function enquiryTargetOf(document: LeadDocument): Omit<EnquiredLead, 'mark'> {
   const original = originalIn(document);
@@ -422,7 +412,7 @@ export function creationOf(document: LeadDocument): EarlierCreation | ErasedCrea
 
 /** Returns all that is kept of the lead of a document; as `leadRecord` does. */
 export const recordOf = (document: LeadDocument, report: ReportUnreadable) =>
-  leadRecord(keptLeadOf(document), originalIn(document), uuidText(Object(document.idempotency).key), report);
+  leadRecord(enquiredLeadOf(document), originalIn(document), uuidText(Object(document.idempotency).key), report);
 
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | undefined {
@@ -488,9 +478,9 @@ export function apiKeyIn({ _id, secretSha256, quotaLimit = null, ...fields }: Ap
 
 /** The unchecked studio of a document. */
 export function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
-  const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, isTest, hold } = document;
+  const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, isTest } = document;
   const { retention = null, formerRegions = [] } = document;
-  const settings = { regionCode, quotaLimit, keepEnquiries, isTest: isTest === true, hold, retention };
+  const settings = { regionCode, quotaLimit, keepEnquiries, isTest: isTest === true, retention };
   return { id, status, ...settings, formerRegions };
 }
 

@@ -7,7 +7,6 @@ import {
   FAULTS,
   faultsOfDelivery,
   faultsOfEpoch,
-  faultsOfHeldStudio,
   faultsOfLead,
   faultsOfSlot,
   type InspectedPage,
@@ -124,11 +123,10 @@ const ofEach = async <Each>(found: readonly Each[], faultsOf: (each: Each) => Pr
 function faultsOfStudios(found: readonly StudioDocument[], database: Db): Promise<Wrong[]> {
   const feed = database.collection<ConsumersDocument>('feed');
   return ofEach(found, async (studio) => {
-    const { _id: id, members, sources, isTest, hold } = studio;
+    const { _id: id, members, sources, isTest } = studio;
     const isUnmarked = isTest && !(await feed.findOne({ _id: 'consumers', hasTestStudios: true }, ID_ONLY));
     return [
       ...unreadableBy((report) => checkedListedStudio(studioIn(studio), report)),
-      ...faultsOfHeldStudio(id, hold),
       ...Object.keys(Object(members)).flatMap((member) => unreadableBy(() => memberOf(studio, member))),
       ...Object.keys(Object(sources)).flatMap((source) => unreadableBy(() => sourceOf(studio, source))),
       ...wrongIf(isUnmarked, FAULTS.tests, idOrNone(id)),
@@ -177,7 +175,6 @@ async function faultsOfLeads(found: readonly LeadDocument[], database: Db): Prom
         isClaimed: isErased(document) || isClaimed(document),
         hasPersonalData: isErased(document) && hasPersonalData(document),
         idempotencyKey: String(Object(document.idempotency).key),
-        hold: document.hold,
         enquiries: Object(document.original).enquiries,
         mark: { revision, since, kinds },
       }),

@@ -3,23 +3,16 @@ import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
 import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { idBelow } from '../../domain/new-id.ts';
-import {
-  checkedCountedLead,
-  checkedHold,
-  leadsOfContact,
-  matching,
-  readableOrNull,
-  readableOrThrow,
-} from '../checked.ts';
+import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import type { LeadErasureStore, LeadStore, LeadWrites, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
 import {
   claimsWithKey,
   creationOf,
+  enquiredLeadOf,
   erasedLeadOf,
   isErased,
-  keptLeadOf,
   type LeadDocument,
   type LeadKey,
   lastIdOfFull,
@@ -43,7 +36,7 @@ import { leadFinder } from './leads.ts';
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 
 /** Reads of a lead whether there is something to erase. */
-const FOR_ERASURE = { ...READ, projection: { hold: 1, erasedAt: 1 } } as const;
+const FOR_ERASURE = { ...READ, projection: { erasedAt: 1 } } as const;
 
 /** Reads of a lead what a count needs. */
 const FOR_COUNT = {
@@ -76,7 +69,7 @@ export function mongoLeadReads(
         (found) => found && creationOf(found),
       ),
 
-    findLead: (studioId, leadId) => readBy(studioId, leadId, (document) => readableOrThrow(keptLeadOf(document))),
+    findLead: (studioId, leadId) => readBy(studioId, leadId, (document) => readableOrThrow(enquiredLeadOf(document))),
 
     findLeadRecord: (studioId, leadId) => readBy(studioId, leadId, (document) => recordOf(document, report)),
 
@@ -136,10 +129,7 @@ const unerasedWalker =
       const _id = leadIdsAfter(studioId, after);
       const found = await leads.find({ studioId, _id }, FOR_ERASURE).sort({ _id: 1 }).limit(limit).toArray();
       const present = found.filter((each) => !isErased(each));
-      return {
-        leads: present.map((each) => ({ id: each._id.id.toString(), isHeld: checkedHold(each.hold) !== null })),
-        next: lastIdOfFull(found, limit),
-      };
+      return { leads: present.map(({ _id }) => ({ id: _id.id.toString() })), next: lastIdOfFull(found, limit) };
     });
 
 function leadCounts(
@@ -175,7 +165,7 @@ function leadPages({ leads, call }: Pick<Connection, 'leads' | 'call'>, report: 
       call(() => {
         const [order, options] = first === 'newest' ? ([-1, PUBLIC] as const) : ([1, WITHOUT_HISTORY] as const);
         const check = (document: LeadDocument) =>
-          matching(filter, first === 'newest' ? presentLeadOf(document) : keptLeadOf(document));
+          matching(filter, first === 'newest' ? presentLeadOf(document) : enquiredLeadOf(document));
         if (filter && isByUpdate(filter, first)) {
           const find = (where: object, count: number) =>
             leads

@@ -2,7 +2,6 @@ import { type Filter, MongoServerError, type UpdateFilter, UUID, type WriteError
 import { isKeyKept } from '../../domain/enquiry.ts';
 import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import { DISTRIBUTED, HANDLED } from '../../domain/lead-change.ts';
-import { checkedHold } from '../checked.ts';
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import {
   decideEnquiry,
@@ -17,7 +16,7 @@ import {
 } from '../decisions/leads.ts';
 import type { CreateLeadOutcome, CreationOptions, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex, recordIn } from './apply-once.ts';
-import { type Batched, requestBatcher, type StudioReads } from './collections.ts';
+import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
 import { consumersIn } from './distribution.ts';
 import {
@@ -34,7 +33,6 @@ import {
   fieldsDocument,
   formerKeysIn,
   ID_ONLY,
-  isErased,
   type LeadDocument,
   type LeadKey,
   leadDocument,
@@ -56,52 +54,43 @@ import {
 import { asRead, markOf, OF_DOCUMENT } from './marks.ts';
 import { refusedInserts, serverRefusal } from './server-refusal.ts';
 
-export function mongoLeadWrites(connection: Connection, reads: StudioReads) {
-  const isHeld = async (studioId: string, deadline: AbortSignal) =>
-    checkedHold((await reads.submit({ studioId }, deadline))?.hold) !== null;
+export function mongoLeadWrites(connection: Connection) {
   const write = leadWriter(connection);
   const remove = leadRemover(connection);
   return {
     createLead: leadCreator(connection),
-    eraseLead: write(decideLeadErasure, isHeld),
-    deleteLeads: leadDeleter(connection, isHeld, remove),
-    deleteErasedLeads: erasedLeadDeleter(connection, isHeld, remove),
+    eraseLead: write(decideLeadErasure),
+    deleteLeads: leadDeleter(connection, remove),
+    deleteErasedLeads: erasedLeadDeleter(connection, remove),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
   } satisfies Partial<LeadStore & LeadErasureStore>;
 }
 
-/** Returns whether a hold on a studio stands. */
-type StudioHeld = (studioId: string, deadline: AbortSignal) => Promise<boolean>;
-
 /** Their claims, keys and events are parts of leads. Deliveries that are made meanwhile go with the next poll, which finds no lead. */
 const leadDeleter =
-  (connection: Connection, isHeld: StudioHeld, remove: LeadRemover): LeadErasureStore['deleteLeads'] =>
+  (connection: Connection, remove: LeadRemover): LeadErasureStore['deleteLeads'] =>
   (studioId, limit, by) => {
     const { leads, studios, deliveries, oldEvents, call } = connection;
     const identity = new UUID().toString();
     return repeating({ call })(async (deadline) => {
-      if (await isHeld(studioId, deadline)) return 'held';
       const consumers = await consumersIn(connection);
       const all = { studioId, _id: leadIdsAfter(studioId, null) };
       const found = await leads
-        .find(all, { ...READ, projection: { _id: 1, hold: 1, erasedAt: 1, moved: 1 } })
+        .find(all, { ...READ, projection: { _id: 1, moved: 1 } })
         .sort({ _id: 1 })
         .limit(limit)
         .toArray();
       if (found.length === 0) return 0;
-      if (found.some((each) => !isErased(each) && checkedHold(each.hold))) return 'held';
       // Before the leads, and once: each of them may be deleted by one attempt or another.
       const emptied = eventOfAct(by, { action: 'studio-emptied', to: `${found.length}` });
       await recordIn(studios, deadline, { _id: studioId }, { event: emptied, oldEvents }, { identity });
-      // One that is held meanwhile stays.
-      const erased = found.filter(isErased).map(({ _id }) => _id);
-      const gone = await remove(found, { studioId, $or: [{ hold: null }, { _id: { $in: erased } }] });
+      const gone = await remove(found, { studioId });
       for (const { number } of consumers) {
         const _id = { $in: gone.map((id) => deliveryKey(number, id)) };
         await deliveries.deleteMany({ studioId, _id }, OF_MANY);
       }
-      return gone.length < found.length ? 'held' : found.length;
+      return found.length;
     });
   };
 
@@ -151,11 +140,10 @@ function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
 
 /** A delivery that is made meanwhile, because the lead is sent again, goes with the next poll. */
 const erasedLeadDeleter =
-  (connection: Connection, isHeld: StudioHeld, remove: LeadRemover): LeadErasureStore['deleteErasedLeads'] =>
+  (connection: Connection, remove: LeadRemover): LeadErasureStore['deleteErasedLeads'] =>
   (studioId, leadIds, erasedUntil) =>
-    repeating(connection)(async (deadline) => {
+    repeating(connection)(async () => {
       const { leads, deliveries } = connection;
-      if (await isHeld(studioId, deadline)) return 0;
       const consumers = await consumersIn(connection);
       const isDistributed = [{ 'changes.since': null }, { 'changes.since': { $gte: new Date(DISTRIBUTED) } }];
       const condition = {
@@ -439,10 +427,7 @@ export function leadWriter({ leads, oldEvents, call, indexes }: Connection) {
   const isFreed = staleClaims({ leads });
   // Concurrent changes of one lead would conflict and retry until their deadline.
   const mutex = new KeyedMutex();
-  return <Command extends LeadCommand, Outcome>(
-    decide: Decide<StoredLead, Command, Outcome, LeadWrite>,
-    isHeld?: StudioHeld,
-  ) =>
+  return <Command extends LeadCommand, Outcome>(decide: Decide<StoredLead, Command, Outcome, LeadWrite>) =>
     (command: Command): Promise<Outcome> =>
       call((deadline) => {
         const { studioId, leadId, requestId } = command;
@@ -462,8 +447,7 @@ export function leadWriter({ leads, oldEvents, call, indexes }: Connection) {
               return alreadyOpen(holder) as Outcome;
             },
             async decide(found, isApplied) {
-              const isStudioHeld = (await isHeld?.(studioId, deadline)) ?? false;
-              const decision = decide(found && { ...storedLead(found), isStudioHeld }, command, isApplied);
+              const decision = decide(found && storedLead(found), command, isApplied);
               if (!found || !('write' in decision)) return decision;
               const { outcome, write, events } = decision;
               const where = asRead(found);
@@ -479,14 +463,13 @@ export function leadWriter({ leads, oldEvents, call, indexes }: Connection) {
       });
 }
 
-const storedLead = (document: LeadDocument): Omit<StoredLead, 'isStudioHeld'> => ({
+const storedLead = (document: LeadDocument): StoredLead => ({
   lead: presentLeadOf(document),
   remaining: erasedLeadOf({ erasedAt: new Date(0), ...document }),
   isCorrected: document.original !== undefined,
   contactKeys: contactKeysIn(document.openContactKey),
   formerKeys: formerKeysIn(document.openContactKey),
   mark: markOf(document),
-  hold: checkedHold(document.hold),
 });
 
 function updateOf(leadId: string, { fields, mark, claims, original, isErasure }: LeadWrite) {

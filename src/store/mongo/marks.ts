@@ -1,7 +1,6 @@
 import type { Collection, Filter, WriteError } from 'mongodb';
 import type { ChangeMark } from '../../domain/lead-change.ts';
 import { isIn } from '../../domain/lead-filter.ts';
-import { checkedHold } from '../checked.ts';
 import type { SomeLeads } from '../store.ts';
 import { ACKNOWLEDGED, type ChangesDocument, type LeadDocument, lastIdOfFull, READ, someOf } from './documents.ts';
 import { refusedWrites } from './server-refusal.ts';
@@ -59,24 +58,11 @@ function isMark(changes: unknown): changes is ChangesDocument {
 export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   Object.prototype.toString.call(value) === '[object Object]';
 
-/** A condition that a record still has no hold, or the one that was read, as far as that can be read. */
-export function sameHold({ hold }: { readonly hold?: unknown }): object {
-  const read = checkedHold(hold);
-  if (read === null) return { hold: null };
-  const { reason, createdAt } = Object(hold);
-  return {
-    hold: { $exists: true },
-    ...(reason === read.reason && { 'hold.reason': reason }),
-    ...(createdAt === read.createdAt && { 'hold.createdAt': createdAt }),
-  };
-}
-
 /** A condition that the lead is still as it was read, whatever has changed it. */
 export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({
   stage: found.stage,
   updatedAt: found.updatedAt,
   ...sameMark(found),
-  ...sameHold(found),
 });
 
 /** Error codes of an update that is refused because of its document: its fields, or its size. */

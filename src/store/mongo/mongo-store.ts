@@ -9,7 +9,6 @@ import { type Connection, connect, repeating, withSlowClient } from './connectio
 import { mongoConsumers } from './consumers.ts';
 import { mongoDirectory } from './directory.ts';
 import { distribution } from './distribution.ts';
-import { mongoHolds } from './holds.ts';
 import { duplicatesUnder, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
@@ -37,8 +36,7 @@ export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> 
   // They write many records at a time.
   const repeated = { ...connection, call: repeating(connection) };
   return {
-    ...mongoLeadWrites(connection, reads),
-    ...mongoHolds(connection),
+    ...mongoLeadWrites(connection),
     ...mongoLeadReads(connection, connection.report),
     ...mongoLeadChanges(repeated, distributing),
     ...mongoConsumers(repeated, distributing),

@@ -1,6 +1,6 @@
 import type { Repeatable } from '../../domain/audit.ts';
 import { MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
-import { type Checked, checkedHold, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
+import { type Checked, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
 import {
   decideEnd,
   decideEntry,
@@ -12,7 +12,7 @@ import {
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, EndStudioOutcome, PutOutcome } from '../store.ts';
 import type { Connection } from './connection.ts';
-import { holdIn, leadSourceOf, memberOf, type Row, STUDIO_FIELDS, studioIn } from './rows.ts';
+import { leadSourceOf, memberOf, type Row, STUDIO_FIELDS, studioIn } from './rows.ts';
 
 const MEMBERS = { table: 'members', columns: 'studio_id, id, role', max: MAX_MEMBERS } as const;
 const SOURCES = {
@@ -99,10 +99,7 @@ function sqliteStudios({
         read: () => selectEnding.get(studioId),
         decide(row) {
           const [members, sources] = [row?.members as number, row?.sources as number];
-          return decideEnd(
-            row ? { status: row.status, hold: checkedHold(holdIn(row.hold)), members, sources } : null,
-            by,
-          );
+          return decideEnd(row ? { status: row.status, members, sources } : null, by);
         },
         write: () => void endings.map((each) => each.run(studioId)),
       }),

@@ -7,7 +7,6 @@ import {
   FAULTS,
   faultsOfDelivery,
   faultsOfEpoch,
-  faultsOfHeldStudio,
   faultsOfLead,
   faultsOfSlot,
   type InspectedPage,
@@ -40,7 +39,6 @@ import {
   erasedLeadOf,
   FURTHEST,
   hashesIn,
-  holdIn,
   idText,
   isErased,
   type ListRow,
@@ -179,7 +177,6 @@ const OF_STUDIO = [
   'former_regions',
   'studios_without_enquiries',
   'test_studios',
-  'held_studios',
   'studio_retentions',
   'studio_numbers',
 ];
@@ -187,7 +184,6 @@ const OF_STUDIO = [
 function* directory(database: DatabaseSync): Generator<InspectedPage> {
   yield* rowsOf(database, { columns: `id, ${STUDIO_FIELDS}`, from: 'studios', others: ['id'] }, (row) => [
     ...unreadableBy((report) => checkedListedStudio(studioIn(row), report)),
-    ...faultsOfHeldStudio(row.id, holdIn(row.hold)),
   ]);
   yield* rowsOf(database, { columns: 'studio_id, id, role', from: 'members', ...IDS }, (row) =>
     unreadableBy(() => memberOf(row)),
@@ -265,7 +261,6 @@ function* leads(database: DatabaseSync): Generator<InspectedPage> {
         isClaimed: keys && (isErased(row) || (areHeld && keys.length > 0)),
         hasPersonalData: isErased(row) && row[at.isPersonal] === 1,
         idempotencyKey: idText(row[at.idempotencyKey] as string),
-        hold: holdIn(row[at.hold]),
         enquiries: enquiriesIn(row),
         mark: { ...markOf(rowOf(MARKED_LEAD, row)), kinds: kinds === null ? {} : objectIn(kinds) },
       }),
@@ -297,7 +292,7 @@ const claims = (database: DatabaseSync) =>
 function* ofLeads(database: DatabaseSync): Generator<InspectedPage> {
   const columns =
     'NOT EXISTS (SELECT 1 FROM leads WHERE leads.number = lead_number) AS is_wrong, CAST(lead_number AS TEXT) AS lead';
-  for (const [from, ...others] of [['former_contacts', 'contact_key'], ['held_leads']] as [string, ...string[]][]) {
+  for (const [from, ...others] of [['former_contacts', 'contact_key']] as [string, ...string[]][]) {
     yield* rowsOf(database, { columns, from, numbers: ['lead_number'], others }, (row) =>
       wrongIf(row.is_wrong, FAULTS.ofNoLead, `number ${row.lead} in ${from}`),
     );

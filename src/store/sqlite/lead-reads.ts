@@ -11,12 +11,11 @@ import { creationFinder, entryRange } from './leads.ts';
 import {
   COUNTED,
   countedLeadOf,
+  enquiredLeadOf,
   erasedLeadOf,
-  HOLD_OF_LEAD,
   hashBytes,
   idText,
   isErased,
-  keptLeadOf,
   LEAD_COLUMNS,
   type ListRow,
   lastIdOfFull,
@@ -24,7 +23,7 @@ import {
   presentLeadOf,
   RECORD,
   recordOf,
-  WITH_HOLD,
+  WITH_ORIGINAL,
 } from './rows.ts';
 
 /** The maximum number of leads that are read by a key of a contact, if some are unreadable. */
@@ -39,7 +38,7 @@ const BETWEEN = "id > unhex(?, '-') AND id < unhex(?, '-') ORDER BY id";
 export function sqliteLeadReads(connection: Connection): Omit<LeadStore & LeadErasureStore, LeadWrites> {
   const { database, studios, isApplied, report } = connection;
   const findByKey = creationFinder(connection);
-  const select = (condition: string, { sql }: { readonly sql: string } = WITH_HOLD) =>
+  const select = (condition: string, { sql }: { readonly sql: string } = WITH_ORIGINAL) =>
     prepareLists(database, `SELECT ${sql} FROM leads WHERE studio_number = ? AND ${condition}`);
   const selectById = select("id = unhex(?, '-')");
   const selectRecord = select("id = unhex(?, '-')", RECORD);
@@ -57,7 +56,7 @@ export function sqliteLeadReads(connection: Connection): Omit<LeadStore & LeadEr
       const studio = studios.of(studioId);
       if (studio === undefined) return { records: [], next: null, skipped: 0 };
       const idOf = (row: ListRow) => idText(row[LEAD_COLUMNS.at.id] as string);
-      const check = (row: ListRow) => matching(filter, keptLeadOf(studioId, row));
+      const check = (row: ListRow) => matching(filter, enquiredLeadOf(studioId, row));
       if (filter && isByUpdate(filter, first)) {
         const positionOf = (row: ListRow) => `${idOf(row)} ${row[LEAD_COLUMNS.at.updatedAt]}`;
         const read = (position: string | null, count: number) => byUpdate(studio, filter, position, count);
@@ -78,7 +77,7 @@ export function sqliteLeadReads(connection: Connection): Omit<LeadStore & LeadEr
 
     async findLead(studioId, leadId) {
       const row = rowOf(studioId, leadId);
-      return row ? readableOrThrow(keptLeadOf(studioId, row)) : null;
+      return row ? readableOrThrow(enquiredLeadOf(studioId, row)) : null;
     },
 
     async findLeadRecord(studioId, leadId) {
@@ -118,7 +117,7 @@ export function sqliteLeadReads(connection: Connection): Omit<LeadStore & LeadEr
  * index, from which SQLite takes them one after the other, so that it sorts nothing.
  */
 function byUpdate(database: DatabaseSync, first: 'newest' | 'oldest') {
-  const [order, beyond, columns] = first === 'newest' ? ['DESC', '<', LEAD_COLUMNS] : ['ASC', '>', WITH_HOLD];
+  const [order, beyond, columns] = first === 'newest' ? ['DESC', '<', LEAD_COLUMNS] : ['ASC', '>', WITH_ORIGINAL];
   const ofStage = (_: LeadStage, index: number) => `
     SELECT updated_at AS at, id, number FROM leads
     WHERE studio_number = ?1 AND erased_at IS NULL AND stage = ?${index + 7}
@@ -150,13 +149,11 @@ const changesOf = (filter?: Pick<LeadFilter, 'updated'>) =>
 function unerasedWalker({ database, studios }: Connection): LeadErasureStore['walkUnerasedLeads'] {
   const select = prepareLists(
     database,
-    `SELECT hex(id), erased_at IS NULL, ${HOLD_OF_LEAD} IS NOT NULL FROM leads WHERE studio_number = ? AND ${BETWEEN} LIMIT ? + 0`,
+    `SELECT hex(id), erased_at IS NULL FROM leads WHERE studio_number = ? AND ${BETWEEN} LIMIT ? + 0`,
   );
   return async (studioId, after, limit) => {
     const rows = select.all(studios.of(studioId) ?? null, after ?? '', AFTER_ALL_IDS, limit);
-    const leads = rows.flatMap(([id, isPresent, isHeld]) =>
-      isPresent ? [{ id: idText(id as string), isHeld: isHeld === 1 }] : [],
-    );
+    const leads = rows.flatMap(([id, isPresent]) => (isPresent ? { id: idText(id as string) } : []));
     return { leads, next: lastIdOfFull(rows, limit) };
   };
 }

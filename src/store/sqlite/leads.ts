@@ -2,7 +2,6 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { assert } from '../../../common/invariants.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
 import { DISTRIBUTED } from '../../domain/lead-change.ts';
-import { checkedHold } from '../checked.ts';
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import {
   creationEvent,
@@ -25,12 +24,10 @@ import {
   creationOf,
   enquiryTargetOf,
   erasedLeadOf,
-  HOLD_OF_LEAD,
   hashBytes,
   hashesBytes,
   hashesIn,
   hashText,
-  holdIn,
   idText,
   LEAD_COLUMNS,
   type ListRow,
@@ -66,7 +63,7 @@ export function sqliteLeadWrites(connection: Connection, erased: () => unknown =
     },
     async deleteLeads(studioId, limit, by) {
       const leads = await deleteLeads(studioId, limit, by);
-      if (leads !== 0 && leads !== 'held') erased();
+      if (leads !== 0) erased();
       return leads;
     },
     deleteErasedLeads,
@@ -80,13 +77,12 @@ function leadDeleters(
 ): Pick<LeadErasureStore, 'deleteLeads' | 'deleteErasedLeads'> {
   const select = prepareLists(
     database,
-    `SELECT number, hex(id), contact_keys, ${HELD_STUDIO} OR erased_at IS NULL AND ${HOLD_OF_LEAD} IS NOT NULL
-    FROM leads WHERE studio_number = ?2 ORDER BY id LIMIT ?3 + 0`,
+    'SELECT number, hex(id), contact_keys FROM leads WHERE studio_number = ? ORDER BY id LIMIT ? + 0',
   );
   const selectErased = prepareLists(
     database,
     `SELECT number, hex(id), contact_keys FROM leads
-    WHERE studio_number = ?2 AND id IN (SELECT unhex(value, '-') FROM json_each(?3)) AND erased_at <= ?4 AND NOT ${HELD_STUDIO}
+    WHERE studio_number = ? AND id IN (SELECT unhex(value, '-') FROM json_each(?)) AND erased_at <= ?
       AND NOT EXISTS (
         SELECT 1 FROM consumers WHERE changed_since < ${DISTRIBUTED}
           OR EXISTS (SELECT 1 FROM deliveries WHERE consumer = consumers.number AND lead = leads.number))`,
@@ -95,7 +91,6 @@ function leadDeleters(
   const removals = [
     'deliveries WHERE consumer IN (SELECT number FROM consumers) AND lead',
     'former_contacts WHERE lead_number',
-    'held_leads WHERE lead_number',
     'leads WHERE number',
   ].map((where) => database.prepare(`DELETE FROM ${where} = ?`));
   const remove = (studioId: string, studio: number | undefined, rows: readonly ListRow[]): number => {
@@ -110,8 +105,7 @@ function leadDeleters(
     deleteLeads: (studioId, limit, by) =>
       plainCommits.write(() => {
         const studio = studios.inWrite(studioId);
-        const rows = studio === undefined ? [] : select.all(studioId, studio, limit);
-        if (rows.some(([, , , isHeld]) => isHeld)) return 'held';
+        const rows = studio === undefined ? [] : select.all(studio, limit);
         // Before the events of leads are deleted: the numbers of events only grow.
         if (rows.length > 0)
           recordEvent({ studioId, ...eventOfAct(by, { action: 'studio-emptied', to: `${rows.length}` }) });
@@ -122,7 +116,7 @@ function leadDeleters(
       plainCommits.write(() => {
         const studio = studios.inWrite(studioId);
         const some = [JSON.stringify(leadIds), erasedUntil.getTime()] as const;
-        return studio === undefined ? 0 : remove(studioId, studio, selectErased.all(studioId, studio, ...some));
+        return studio === undefined ? 0 : remove(studioId, studio, selectErased.all(studio, ...some));
       }),
   };
 }
@@ -212,16 +206,7 @@ export function creationFinder({ database }: Connection) {
   };
 }
 
-/** Whether a studio is held; the first parameter is its id. */
-const HELD_STUDIO = 'EXISTS (SELECT 1 FROM held_studios WHERE studio_id = ?1)';
-
-const STORED = columns({
-  ...MARKED_LEAD.sqlOf,
-  number: 'number',
-  contactKeys: 'contact_keys',
-  hold: HOLD_OF_LEAD,
-  isStudioHeld: HELD_STUDIO,
-});
+const STORED = columns({ ...MARKED_LEAD.sqlOf, number: 'number', contactKeys: 'contact_keys' });
 
 interface LeadRow extends StoredLead {
   readonly studio: number;
@@ -232,7 +217,7 @@ interface LeadRow extends StoredLead {
 function leadWriter({ database, studios, applyOnce }: Connection, claimed: ContactClaims) {
   const select = prepareLists(
     database,
-    `SELECT ${STORED.sql} FROM leads WHERE studio_number = ?2 AND id = unhex(?3, '-')`,
+    `SELECT ${STORED.sql} FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`,
   );
   const selectFormer = prepareLists(
     database,
@@ -258,7 +243,7 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
 
   function read({ studioId, leadId }: LeadCommand): LeadRow | null {
     const studio = studios.inWrite(studioId);
-    const row = studio === undefined ? undefined : select.get(studioId, studio, leadId);
+    const row = studio === undefined ? undefined : select.get(studio, leadId);
     if (studio === undefined || !row) return null;
     const number = row[STORED.at.number] as number;
     return {
@@ -270,8 +255,6 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
       contactKeys: hashesIn(row[STORED.at.contactKeys] as Uint8Array) ?? claimed.of(studio, number),
       formerKeys: selectFormer.all(number).map(([key]) => hashText(key as Uint8Array)),
       mark: markOf(row),
-      hold: checkedHold(holdIn(row[STORED.at.hold])),
-      isStudioHeld: row[STORED.at.isStudioHeld] === 1,
     };
   }
 

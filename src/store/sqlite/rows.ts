@@ -23,7 +23,6 @@ import {
   type Unchecked,
   uuidOfHex,
   withEnquiries,
-  withHold,
 } from '../checked.ts';
 import type { EnquiredLead } from '../decisions/leads.ts';
 import type { CountedLead, EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
@@ -131,12 +130,7 @@ export const CREATION = columns({
   fingerprint: 'hex(fingerprint)',
 });
 
-/** The hold of a lead, as JSON. */
-export const HOLD_OF_LEAD = '(SELECT json_array(reason, created_at) FROM held_leads WHERE lead_number = leads.number)';
-
-export const WITH_HOLD = columns({ ...WITH_ORIGINAL.sqlOf, hold: HOLD_OF_LEAD });
-
-export const RECORD = columns({ ...WITH_HOLD.sqlOf, idempotencyKey: 'hex(idempotency_key)' });
+export const RECORD = columns({ ...WITH_ORIGINAL.sqlOf, idempotencyKey: 'hex(idempotency_key)' });
 
 export const MARKED_LEAD = columns({
   ...WITH_ORIGINAL.sqlOf,
@@ -161,7 +155,6 @@ export const STUDIO_FIELDS = `
   (SELECT json_group_array(region_code) FROM former_regions WHERE studio_id = studios.id) AS former_regions,
   NOT EXISTS (SELECT 1 FROM studios_without_enquiries WHERE studio_id = studios.id) AS keep_enquiries,
   EXISTS (SELECT 1 FROM test_studios WHERE studio_id = studios.id) AS is_test,
-  (SELECT json_array(reason, created_at) FROM held_studios WHERE studio_id = studios.id) AS hold,
   (SELECT json_array(days, since) FROM studio_retentions WHERE studio_id = studios.id) AS retention,
   ${number('studios.quota_limit')} AS studio_quota_limit`;
 
@@ -176,17 +169,6 @@ export const presentLeadOf = (studioId: string, row: ListRow): Checked<Lead> | n
 /** The same with the enquiries of the lead, if the row has WITH_ORIGINAL. */
 export const enquiredLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
   withEnquiries(presentLeadOf(studioId, row), enquiriesIn(row));
-
-/** The same with the hold of the lead. @param row WITH_HOLD */
-export const keptLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
-  withHold(enquiredLeadOf(studioId, row), holdIn(row[WITH_HOLD.at.hold]));
-
-/** The unchecked hold of a column that has it as JSON; undefined: there is none. */
-export function holdIn(json: SQLOutputValue | undefined): unknown {
-  if (typeof json !== 'string') return undefined;
-  const [reason, createdAt] = JSON.parse(json);
-  return { reason, createdAt: new Date(createdAt) };
-}
 
 export const isErased = (row: ListRow): boolean => row[LEAD_COLUMNS.at.erasedAt] !== null;
 
@@ -209,7 +191,7 @@ export function creationOf(studioId: string, row: ListRow): EarlierCreation | Er
 /** Returns all that is kept of the lead of a row; as `leadRecord` does. @param row RECORD */
 export const recordOf = (studioId: string, row: ListRow, report: ReportUnreadable) =>
   leadRecord(
-    keptLeadOf(studioId, row),
+    enquiredLeadOf(studioId, row),
     originalIn(row[RECORD.at.original] as string | null),
     idText(row[RECORD.at.idempotencyKey] as string),
     report,
@@ -329,7 +311,6 @@ export function studioIn(row: Row, id = row.id as string): Unchecked<Studio> & P
     quotaLimit: row.studio_quota_limit,
     keepEnquiries: row.keep_enquiries === 1,
     isTest: row.is_test === 1,
-    hold: holdIn(row.hold),
     retention: row.retention === null ? null : retentionIn(row.retention as string),
     formerRegions: (JSON.parse(row.former_regions as string) as string[]).map((region) => region || null),
   };

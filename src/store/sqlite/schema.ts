@@ -154,19 +154,6 @@ const ADDITIONS: Readonly<Record<string, string>> = {
       CREATE TABLE test_studios (
         studio_id TEXT NOT NULL PRIMARY KEY
       ) STRICT, WITHOUT ROWID`,
-  // What forbids to erase a lead, or all leads of a studio.
-  held_leads: `
-      CREATE TABLE held_leads (
-        lead_number INTEGER NOT NULL PRIMARY KEY,
-        reason      TEXT NOT NULL,
-        created_at  INTEGER NOT NULL
-      ) STRICT`,
-  held_studios: `
-      CREATE TABLE held_studios (
-        studio_id  TEXT NOT NULL PRIMARY KEY,
-        reason     TEXT NOT NULL,
-        created_at INTEGER NOT NULL
-      ) STRICT, WITHOUT ROWID`,
   // How long studios keep closed leads, in days, and when that was set.
   studio_retentions: `
       CREATE TABLE studio_retentions (

@@ -11,7 +11,6 @@ import { sqliteConsumers } from './consumers.ts';
 import { sqliteDirectory } from './directory.ts';
 import { distribution } from './distribution.ts';
 import { GroupCommit, repeatWhileLocked, sharedTransaction } from './group-commit.ts';
-import { sqliteHolds } from './holds.ts';
 import { keyIndexCheck } from './key-index.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
 import { sqliteLeadWrites } from './leads.ts';
@@ -52,7 +51,6 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
   const store: Store = {
     ...sqliteLeadWrites(connection, () => path !== ':memory:' && checkpoints.erased()),
     ...sqliteLeadReads(connection),
-    ...sqliteHolds(connection),
     ...sqliteLeadChanges(connection, distributing),
     ...sqliteConsumers(connection, distributing),
     ...sqliteRestores(connection),

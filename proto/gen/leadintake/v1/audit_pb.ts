@@ -313,14 +313,14 @@ export const AuditAction = {
   STUDIO_ENQUIRIES_CHANGED: 12,
 
   /**
-   * A hold was put on a whole studio, replaced or removed.
+   * Written by releases before 2.0 only: a hold was put on a whole studio, replaced or removed.
    *
    * @generated from enum value: AUDIT_ACTION_STUDIO_HOLD_CHANGED = 13;
    */
   STUDIO_HOLD_CHANGED: 13,
 
   /**
-   * A hold was put on a lead, replaced or removed.
+   * Written by releases before 2.0 only: a hold was put on a lead, replaced or removed.
    *
    * @generated from enum value: AUDIT_ACTION_LEAD_HOLD_CHANGED = 14;
    */

@@ -8,15 +8,13 @@ import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_field_mask } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "./api_key_pb.ts";
 import { file_leadintake_v1_api_key } from "./api_key_pb.ts";
-import type { Hold } from "./lead_intake_pb.ts";
-import { file_leadintake_v1_lead_intake } from "./lead_intake_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file leadintake/v1/directory.proto.
  */
 export const file_leadintake_v1_directory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSK3AgoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBARIbCg5rZWVwX2VucXVpcmllcxgFIAEoCEgCiAEBEhsKDnJldGVudGlvbl9kYXlzGAYgASgNSAOIAQESDwoHaXNfdGVzdBgHIAEoCBImCgRob2xkGAggASgLMhMubGVhZGludGFrZS52MS5Ib2xkSASIAQFCDgoMX3JlZ2lvbl9jb2RlQg4KDF9xdW90YV9saW1pdEIRCg9fa2VlcF9lbnF1aXJpZXNCEQoPX3JldGVudGlvbl9kYXlzQgcKBV9ob2xkIlAKBk1lbWJlchIRCglzdHVkaW9faWQYASABKAkSCgoCaWQYAiABKAkSJwoEcm9sZRgDIAEoDjIZLmxlYWRpbnRha2UudjEuTWVtYmVyUm9sZSJKCgpMZWFkU291cmNlEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRIMCgRuYW1lGAMgASgJEg8KB2VuYWJsZWQYBCABKAgiuAEKEFB1dFN0dWRpb1JlcXVlc3QSJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFgoJbWVtYmVyX2lkGAIgASgJSACIAQESLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhcKCnJlcXVlc3RfaWQYBCABKAlIAYgBAUIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIjoKEVB1dFN0dWRpb1Jlc3BvbnNlEiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvIiUKEEdldFN0dWRpb1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJIjoKEUdldFN0dWRpb1Jlc3BvbnNlEiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvIicKEkVtcHR5U3R1ZGlvUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkiQwoTRW1wdHlTdHVkaW9SZXNwb25zZRIaChJkZWxldGVkX2xlYWRfY291bnQYASABKAUSEAoIaXNfZW1wdHkYAiABKAgifAoSRXJhc2VTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIZChFjb25maXJtX3N0dWRpb19pZBgCIAEoCRISCgpwYWdlX3Rva2VuGAMgASgJEhYKCW1lbWJlcl9pZBgEIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQivAEKE0VyYXNlU3R1ZGlvUmVzcG9uc2USGQoRZXJhc2VkX2xlYWRfY291bnQYASABKAMSGQoRcmV2b2tlZF9rZXlfY291bnQYAiABKAUSHAoUcmVtb3ZlZF9tZW1iZXJfY291bnQYAyABKAUSHAoUcmVtb3ZlZF9zb3VyY2VfY291bnQYBCABKAUSFwoPbmV4dF9wYWdlX3Rva2VuGAUgASgJEhoKEnNraXBwZWRfbGVhZF9jb3VudBgGIAEoBSK5AQoOUHV0SG9sZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhQKB2xlYWRfaWQYAiABKAlIAIgBARIUCgx3aG9sZV9zdHVkaW8YAyABKAgSDgoGcmVhc29uGAQgASgJEhYKCW1lbWJlcl9pZBgFIAEoCUgBiAEBEhcKCnJlcXVlc3RfaWQYBiABKAlIAogBAUIKCghfbGVhZF9pZEIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIjQKD1B1dEhvbGRSZXNwb25zZRIhCgRob2xkGAEgASgLMhMubGVhZGludGFrZS52MS5Ib2xkIqwBChFSZW1vdmVIb2xkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFAoHbGVhZF9pZBgCIAEoCUgAiAEBEhQKDHdob2xlX3N0dWRpbxgDIAEoCBIWCgltZW1iZXJfaWQYBCABKAlIAYgBARIXCgpyZXF1ZXN0X2lkGAUgASgJSAKIAQFCCgoIX2xlYWRfaWRCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI3ChJSZW1vdmVIb2xkUmVzcG9uc2USIQoEaG9sZBgBIAEoCzITLmxlYWRpbnRha2UudjEuSG9sZCI7ChJMaXN0U3R1ZGlvc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoTTGlzdFN0dWRpb3NSZXNwb25zZRImCgdzdHVkaW9zGAEgAygLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrYBChVQdXRBcGlLZXlRdW90YVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhIKCmFwaV9rZXlfaWQYAiABKAkSGAoLcXVvdGFfbGltaXQYAyABKA1IAIgBARIWCgltZW1iZXJfaWQYBCABKAlIAYgBARIXCgpyZXF1ZXN0X2lkGAUgASgJSAKIAQFCDgoMX3F1b3RhX2xpbWl0QgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiQAoWUHV0QXBpS2V5UXVvdGFSZXNwb25zZRImCgdhcGlfa2V5GAEgASgLMhUubGVhZGludGFrZS52MS5BcGlLZXkilQEKEFB1dE1lbWJlclJlcXVlc3QSJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXISFwoKcmVxdWVzdF9pZBgCIAEoCUgAiAEBEh0KEGFjdGluZ19tZW1iZXJfaWQYAyABKAlIAYgBAUINCgtfcmVxdWVzdF9pZEITChFfYWN0aW5nX21lbWJlcl9pZCI6ChFQdXRNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciKXAQoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJbWVtYmVyX2lkGAIgASgJEhcKCnJlcXVlc3RfaWQYAyABKAlIAIgBARIdChBhY3RpbmdfbWVtYmVyX2lkGAQgASgJSAGIAQFCDQoLX3JlcXVlc3RfaWRCEwoRX2FjdGluZ19tZW1iZXJfaWQiPQoUUmVtb3ZlTWVtYmVyUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIibgoUUHV0TGVhZFNvdXJjZVJlcXVlc3QSLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2USFwoKcmVxdWVzdF9pZBgCIAEoCUgAiAEBQg0KC19yZXF1ZXN0X2lkIkcKFVB1dExlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJsChdSZW1vdmVMZWFkU291cmNlUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFgoObGVhZF9zb3VyY2VfaWQYAiABKAkSFwoKcmVxdWVzdF9pZBgDIAEoCUgAiAEBQg0KC19yZXF1ZXN0X2lkIkoKGFJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJSChZMaXN0TGVhZFNvdXJjZXNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJjChdMaXN0TGVhZFNvdXJjZXNSZXNwb25zZRIvCgxsZWFkX3NvdXJjZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKn0KDFN0dWRpb1N0YXR1cxIdChlTVFVESU9fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGAoUU1RVRElPX1NUQVRVU19BQ1RJVkUQARIbChdTVFVESU9fU1RBVFVTX1NVU1BFTkRFRBACEhcKE1NUVURJT19TVEFUVVNfRU5ERUQQAypuCgpNZW1iZXJSb2xlEhsKF01FTUJFUl9ST0xFX1VOU1BFQ0lGSUVEEAASFQoRTUVNQkVSX1JPTEVfT1dORVIQARIVChFNRU1CRVJfUk9MRV9BRE1JThACEhUKEU1FTUJFUl9ST0xFX1NUQUZGEAMyiwkKEERpcmVjdG9yeVNlcnZpY2USTgoJUHV0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXNwb25zZRJTCglHZXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1Jlc3BvbnNlIgOQAgESVAoLRW1wdHlTdHVkaW8SIS5sZWFkaW50YWtlLnYxLkVtcHR5U3R1ZGlvUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuRW1wdHlTdHVkaW9SZXNwb25zZRJUCgtFcmFzZVN0dWRpbxIhLmxlYWRpbnRha2UudjEuRXJhc2VTdHVkaW9SZXF1ZXN0GiIubGVhZGludGFrZS52MS5FcmFzZVN0dWRpb1Jlc3BvbnNlEkgKB1B1dEhvbGQSHS5sZWFkaW50YWtlLnYxLlB1dEhvbGRSZXF1ZXN0Gh4ubGVhZGludGFrZS52MS5QdXRIb2xkUmVzcG9uc2USUQoKUmVtb3ZlSG9sZBIgLmxlYWRpbnRha2UudjEuUmVtb3ZlSG9sZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLlJlbW92ZUhvbGRSZXNwb25zZRJZCgtMaXN0U3R1ZGlvcxIhLmxlYWRpbnRha2UudjEuTGlzdFN0dWRpb3NSZXF1ZXN0GiIubGVhZGludGFrZS52MS5MaXN0U3R1ZGlvc1Jlc3BvbnNlIgOQAgESXQoOUHV0QXBpS2V5UXVvdGESJC5sZWFkaW50YWtlLnYxLlB1dEFwaUtleVF1b3RhUmVxdWVzdBolLmxlYWRpbnRha2UudjEuUHV0QXBpS2V5UXVvdGFSZXNwb25zZRJOCglQdXRNZW1iZXISHy5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlc3BvbnNlElcKDFJlbW92ZU1lbWJlchIiLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVxdWVzdBojLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVzcG9uc2USWgoNUHV0TGVhZFNvdXJjZRIjLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlcXVlc3QaJC5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXNwb25zZRJjChBSZW1vdmVMZWFkU291cmNlEiYubGVhZGludGFrZS52MS5SZW1vdmVMZWFkU291cmNlUmVxdWVzdBonLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlc3BvbnNlEmUKD0xpc3RMZWFkU291cmNlcxIlLmxlYWRpbnRha2UudjEuTGlzdExlYWRTb3VyY2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuTGlzdExlYWRTb3VyY2VzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_field_mask, file_leadintake_v1_api_key, file_leadintake_v1_lead_intake]);
+  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSKSAgoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBARIbCg5rZWVwX2VucXVpcmllcxgFIAEoCEgCiAEBEhsKDnJldGVudGlvbl9kYXlzGAYgASgNSAOIAQESDwoHaXNfdGVzdBgHIAEoCEIOCgxfcmVnaW9uX2NvZGVCDgoMX3F1b3RhX2xpbWl0QhEKD19rZWVwX2VucXVpcmllc0IRCg9fcmV0ZW50aW9uX2RheXNKBAgIEAlSBGhvbGQiUAoGTWVtYmVyEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRInCgRyb2xlGAMgASgOMhkubGVhZGludGFrZS52MS5NZW1iZXJSb2xlIkoKCkxlYWRTb3VyY2USEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHZW5hYmxlZBgEIAEoCCK4AQoQUHV0U3R1ZGlvUmVxdWVzdBIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIWCgltZW1iZXJfaWQYAiABKAlIAIgBARIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSFwoKcmVxdWVzdF9pZBgEIAEoCUgBiAEBQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiOgoRUHV0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iJQoQR2V0U3R1ZGlvUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkiOgoRR2V0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iJwoSRW1wdHlTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSJDChNFbXB0eVN0dWRpb1Jlc3BvbnNlEhoKEmRlbGV0ZWRfbGVhZF9jb3VudBgBIAEoBRIQCghpc19lbXB0eRgCIAEoCCJ8ChJFcmFzZVN0dWRpb1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhkKEWNvbmZpcm1fc3R1ZGlvX2lkGAIgASgJEhIKCnBhZ2VfdG9rZW4YAyABKAkSFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCK8AQoTRXJhc2VTdHVkaW9SZXNwb25zZRIZChFlcmFzZWRfbGVhZF9jb3VudBgBIAEoAxIZChFyZXZva2VkX2tleV9jb3VudBgCIAEoBRIcChRyZW1vdmVkX21lbWJlcl9jb3VudBgDIAEoBRIcChRyZW1vdmVkX3NvdXJjZV9jb3VudBgEIAEoBRIXCg9uZXh0X3BhZ2VfdG9rZW4YBSABKAkSGgoSc2tpcHBlZF9sZWFkX2NvdW50GAYgASgFIjsKEkxpc3RTdHVkaW9zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJWChNMaXN0U3R1ZGlvc1Jlc3BvbnNlEiYKB3N0dWRpb3MYASADKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkitgEKFVB1dEFwaUtleVF1b3RhUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKYXBpX2tleV9pZBgCIAEoCRIYCgtxdW90YV9saW1pdBgDIAEoDUgAiAEBEhYKCW1lbWJlcl9pZBgEIAEoCUgBiAEBEhcKCnJlcXVlc3RfaWQYBSABKAlIAogBAUIOCgxfcXVvdGFfbGltaXRCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCJAChZQdXRBcGlLZXlRdW90YVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleSKVAQoQUHV0TWVtYmVyUmVxdWVzdBIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlchIXCgpyZXF1ZXN0X2lkGAIgASgJSACIAQESHQoQYWN0aW5nX21lbWJlcl9pZBgDIAEoCUgBiAEBQg0KC19yZXF1ZXN0X2lkQhMKEV9hY3RpbmdfbWVtYmVyX2lkIjoKEVB1dE1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIpcBChNSZW1vdmVNZW1iZXJSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSFwoKcmVxdWVzdF9pZBgDIAEoCUgAiAEBEh0KEGFjdGluZ19tZW1iZXJfaWQYBCABKAlIAYgBAUINCgtfcmVxdWVzdF9pZEITChFfYWN0aW5nX21lbWJlcl9pZCI9ChRSZW1vdmVNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciJuChRQdXRMZWFkU291cmNlUmVxdWVzdBIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZRIXCgpyZXF1ZXN0X2lkGAIgASgJSACIAQFCDQoLX3JlcXVlc3RfaWQiRwoVUHV0TGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlImwKF1JlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIWCg5sZWFkX3NvdXJjZV9pZBgCIAEoCRIXCgpyZXF1ZXN0X2lkGAMgASgJSACIAQFCDQoLX3JlcXVlc3RfaWQiSgoYUmVtb3ZlTGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlIlIKFkxpc3RMZWFkU291cmNlc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJImMKF0xpc3RMZWFkU291cmNlc1Jlc3BvbnNlEi8KDGxlYWRfc291cmNlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqfQoMU3R1ZGlvU3RhdHVzEh0KGVNUVURJT19TVEFUVVNfVU5TUEVDSUZJRUQQABIYChRTVFVESU9fU1RBVFVTX0FDVElWRRABEhsKF1NUVURJT19TVEFUVVNfU1VTUEVOREVEEAISFwoTU1RVRElPX1NUQVRVU19FTkRFRBADKm4KCk1lbWJlclJvbGUSGwoXTUVNQkVSX1JPTEVfVU5TUEVDSUZJRUQQABIVChFNRU1CRVJfUk9MRV9PV05FUhABEhUKEU1FTUJFUl9ST0xFX0FETUlOEAISFQoRTUVNQkVSX1JPTEVfU1RBRkYQAzLuBwoQRGlyZWN0b3J5U2VydmljZRJOCglQdXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1Jlc3BvbnNlElMKCUdldFN0dWRpbxIfLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVzcG9uc2UiA5ACARJUCgtFbXB0eVN0dWRpbxIhLmxlYWRpbnRha2UudjEuRW1wdHlTdHVkaW9SZXF1ZXN0GiIubGVhZGludGFrZS52MS5FbXB0eVN0dWRpb1Jlc3BvbnNlElQKC0VyYXNlU3R1ZGlvEiEubGVhZGludGFrZS52MS5FcmFzZVN0dWRpb1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkVyYXNlU3R1ZGlvUmVzcG9uc2USWQoLTGlzdFN0dWRpb3MSIS5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuTGlzdFN0dWRpb3NSZXNwb25zZSIDkAIBEl0KDlB1dEFwaUtleVF1b3RhEiQubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlcXVlc3QaJS5sZWFkaW50YWtlLnYxLlB1dEFwaUtleVF1b3RhUmVzcG9uc2USTgoJUHV0TWVtYmVyEh8ubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXNwb25zZRJXCgxSZW1vdmVNZW1iZXISIi5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlc3BvbnNlEloKDVB1dExlYWRTb3VyY2USIy5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXF1ZXN0GiQubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVzcG9uc2USYwoQUmVtb3ZlTGVhZFNvdXJjZRImLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QaJy5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRJlCg9MaXN0TGVhZFNvdXJjZXMSJS5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_field_mask, file_leadintake_v1_api_key]);
 
 /**
  * A studio of the CRM.
@@ -77,13 +75,6 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
    * @generated from field: bool is_test = 7;
    */
   isTest: boolean;
-
-  /**
-   * While it stands, no lead of the studio can be erased; absent: it has none. Set by PutHold only, and ignored in PutStudio.
-   *
-   * @generated from field: optional leadintake.v1.Hold hold = 8;
-   */
-  hold?: Hold | undefined;
 };
 
 /**
@@ -426,155 +417,6 @@ export const EraseStudioResponseSchema: GenMessage<EraseStudioResponse> = /*@__P
   messageDesc(file_leadintake_v1_directory, 10);
 
 /**
- * Request of PutHold.
- *
- * @generated from message leadintake.v1.PutHoldRequest
- */
-export type PutHoldRequest = Message<"leadintake.v1.PutHoldRequest"> & {
-  /**
-   * 1 to 64 of `[A-Za-z0-9_-]`.
-   *
-   * @generated from field: string studio_id = 1;
-   */
-  studioId: string;
-
-  /**
-   * UUID of the lead; absent with whole_studio.
-   *
-   * @generated from field: optional string lead_id = 2;
-   */
-  leadId?: string | undefined;
-
-  /**
-   * All leads of the studio, also those that are created later.
-   *
-   * @generated from field: bool whole_studio = 3;
-   */
-  wholeStudio: boolean;
-
-  /**
-   * A code, never personal data, and not UNREADABLE.
-   *
-   * @generated from field: string reason = 4;
-   */
-  reason: string;
-
-  /**
-   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
-   *
-   * @generated from field: optional string member_id = 5;
-   */
-  memberId?: string | undefined;
-
-  /**
-   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
-   * cannot be repeated safely.
-   *
-   * @generated from field: optional string request_id = 6;
-   */
-  requestId?: string | undefined;
-};
-
-/**
- * Describes the message leadintake.v1.PutHoldRequest.
- * Use `create(PutHoldRequestSchema)` to create a new message.
- */
-export const PutHoldRequestSchema: GenMessage<PutHoldRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 11);
-
-/**
- * Response of PutHold.
- *
- * @generated from message leadintake.v1.PutHoldResponse
- */
-export type PutHoldResponse = Message<"leadintake.v1.PutHoldResponse"> & {
-  /**
-   * The hold as stored; absent if it was removed between a call and its repetition.
-   *
-   * @generated from field: leadintake.v1.Hold hold = 1;
-   */
-  hold?: Hold | undefined;
-};
-
-/**
- * Describes the message leadintake.v1.PutHoldResponse.
- * Use `create(PutHoldResponseSchema)` to create a new message.
- */
-export const PutHoldResponseSchema: GenMessage<PutHoldResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 12);
-
-/**
- * Request of RemoveHold.
- *
- * @generated from message leadintake.v1.RemoveHoldRequest
- */
-export type RemoveHoldRequest = Message<"leadintake.v1.RemoveHoldRequest"> & {
-  /**
-   * 1 to 64 of `[A-Za-z0-9_-]`.
-   *
-   * @generated from field: string studio_id = 1;
-   */
-  studioId: string;
-
-  /**
-   * UUID of the lead; absent with whole_studio.
-   *
-   * @generated from field: optional string lead_id = 2;
-   */
-  leadId?: string | undefined;
-
-  /**
-   * The hold of the whole studio; those of its leads stay.
-   *
-   * @generated from field: bool whole_studio = 3;
-   */
-  wholeStudio: boolean;
-
-  /**
-   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
-   *
-   * @generated from field: optional string member_id = 4;
-   */
-  memberId?: string | undefined;
-
-  /**
-   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
-   * cannot be repeated safely.
-   *
-   * @generated from field: optional string request_id = 5;
-   */
-  requestId?: string | undefined;
-};
-
-/**
- * Describes the message leadintake.v1.RemoveHoldRequest.
- * Use `create(RemoveHoldRequestSchema)` to create a new message.
- */
-export const RemoveHoldRequestSchema: GenMessage<RemoveHoldRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 13);
-
-/**
- * Response of RemoveHold.
- *
- * @generated from message leadintake.v1.RemoveHoldResponse
- */
-export type RemoveHoldResponse = Message<"leadintake.v1.RemoveHoldResponse"> & {
-  /**
-   * The removed hold; absent if there was none, or the call is a repetition.
-   *
-   * @generated from field: leadintake.v1.Hold hold = 1;
-   */
-  hold?: Hold | undefined;
-};
-
-/**
- * Describes the message leadintake.v1.RemoveHoldResponse.
- * Use `create(RemoveHoldResponseSchema)` to create a new message.
- */
-export const RemoveHoldResponseSchema: GenMessage<RemoveHoldResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 14);
-
-/**
  * Request of ListStudios.
  *
  * @generated from message leadintake.v1.ListStudiosRequest
@@ -600,7 +442,7 @@ export type ListStudiosRequest = Message<"leadintake.v1.ListStudiosRequest"> & {
  * Use `create(ListStudiosRequestSchema)` to create a new message.
  */
 export const ListStudiosRequestSchema: GenMessage<ListStudiosRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 15);
+  messageDesc(file_leadintake_v1_directory, 11);
 
 /**
  * Response of ListStudios.
@@ -628,7 +470,7 @@ export type ListStudiosResponse = Message<"leadintake.v1.ListStudiosResponse"> &
  * Use `create(ListStudiosResponseSchema)` to create a new message.
  */
 export const ListStudiosResponseSchema: GenMessage<ListStudiosResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 16);
+  messageDesc(file_leadintake_v1_directory, 12);
 
 /**
  * Request of PutApiKeyQuota.
@@ -678,7 +520,7 @@ export type PutApiKeyQuotaRequest = Message<"leadintake.v1.PutApiKeyQuotaRequest
  * Use `create(PutApiKeyQuotaRequestSchema)` to create a new message.
  */
 export const PutApiKeyQuotaRequestSchema: GenMessage<PutApiKeyQuotaRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 17);
+  messageDesc(file_leadintake_v1_directory, 13);
 
 /**
  * Response of PutApiKeyQuota.
@@ -699,7 +541,7 @@ export type PutApiKeyQuotaResponse = Message<"leadintake.v1.PutApiKeyQuotaRespon
  * Use `create(PutApiKeyQuotaResponseSchema)` to create a new message.
  */
 export const PutApiKeyQuotaResponseSchema: GenMessage<PutApiKeyQuotaResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 18);
+  messageDesc(file_leadintake_v1_directory, 14);
 
 /**
  * Request of PutMember.
@@ -735,7 +577,7 @@ export type PutMemberRequest = Message<"leadintake.v1.PutMemberRequest"> & {
  * Use `create(PutMemberRequestSchema)` to create a new message.
  */
 export const PutMemberRequestSchema: GenMessage<PutMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 19);
+  messageDesc(file_leadintake_v1_directory, 15);
 
 /**
  * Response of PutMember.
@@ -756,7 +598,7 @@ export type PutMemberResponse = Message<"leadintake.v1.PutMemberResponse"> & {
  * Use `create(PutMemberResponseSchema)` to create a new message.
  */
 export const PutMemberResponseSchema: GenMessage<PutMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 20);
+  messageDesc(file_leadintake_v1_directory, 16);
 
 /**
  * Request of RemoveMember.
@@ -799,7 +641,7 @@ export type RemoveMemberRequest = Message<"leadintake.v1.RemoveMemberRequest"> &
  * Use `create(RemoveMemberRequestSchema)` to create a new message.
  */
 export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 21);
+  messageDesc(file_leadintake_v1_directory, 17);
 
 /**
  * Response of RemoveMember.
@@ -820,7 +662,7 @@ export type RemoveMemberResponse = Message<"leadintake.v1.RemoveMemberResponse">
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 22);
+  messageDesc(file_leadintake_v1_directory, 18);
 
 /**
  * Request of PutLeadSource.
@@ -849,7 +691,7 @@ export type PutLeadSourceRequest = Message<"leadintake.v1.PutLeadSourceRequest">
  * Use `create(PutLeadSourceRequestSchema)` to create a new message.
  */
 export const PutLeadSourceRequestSchema: GenMessage<PutLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 23);
+  messageDesc(file_leadintake_v1_directory, 19);
 
 /**
  * Response of PutLeadSource.
@@ -870,7 +712,7 @@ export type PutLeadSourceResponse = Message<"leadintake.v1.PutLeadSourceResponse
  * Use `create(PutLeadSourceResponseSchema)` to create a new message.
  */
 export const PutLeadSourceResponseSchema: GenMessage<PutLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 24);
+  messageDesc(file_leadintake_v1_directory, 20);
 
 /**
  * Request of RemoveLeadSource.
@@ -906,7 +748,7 @@ export type RemoveLeadSourceRequest = Message<"leadintake.v1.RemoveLeadSourceReq
  * Use `create(RemoveLeadSourceRequestSchema)` to create a new message.
  */
 export const RemoveLeadSourceRequestSchema: GenMessage<RemoveLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 25);
+  messageDesc(file_leadintake_v1_directory, 21);
 
 /**
  * Response of RemoveLeadSource.
@@ -927,7 +769,7 @@ export type RemoveLeadSourceResponse = Message<"leadintake.v1.RemoveLeadSourceRe
  * Use `create(RemoveLeadSourceResponseSchema)` to create a new message.
  */
 export const RemoveLeadSourceResponseSchema: GenMessage<RemoveLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 26);
+  messageDesc(file_leadintake_v1_directory, 22);
 
 /**
  * Request of ListLeadSources.
@@ -962,7 +804,7 @@ export type ListLeadSourcesRequest = Message<"leadintake.v1.ListLeadSourcesReque
  * Use `create(ListLeadSourcesRequestSchema)` to create a new message.
  */
 export const ListLeadSourcesRequestSchema: GenMessage<ListLeadSourcesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 27);
+  messageDesc(file_leadintake_v1_directory, 23);
 
 /**
  * Response of ListLeadSources.
@@ -991,7 +833,7 @@ export type ListLeadSourcesResponse = Message<"leadintake.v1.ListLeadSourcesResp
  * Use `create(ListLeadSourcesResponseSchema)` to create a new message.
  */
 export const ListLeadSourcesResponseSchema: GenMessage<ListLeadSourcesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 28);
+  messageDesc(file_leadintake_v1_directory, 24);
 
 /**
  * Whether the public API serves a studio.
@@ -1114,7 +956,7 @@ export const DirectoryService: GenService<{
   },
   /**
    * Deletes leads of a test studio for good, at most 500 a call, with their keys and events: repeat it until is_empty. Refused with
-   * INVALID_REQUEST, STUDIO_NOT_FOUND, NOT_A_TEST_STUDIO, or LEAD_HELD if a hold stands on the studio or one of these leads.
+   * INVALID_REQUEST, STUDIO_NOT_FOUND or NOT_A_TEST_STUDIO.
    *
    * @generated from rpc leadintake.v1.DirectoryService.EmptyStudio
    */
@@ -1124,12 +966,11 @@ export const DirectoryService: GenService<{
     output: typeof EmptyStudioResponseSchema;
   },
   /**
-   * Ends a studio, for good, and erases what it has: repeat it with the next_page_token until that is empty. First it looks for holds.
-   * Then the studio is ended: its keys are revoked, its members and sources removed, and nothing can be created. After the time in
-   * which a creation that had begun before may still be written, each lead is erased as EraseLead does it. What remains: the studio,
-   * that it has ended, its audit log, and of each lead what an erasure leaves. Any call may be repeated, and begun again without a
-   * token. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, or LEAD_HELD while a hold stands on the studio or on one of its leads
-   * (ErrorInfo metadata `leadId`): before the studio is ended if it was put before, else with what was erased until then.
+   * Ends a studio, for good, and erases what it has: repeat it with the next_page_token until that is empty. First the studio is
+   * ended: its keys are revoked, its members and sources removed, and nothing can be created. After the time in which a creation that
+   * had begun before may still be written, each lead is erased as EraseLead does it. What remains: the studio, that it has ended, its
+   * audit log, and of each lead what an erasure leaves. Any call may be repeated, and begun again without a token. Refused with
+   * INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.DirectoryService.EraseStudio
    */
@@ -1137,28 +978,6 @@ export const DirectoryService: GenService<{
     methodKind: "unary";
     input: typeof EraseStudioRequestSchema;
     output: typeof EraseStudioResponseSchema;
-  },
-  /**
-   * Forbids to erase a lead, or all leads of a studio, until the hold is removed: every erasure that begins after the response is
-   * refused. Replaces a hold with another reason. Neither update_time nor the change feed changes. Refused with INVALID_REQUEST, LEAD_NOT_FOUND,
-   * also of an erased lead, or STUDIO_NOT_FOUND.
-   *
-   * @generated from rpc leadintake.v1.DirectoryService.PutHold
-   */
-  putHold: {
-    methodKind: "unary";
-    input: typeof PutHoldRequestSchema;
-    output: typeof PutHoldResponseSchema;
-  },
-  /**
-   * Removes the hold of a lead, or that of a whole studio, which leaves those of its leads. Refused as PutHold is.
-   *
-   * @generated from rpc leadintake.v1.DirectoryService.RemoveHold
-   */
-  removeHold: {
-    methodKind: "unary";
-    input: typeof RemoveHoldRequestSchema;
-    output: typeof RemoveHoldResponseSchema;
   },
   /**
    * Lists all studios, by id, in bounded pages. Refused with INVALID_REQUEST.

@@ -1,82 +1,23 @@
 import fc from 'fast-check';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
-import { LeadView } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../../support/builders.ts';
 import { ownContact } from '../contacts.ts';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
 import { asFarAsDefinite, definiteAnswer, definiteOutcome } from './definite-outcomes.ts';
-import { command } from './operations.ts';
 import { FIRST_PAGE } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, leadIdIn, makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-const REASON = 'LEGAL';
-
-/** A lead and then its studio are held while others erase: what is held stays, until the hold is removed. */
-export const holdLeads = aScenario({
-  weight: 2,
-  choice: fc.record({ byCommand: fc.boolean(), core: fc.nat(1), name: fc.nat() }),
-  run: (sim, { byCommand, core, name }) =>
-    asFarAsDefinite(async () => {
-      const studio = await makeSeparateStudio(sim);
-      const { id: studioId } = studio;
-      const [crm, other] = [sim.crmAt(core), sim.crmAt(core + 1)];
-      const create = (lead: string) => createSeparateLead(sim, studio, separateLead(sim, studioId, lead));
-      const ids = await Promise.all(times(3, async (index) => leadIdIn(await create(`${index}`))));
-      const [first = ''] = ids;
-      const put = (what: { readonly leadId?: string; readonly wholeStudio?: boolean }) => {
-        // A late attempt must not put it again.
-        const requestId = sim.uuid('hold', studioId, String(what.leadId), String(name));
-        const call = () => crm.directory.putHold({ studioId, ...what, reason: REASON, requestId }, CRM_TIMEOUT);
-        return definiteOutcome(sim, `a hold is put in ${studioId}`, call);
-      };
-      const erase = (leadId: string, at = other) =>
-        definiteOutcome(sim, `a lead of ${studioId} is erased`, () =>
-          at.leads.eraseLead({ studioId, leadId }, CRM_TIMEOUT),
-        );
-      const isThere = async (leadId: string) => {
-        const get = () => crm.leads.getLead({ studioId, leadId, view: LeadView.FULL }, CRM_TIMEOUT);
-        return 'answer' in (await definiteOutcome(sim, `a lead of ${studioId} is read`, get));
-      };
-
-      const [held, ...erasures] = await Promise.all([put({ leadId: first }), erase(first), erase(first, crm)]);
-      const isHeld = 'answer' in held;
-      for (const erased of erasures)
-        if (isHeld === 'answer' in erased)
-          sim.history.fail(`in ${studioId} a lead is ${isHeld ? '' : 'not '}held and erased`);
-      if (isHeld !== (await isThere(first))) sim.history.fail(`in ${studioId} a lead that is held is gone`);
-
-      if (!('answer' in (await put({ wholeStudio: true })))) sim.history.fail(`${studioId} cannot be held`);
-      const later = leadIdIn(await create('later'));
-      if (byCommand) await command(sim, ['leads', 'erase', studioId, later]);
-      for (const leadId of [...ids.slice(1), later]) {
-        if ('answer' in (await erase(leadId))) sim.history.fail(`in the held ${studioId} a lead is erased`);
-        if (!(await isThere(leadId))) sim.history.fail(`in the held ${studioId} a lead is gone`);
-      }
-      const remove = (what: object) =>
-        definiteOutcome(sim, `a hold in ${studioId} is removed`, () =>
-          crm.directory.removeHold({ studioId, ...what }, CRM_TIMEOUT),
-        );
-      await remove({ wholeStudio: true });
-      if (isHeld && 'answer' in (await erase(first))) sim.history.fail(`in ${studioId} a lead is held and erased`);
-      if (isHeld) await remove({ leadId: first });
-      for (const leadId of [...ids, later]) {
-        if (!('answer' in (await erase(leadId)))) sim.history.fail(`in ${studioId} a lead cannot be erased`);
-        if (await isThere(leadId)) sim.history.fail(`in ${studioId} an erased lead is there`);
-      }
-    }),
-});
-
-/** A person is exported and erased, with a lead that has another contact since it was corrected; one that is held stays. */
+/** A person is exported and erased, with a lead that has another contact since it was corrected. */
 export const forgetPerson = aScenario({
   weight: 2,
-  choice: fc.record({ isHeld: fc.boolean(), core: fc.nat(1) }),
-  run: (sim, { isHeld, core }) =>
+  choice: fc.record({ core: fc.nat(1) }),
+  run: (sim, { core }) =>
     asFarAsDefinite(async () => {
       const studio = await makeSeparateStudio(sim);
       const { id: studioId } = studio;
-      const { leads, directory } = sim.crmAt(core);
+      const { leads } = sim.crmAt(core);
       const contactOf = (name: string) => ownContact(sim.personal, sim.uuid('contact', studioId, name));
       const [before, after] = [contactOf('before'), contactOf('after')];
       const ask = async <T>(what: string, call: () => Promise<T>): Promise<T | undefined> => {
@@ -91,8 +32,6 @@ export const forgetPerson = aScenario({
       const lead = { id: corrected, contact: { value: { case: after.type, value: after.value } } };
       await ask('a contact is corrected', () => leads.updateLead({ studioId, lead }, CRM_TIMEOUT));
       const other = await create('other');
-      const hold = { studioId, leadId: other, reason: REASON };
-      if (isHeld) await ask('a lead is held', () => directory.putHold(hold, CRM_TIMEOUT));
 
       const contact = { value: { case: before.type, value: before.value } };
       const exported = await ask('a person is exported', () =>
@@ -101,12 +40,10 @@ export const forgetPerson = aScenario({
       const lacks = [corrected, other].filter((id) => !exported?.some((each) => each.lead?.id === id));
       if (exported && lacks.length > 0) sim.history.fail(`in ${studioId} the export of a person lacks ${lacks}`);
       const erased = await ask('a person is erased', () => leads.eraseContact({ studioId, contact }, CRM_TIMEOUT));
-      if (erased && (erased.mayBeIncomplete !== isHeld || erased.heldCount !== Number(isHeld)))
-        sim.history.fail(`in ${studioId} an erasure with ${Number(isHeld)} held leads says ${erased.heldCount}`);
+      if (erased?.mayBeIncomplete) sim.history.fail(`in ${studioId} an erasure of all leads says that some may remain`);
       const left = await ask('leads are listed', () => leads.listLeads({ studioId }, CRM_TIMEOUT));
       const ids = left?.leads.map(({ id }) => id);
-      if (ids && `${ids}` !== `${isHeld ? [other] : []}`)
-        sim.history.fail(`in ${studioId} an erasure leaves ${ids} of ${[corrected, other]}`);
+      if (ids && ids.length > 0) sim.history.fail(`in ${studioId} an erasure leaves ${ids} of ${[corrected, other]}`);
     }),
 });
 
