@@ -64,15 +64,18 @@ function noteFile(notes: Notes, { path, exists, contents, roomBytes, fault }: Fi
 function noteContents(
   notes: Notes,
   path: string,
-  { release, isOpenToOthers, indexFaults, isBackup }: NonNullable<FileState['contents']>,
+  { release, isOpenToOthers, isBackup }: NonNullable<FileState['contents']>,
 ): void {
   if (release === 'newer')
     notes.fault(
       `SQLite at ${path} was written by a newer release: run that release, or restore the copy from before its first start`,
     );
   else if (release === 'earlier') notes.fault(ofEarlierRelease(`SQLite at ${path}`).message);
+  else if (release === '1.2')
+    notes.warning(
+      `SQLite at ${path} is of release 1.2: the next core that starts brings it to this one, and keeps a copy`,
+    );
   else notes.ok(`SQLite at ${path} can be read and written`);
-  for (const fault of indexFaults) notes.fault(indexFaultText(fault));
   if (isBackup) notes.warning(`${path} is a backup, and consumers do not know it: run \`lead-intake restored\``);
   if (isOpenToOthers) {
     notes.warning(`others on this machine may open ${path}, which has personal data: chmod 600`);

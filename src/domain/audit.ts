@@ -74,6 +74,9 @@ export const actorIn = ({ memberId, caller = null, callId = null }: Actor): Pick
 /** A core that erases what a studio's retention does not keep, which is no valid name of a caller. */
 export const BY_RETENTION: Actor = { memberId: null, caller: '(retention)' };
 
+/** A migration from release 1.2; likewise no valid name. */
+export const BY_MIGRATION = { memberId: null, caller: '(migration)' } as const satisfies Actor;
+
 /** A request that its caller may repeat. */
 export interface Repeatable {
   /** The caller's id of the request, a UUID; in the store port its identity. Undefined: the caller gave none. */

@@ -7,10 +7,9 @@ export interface FileState {
   readonly exists: boolean;
   /** Undefined when the file does not exist or cannot be read. */
   readonly contents?: {
-    /** The release of its schema; `this`: also the one before, and an empty file. */
-    readonly release: 'earlier' | 'this' | 'newer';
+    /** The release of its schema; `this`: also an empty file. */
+    readonly release: 'earlier' | '1.2' | 'this' | 'newer';
     readonly isOpenToOthers: boolean;
-    readonly indexFaults: readonly string[];
     /** Whether it is a backup that was restored, and nobody has noted that. */
     readonly isBackup: boolean;
   };

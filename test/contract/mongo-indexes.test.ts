@@ -12,7 +12,6 @@ import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times 
 import { aStoreOnAFake, nameOf, refusal } from '../support/fake-mongodb.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
-import { duplicatesContract } from './duplicates-contract.ts';
 import { correctLead, moveLead } from './store-actions.ts';
 
 describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
@@ -144,7 +143,18 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       },
     );
 
-    duplicatesContract(() => aDatabaseWithDuplicates('key'));
+    test('leads are read, closed and corrected, and none is created', async () => {
+      const { store, alone, closed, first } = await aDatabaseWithDuplicates('key');
+      const lead = aLead();
+
+      await expect(store.createLead(lead, claimsOf(lead))).rejects.toBeInstanceOf(StoreUnavailable);
+      expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
+      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toHaveLength(4);
+      expect(await moveLead(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
+      expect(await moveLead(store, first, 'won')).toMatchObject({ kind: 'changed' });
+      expect(await correctLead(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });
+      expect(await correctLead(store, closed, { contact: lead.contact })).toMatchObject({ kind: 'updated' });
+    });
   });
 
   test('without the index of slots no key is created beyond the limit, and keys can be revoked', async () => {

@@ -36,7 +36,6 @@ const QUOTAS = guide('how-to/quotas.md');
 const BACKUP = guide('how-to/backup.md');
 const RUNBOOK = guide('how-to/runbook.md');
 const ERASE = guide('how-to/erase.md');
-const UPGRADE = guide('how-to/upgrade.md');
 const MOVE = guide('how-to/move-leads.md');
 const WEBHOOKS = guide('how-to/webhooks.md');
 const COPY = guide('how-to/keep-a-copy.md');
@@ -512,19 +511,6 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(await leads()).toHaveLength(2);
     expect(readdirSync(join(pod, 'data')).filter((name) => name.startsWith('backup'))).toEqual([]);
     expect(env.DATABASE_URL).toContain(folder);
-  });
-
-  test('upgrade.md: the file of release 1.2 is copied before a core of this one opens it', async () => {
-    const folder = temporaryFolder();
-    const [path, copy] = [join(folder, 'leads.db'), join(folder, 'leads-before.db')];
-    await printed(`cp ${join(ROOT, 'test/upgrade/sqlite-1.2.db')} ${path}`);
-    const env = { DATABASE_URL: `sqlite:${path}` };
-    await printed(commandsWith(UPGRADE, 'upgrade-copy', { 'leads-before.db': copy }), env);
-    const tablesOf = (file: string) => {
-      using database = new DatabaseSync(file, { readOnly: true });
-      return database.prepare('SELECT name, sql FROM sqlite_schema ORDER BY name').all();
-    };
-    expect(tablesOf(copy)).toEqual(tablesOf(path));
   });
 
   test('keep-a-copy.md: all leads are sent again', async () => {

@@ -10,7 +10,7 @@ const LEAD_READS = 'src/store/sqlite/lead-reads.ts';
 const LEAD = 'src/domain/lead.ts';
 const CLAIMS = 'src/store/sqlite/leads.ts';
 const SCHEMA = 'src/store/sqlite/schema.ts';
-const MIGRATE = 'src/store/sqlite/open-database.ts';
+const MIGRATE = 'src/store/sqlite/migrate.ts';
 const UPGRADE = 'test/upgrade/upgrade.test.ts';
 const CREATE_LEAD = 'src/usecases/create-lead.ts';
 
@@ -38,8 +38,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: SCHEMA,
-        text: 'CREATE UNIQUE INDEX leads_by_idempotency_key',
-        put: 'CREATE INDEX leads_by_idempotency_key',
+        text: 'UNIQUE (studio_number, idempotency_key)',
+        put: 'CHECK (true)',
       },
       { file: LEADS, text: 'ON CONFLICT (studio_number, idempotency_key) DO NOTHING', put: '' },
     ],
@@ -276,9 +276,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a file in which an earlier release has begun something is opened',
     suite: UPGRADE,
     caughtBy: 'in which a release before 1.2 has begun something is refused with what to do, and not changed',
-    patches: [
-      { file: MIGRATE, find: '(version < SCHEMA_VERSION || isRenewing(database))', put: '(version < SCHEMA_VERSION)' },
-    ],
+    patches: [{ file: MIGRATE, find: 'if (isOfBefore12(database)) throw ofEarlierRelease($FILE);', put: '' }],
   },
   {
     name: 'a request is admitted when the quota cannot be counted',

@@ -24,15 +24,16 @@ describe('a SQLite file', () => {
   ])('%s is refused with what to do, and not changed', async (_, change) => {
     const path = join(temporaryFolder(), 'leads.db');
     copyFileSync(pathOf('sqlite-1.2.db'), path);
-    const direct = new DatabaseSync(path, { timeout: 100_000 });
-    onTestFinished(() => direct.close());
-    direct.exec(change);
-    const contents = () => [
-      direct.prepare('SELECT name FROM sqlite_schema').all(),
-      direct.prepare('SELECT * FROM studios').all(),
-      direct.prepare('PRAGMA user_version').all(),
-    ];
-    const before = contents();
+    const contents = (first = '') => {
+      const direct = new DatabaseSync(path);
+      direct.exec(first);
+      const found = ['SELECT name FROM sqlite_schema', 'SELECT * FROM studios', 'PRAGMA user_version'].map((query) =>
+        direct.prepare(query).all(),
+      );
+      direct.close();
+      return found;
+    };
+    const before = contents(change);
 
     await expect(openStore(`sqlite:${path}`)).rejects.toThrow(EARLIER_RELEASE);
     await expect(openStore(`sqlite:${path}`)).rejects.toThrow(path);
@@ -77,6 +78,17 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
     ['with a studio that only release 1.0 wrote', { $unset: { claimVersion: 1, renewal: 1 } }],
     ['in which a release before 1.2 has begun something', { $set: { claimVersion: null, renewal: { step: 'first' } } }],
   ])('%s is refused with what to do, and not changed', async (_, change) => {
+    const { databaseUrl, studios } = await aDatabaseOf12();
+    expect(await studios.updateOne({ _id: 'berlin' } as never, change)).toMatchObject({ modifiedCount: 1 });
+    const before = await studios.find().toArray();
+
+    await expect(openedStore(databaseUrl)).rejects.toThrow(EARLIER_RELEASE);
+
+    expect(await studios.find().toArray()).toEqual(before);
+  });
+
+  /** A database of release 1.2, and direct access to it. */
+  async function aDatabaseOf12() {
     const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
     await restoreDocuments(databaseUrl, collections);
     const client = new MongoClient(databaseUrl);
@@ -84,12 +96,35 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
       await client.close();
       await dropDatabase(databaseUrl);
     });
-    const studios = client.db().collection<Document>('studios');
-    expect(await studios.updateOne({ _id: 'berlin' } as never, change)).toMatchObject({ modifiedCount: 1 });
-    const before = await studios.find().toArray();
+    const collection = (name: string) => client.db().collection<Document & { _id: unknown }>(name);
+    return { databaseUrl, feed: collection('feed'), studios: collection('studios') };
+  }
 
-    await expect(openedStore(databaseUrl)).rejects.toThrow(EARLIER_RELEASE);
+  // @proves crashes-51
+  test('of release 1.2 is migrated by the first core, which ends the retention of studios that had holds', async () => {
+    const { databaseUrl, feed, studios } = await aDatabaseOf12();
+    const retention = { days: 90, since: new Date(1) };
+    await studios.updateMany({ _id: { $in: ['berlin', 'moves'] } } as never, { $set: { retention } });
 
-    expect(await studios.find().toArray()).toEqual(before);
+    for (const _ of ['first', 'second']) {
+      const store = await openedStore(databaseUrl);
+      const daysOf = async (id: string) => (await store.findStudio(id))?.retention?.days ?? null;
+      // One lead of berlin is held, and all of the studio named held.
+      expect([await daysOf('berlin'), await daysOf('held'), await daysOf('moves')]).toEqual([null, null, 90]);
+      const events = await store.listAuditEvents('berlin', null);
+      expect(events.filter(({ caller }) => caller === '(migration)')).toEqual([
+        expect.objectContaining({ action: 'studio-retention-changed', from: '90', to: null }),
+      ]);
+      await store.close();
+      // As if the process had died before it noted the release.
+      await feed.deleteOne({ _id: 'schema' } as never);
+    }
+  });
+
+  test('of a newer release is refused', async () => {
+    const { databaseUrl, feed } = await aDatabaseOf12();
+    await feed.insertOne({ _id: 'schema', version: 3 } as never);
+
+    await expect(openedStore(databaseUrl)).rejects.toThrow(/a newer release has written the database/);
   });
 });

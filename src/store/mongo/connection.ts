@@ -8,11 +8,9 @@ import {
 } from '../../../common/deadlines.ts';
 import { BrokenInvariant } from '../../../common/invariants.ts';
 import { describeDuplicates } from '../database-state.ts';
-import { CONTACT_RULE_VERSION, ofEarlierRelease } from '../earlier-release.ts';
 import { type ReportUnreadable, type StoreListeners, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import { type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
-import { ID_ONLY, type StudioDocument } from './documents.ts';
 import {
   createIndex,
   duplicatesUnder,
@@ -22,6 +20,7 @@ import {
   indexKeeper,
   UNIQUELY_INDEXED,
 } from './indexes.ts';
+import { migrateFrom12 } from './migrate.ts';
 import { causalSessions, closeClient, memberRefusal, reconnecting, WrongServer } from './reconnecting-client.ts';
 import { isConflict, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
@@ -115,14 +114,14 @@ export async function connect(
     throw refusal;
   }
 
-  /** Until it has read the studios, the indexes count as not checked, so no lead is created. */
+  /** Until the database is of this release, the indexes count as not checked, so no lead is created. */
   async function prepare(): Promise<void> {
     for (let attempt = 0; !closing.signal.aborted; attempt += 1) {
       try {
-        // With many studios it may take longer than a call.
+        // With many leads it may take longer than a call.
         refusal = await (attempt === 0
-          ? reconnectingClient.run(() => refusalOf(database))
-          : withSlowClient(url, closing.signal, refusalOf));
+          ? reconnectingClient.run(() => migrateFrom12(database))
+          : withSlowClient(url, closing.signal, migrateFrom12));
         return refusal ? undefined : await indexes.start(closing.signal);
       } catch {
         await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing.signal, ref: false }).catch(() => {});
@@ -263,10 +262,3 @@ async function buildIndex(database: Db, index: Index): Promise<string | undefine
 }
 
 const databaseOf = (client: MongoClient, url: string): Db => client.db(databaseNameIn(url, client), CONCERNS);
-
-/** Returns why a database is refused: some of it only a release before 1.2 has written. */
-async function refusalOf(database: Db): Promise<StoreUnavailable | undefined> {
-  const notTaken = { claimVersion: { $ne: CONTACT_RULE_VERSION } };
-  const found = await database.collection<StudioDocument>('studios').findOne(notTaken, ID_ONLY);
-  return found ? ofEarlierRelease('the database') : undefined;
-}

@@ -186,6 +186,12 @@ export interface ConsumersDocument extends Changeable {
   readonly restoredTo?: Date;
 }
 
+/** The release that a database is of, in the collection of the feed. */
+export interface SchemaDocument {
+  readonly _id: 'schema';
+  readonly version: number;
+}
+
 /** The time that retention goes by, beside the consumers. */
 export interface RetentionTimeDocument {
   readonly _id: 'retention';

@@ -6,11 +6,12 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { FileState } from '../database-state.ts';
 import { StoreUnavailable } from '../store.ts';
+import { fileFault, nearestFolder } from './file-fault.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
-import { keyIndexFault } from './key-index.ts';
-import { fileFault, nearestFolder, openDatabase, syncFolder } from './open-database.ts';
+import { openDatabase } from './open-database.ts';
 import { isBackup } from './restores.ts';
-import { SCHEMA_VERSION, schemaVersion } from './schema.ts';
+import { SCHEMA_OF_1_2, SCHEMA_VERSION, schemaVersion } from './schema.ts';
+import { syncFolder } from './sync-folder.ts';
 
 /* What commands do with a database file. */
 
@@ -34,15 +35,20 @@ export async function examineSqlite(path: string): Promise<FileState> {
   }
 }
 
+/** The releases of schemas. */
+const RELEASES: Readonly<Record<number, '1.2' | 'this'>> = {
+  0: 'this',
+  [SCHEMA_OF_1_2]: '1.2',
+  [SCHEMA_VERSION]: 'this',
+};
+
 /** @throws Error when the file cannot be read or is not a database */
 function examineContents(path: string): Omit<NonNullable<FileState['contents']>, 'isOpenToOthers'> {
   const database = new DatabaseSync(path, { readOnly: true });
   try {
     const version = schemaVersion(database);
-    const release =
-      version === 0 || version === SCHEMA_VERSION ? 'this' : version < SCHEMA_VERSION ? 'earlier' : 'newer';
-    const faults = version === SCHEMA_VERSION ? [keyIndexFault(database) ?? []].flat() : [];
-    return { release, indexFaults: faults, isBackup: isBackup(database) };
+    const release = RELEASES[version] ?? (version < SCHEMA_VERSION ? 'earlier' : 'newer');
+    return { release, isBackup: isBackup(database) };
   } finally {
     database.close();
   }

@@ -20,10 +20,9 @@ import {
 } from '../damage.ts';
 import { hasKey, type KeyRule } from '../decisions/leads.ts';
 import { StoreUnavailable } from '../store.ts';
+import { fileFault } from './file-fault.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
-import { KEY_INDEX } from './key-index.ts';
 import { entryOf } from './leads.ts';
-import { fileFault } from './open-database.ts';
 import { requestIn } from './request-log.ts';
 import {
   API_KEY_COLUMNS,
@@ -58,7 +57,7 @@ import {
   studioIn,
   timeOrNull,
 } from './rows.ts';
-import { missingAdditions, SCHEMA } from './schema.ts';
+import { SCHEMA } from './schema.ts';
 
 /** The number of rows that are read in a transaction. It ends before the log could grow by much. */
 const PAGE = 500;
@@ -119,12 +118,11 @@ const PARTS_OF_SCHEMA = `
 function missingParts(database: DatabaseSync): Wrong[] {
   const fresh = new DatabaseSync(':memory:');
   fresh.exec(SCHEMA);
-  for (const create of missingAdditions(fresh)) fresh.exec(create);
   const partsOf = (of: DatabaseSync) => of.prepare(PARTS_OF_SCHEMA).all() as { of_table: string; part: string }[];
   const present = new Set(partsOf(database).map(({ part }) => part));
   const missing = partsOf(fresh).filter(({ of_table: table, part }) => {
     const isWithoutTable = part !== `table ${table}` && !present.has(`table ${table}`);
-    return !present.has(part) && !isWithoutTable && !part.includes(KEY_INDEX);
+    return !present.has(part) && !isWithoutTable;
   });
   fresh.close();
   return missing.map(({ part: record }) => ({ fault: FAULTS.missing, record }));

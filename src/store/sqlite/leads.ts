@@ -1,4 +1,4 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { assert } from '../../../common/invariants.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
 import { DISTRIBUTED } from '../../domain/lead-change.ts';
@@ -125,17 +125,14 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
   const { database, plainCommits, studios, recordEvent } = connection;
   const findByKey = creationFinder(connection);
   const keepEnquiry = enquiryKeeper(connection);
-  let preparedInsert: StatementSync | undefined;
-  // Prepared by the first creation: without the index of keys SQLite refuses it, and reads have to go on.
-  const insert = () =>
-    (preparedInsert ??= database.prepare(`
+  const insert = database.prepare(`
     INSERT INTO leads (
       studio_number, id, ${PERSONAL.map(({ column }) => column)}, stage, created_at, updated_at,
       contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since, api_key_id
     ) VALUES (
       ?, unhex(?, '-'), ${PERSONAL.map(({ value }) => value)}, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?, unhex(?, '-')
     )
-      ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`));
+      ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`);
   // @rule 4.1.1 4.1.3 4.1.at-once
   return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, options = {}) => {
     const { studioId, id, createdAt } = lead;
@@ -161,7 +158,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
     /** Returns the number of the lead; undefined: its idempotency key or id exists. */
     function insertLead(studio: number): number | undefined {
       // Positional, because binding by name takes as long as the rest of the statement.
-      const { changes, lastInsertRowid } = insert().run(
+      const { changes, lastInsertRowid } = insert.run(
         studio,
         id,
         ...PERSONAL.map((each) => each.of(lead)),

@@ -1,12 +1,15 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { ofEarlierRelease } from '../earlier-release.ts';
 import { StoreUnavailable } from '../store.ts';
-import { isLocked, resultCodeOf } from './group-commit.ts';
+import { fileFault } from './file-fault.ts';
+import { isLocked } from './group-commit.ts';
+import { migrateFrom12 } from './migrate.ts';
 import { OpenedFiles } from './opened-files.ts';
-import { missingAdditions, SCHEMA, SCHEMA_VERSION, schemaVersion } from './schema.ts';
+import { SCHEMA, SCHEMA_OF_1_2, SCHEMA_VERSION, SET_VERSION, schemaVersion } from './schema.ts';
+import { syncFolder } from './sync-folder.ts';
 
 const WAL_RETRY_MS = 5;
 
@@ -23,6 +26,12 @@ export function openDatabase(path: string): { readonly database: DatabaseSync; r
     database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
     // Before the first write.
     refuseForeign(database, path);
+    if (schemaVersion(database) === SCHEMA_OF_1_2) {
+      database.close();
+      database = undefined;
+      migrateFrom12(path);
+      database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
+    }
     enterWal(database);
     // A committed write survives a power failure, not only the end of the process.
     database.exec('PRAGMA synchronous = FULL');
@@ -32,7 +41,7 @@ export function openDatabase(path: string): { readonly database: DatabaseSync; r
     database.exec(`PRAGMA cache_size = -${cacheKib(path)}`);
     // Pages. A fallback in case the worker of Checkpoints fails or falls behind.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
-    migrate(database, path);
+    createSchema(database, path);
     if (path !== ':memory:') files.addLog();
     return { database, files };
   } catch (error) {
@@ -63,16 +72,6 @@ function createFolder(folder: string): void {
   for (let created = folder; created.length >= highest.length; created = dirname(created)) syncFolder(dirname(created));
 }
 
-/** Syncs a folder, so that new files in it survive a power failure; SQLite does that only for its own files. */
-export function syncFolder(folder: string): void {
-  const opened = openSync(folder, 'r');
-  try {
-    fsyncSync(opened);
-  } finally {
-    closeSync(opened);
-  }
-}
-
 /** Enters WAL mode, with retries: SQLite fails immediately while another process does the same. */
 function enterWal(database: DatabaseSync): void {
   const giveUp = performance.now() + SQLITE_BUSY_MS;
@@ -87,14 +86,9 @@ function enterWal(database: DatabaseSync): void {
   }
 }
 
-/**
- * Creates what is missing in a database. Writes nothing if all is there, so that reads are served on a full disk, too.
- *
- * @throws StoreUnavailable when the file needs another release
- */
-function migrate(database: DatabaseSync, path: string): void {
-  const isWhole = schemaVersion(database) === SCHEMA_VERSION && missingAdditions(database).length === 0;
-  if (isWhole && !isRenewing(database)) return;
+/** Creates the tables of a new database. Writes nothing if they are there, so that reads are served on a full disk, too. */
+function createSchema(database: DatabaseSync, path: string): void {
+  if (schemaVersion(database) === SCHEMA_VERSION) return;
   // Several processes may open one file: each waits here for the others, and does what is left.
   database.exec('BEGIN IMMEDIATE');
   try {
@@ -104,10 +98,8 @@ function migrate(database: DatabaseSync, path: string): void {
         `a newer release has written the database file ${path} (schema ${version}, this one knows ${SCHEMA_VERSION}): start that release, or restore the copy from before its first start`,
       );
     }
-    if (version > 0 && (version < SCHEMA_VERSION || isRenewing(database)))
-      throw ofEarlierRelease(`the database file ${path}`);
-    if (version === 0) database.exec(`${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}`);
-    for (const create of missingAdditions(database)) database.exec(create);
+    if (version > 0 && version < SCHEMA_VERSION) throw ofEarlierRelease(`the database file ${path}`);
+    if (version === 0) database.exec(`${SCHEMA} ${SET_VERSION}`);
     database.exec('COMMIT');
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');
@@ -124,53 +116,4 @@ function refuseForeign(database: DatabaseSync, path: string): void {
   if (version === 0 && tables > 0) {
     throw new StoreUnavailable(`the database file ${path} belongs to another program: name a file of its own`);
   }
-}
-
-/** Whether something is left that a release before 1.2 has begun. */
-const isRenewing = (database: DatabaseSync): boolean =>
-  database.prepare('SELECT 1 FROM studios WHERE claim_renewal IS NOT NULL LIMIT 1').get() !== undefined;
-
-/** What a file system error means for a database file, and what to do. */
-const FILE_FAULTS: Readonly<Record<string, string>> = {
-  EACCES: 'may not be opened by this user: give them the file and its folder, to read and to write',
-  EPERM: 'may not be opened by this user: give them the file and its folder, to read and to write',
-  EISDIR: 'is a folder: name a file, which may be in it',
-  ENOTDIR: 'cannot be created: a part of its path is a file, not a folder',
-  EEXIST: 'cannot be created: a part of its path is a file, not a folder',
-  EROFS: 'is on a read-only file system: name another place, or mount it for writing',
-  ENOSPC: 'cannot be created, because its disk is full: make room',
-};
-
-/** The same by SQLite's result codes. */
-const SQLITE_FAULTS: Readonly<Record<number, string>> = {
-  5: 'is locked by another process: stop that process',
-  8: 'is read-only: give this user the file and its folder, to read and to write',
-  10: 'cannot be read or written: check whether its disk is full or broken',
-  11: 'is damaged: restore a backup',
-  13: 'cannot be written, because its disk is full: make room',
-  14: 'cannot be opened: check whether this user may write its folder and the files beside it (-wal, -shm), and whether the path is a file',
-  26: 'is not a database: name another file, or restore a backup',
-};
-
-/** Why a database file cannot be opened, and what to do, as the end of the sentence "the database file …". */
-export function fileFault(error: unknown, path: string): string {
-  const { code, message } = error as { code?: string; message: string };
-  const resultCode = resultCodeOf(error);
-  // Without one, SQLite reports that a file cannot be opened, and the system that the disk is full.
-  if ((resultCode === 14 || code === 'ENOSPC') && hasNoInodes(path))
-    return `cannot be used, because its file system has no inodes left, whatever room it has: delete files (${message})`;
-  const known = resultCode === undefined ? FILE_FAULTS[code ?? ''] : SQLITE_FAULTS[resultCode];
-  return known === undefined ? `cannot be used: ${message}` : `${known} (${message})`;
-}
-
-/** Whether no file can be created beside another. Some file systems count no inodes. */
-function hasNoInodes(path: string): boolean {
-  const { files, ffree } = statfsSync(nearestFolder(path));
-  return files > 0 && ffree === 0;
-}
-
-/** Returns the folder of a file, or the lowest one above it that exists. */
-export function nearestFolder(path: string): string {
-  const folder = dirname(path);
-  return existsSync(folder) ? folder : nearestFolder(folder);
 }

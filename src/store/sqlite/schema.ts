@@ -1,16 +1,58 @@
 import type { DatabaseSync } from 'node:sqlite';
 
-/** `user_version` of a file of this release and of the one before, which have the same schema but for ADDITIONS. */
-export const SCHEMA_VERSION = 8;
+/** `user_version` of a file of this release, and of one of release 1.2, which migrateFrom12 brings here. */
+export const SCHEMA_VERSION = 9;
+export const SCHEMA_OF_1_2 = 8;
+export const SET_VERSION = `PRAGMA user_version = ${SCHEMA_VERSION}`;
 
-/** A released schema is never edited: what changes is another step. Times are whole milliseconds since 1970. */
+/** The columns of `leads`; the table is made in two places: in a new file, and beside that of release 1.2. */
+export const LEADS = `(
+  number              INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+  studio_number       INTEGER NOT NULL,
+  id                  BLOB NOT NULL,
+  display_name        TEXT NOT NULL,
+  contact_type        TEXT NOT NULL,
+  contact_value       TEXT NOT NULL,
+  source_id           BLOB,
+  note                TEXT,
+  stage               TEXT NOT NULL,
+  created_at          INTEGER NOT NULL,
+  updated_at          INTEGER NOT NULL,
+  -- What it claims, or is found by once it is closed: one hash after the other.
+  contact_keys        BLOB NOT NULL,
+  -- The rule and the region by which these were computed.
+  rule_version        INTEGER NOT NULL,
+  rule_region         TEXT,
+  idempotency_key     BLOB NOT NULL,
+  fingerprint         BLOB NOT NULL,
+  fingerprint_version INTEGER NOT NULL,
+  -- What it was created with, as JSON, once that was corrected; NULL: as it stands here.
+  original            TEXT,
+  -- How often it has changed, and since when it has changes that no consumer has acknowledged; NULL: it has none.
+  revision            INTEGER NOT NULL DEFAULT 0,
+  changed_since       INTEGER DEFAULT 0,
+  -- The kinds of those changes, each with the time of the latest, as JSON; NULL: only its creation.
+  change_kinds        TEXT,
+  -- When its personal data were erased; NULL: they were not.
+  erased_at           INTEGER,
+  -- The id of the API key that created the lead; NULL: none did, or release 1.2 stored it.
+  api_key_id          BLOB,
+  UNIQUE (studio_number, id),
+  UNIQUE (studio_number, idempotency_key)
+) STRICT`;
+
+export const LEAD_INDEXES = `
+  CREATE INDEX leads_by_unacknowledged_change ON leads (changed_since) WHERE changed_since IS NOT NULL;
+  -- The leads of a stage, in the order of their changes.
+  CREATE INDEX leads_by_stage ON leads (studio_number, stage, updated_at, id) WHERE erased_at IS NULL;
+`;
+
+/** A released schema changes by a migration only. Times are whole milliseconds since 1970. */
 export const SCHEMA = `
   CREATE TABLE studios (
     id            TEXT NOT NULL PRIMARY KEY,
     status        TEXT NOT NULL,
     region_code   TEXT,
-    -- NULL, but for what release 1.1 began and did not end.
-    claim_renewal TEXT,
     -- The maximum number of requests per window of all keys together; NULL: the gateways' default. So in api_keys.
     quota_limit   INTEGER
   ) STRICT, WITHOUT ROWID;
@@ -61,7 +103,9 @@ export const SCHEMA = `
     from_value TEXT,
     to_value   TEXT,
     -- The program, as the file of callers names it; NULL: unknown.
-    caller     TEXT
+    caller     TEXT,
+    -- The id of the call; NULL: it had none.
+    call_id    TEXT
   ) STRICT;
   CREATE INDEX audit_events_by_subject ON audit_events (studio_id, lead_id, number);
 
@@ -75,40 +119,8 @@ export const SCHEMA = `
 
   -- With a number of its own, a lead with a long note stands in no index. The number of one that somebody has deleted is
   -- not given again: its claims may still be there.
-  CREATE TABLE leads (
-    number              INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    studio_number       INTEGER NOT NULL,
-    id                  BLOB NOT NULL,
-    display_name        TEXT NOT NULL,
-    contact_type        TEXT NOT NULL,
-    contact_value       TEXT NOT NULL,
-    source_id           BLOB,
-    note                TEXT,
-    stage               TEXT NOT NULL,
-    created_at          INTEGER NOT NULL,
-    updated_at          INTEGER NOT NULL,
-    -- What it claims, or is found by once it is closed: one hash after the other.
-    contact_keys        BLOB NOT NULL,
-    -- What release 1.1 reads as the rule of these.
-    rule_version        INTEGER NOT NULL,
-    rule_region         TEXT,
-    idempotency_key     BLOB NOT NULL,
-    fingerprint         BLOB NOT NULL,
-    fingerprint_version INTEGER NOT NULL,
-    -- What it was created with, as JSON, once that was corrected; NULL: as it stands here.
-    original            TEXT,
-    -- How often it has changed, and since when it has changes that no consumer has acknowledged; NULL: it has none.
-    revision            INTEGER NOT NULL DEFAULT 0,
-    changed_since       INTEGER DEFAULT 0,
-    -- The kinds of those changes, each with the time of the latest, as JSON; NULL: only its creation.
-    change_kinds        TEXT,
-    -- When its personal data were erased; NULL: they were not.
-    erased_at           INTEGER,
-    UNIQUE (studio_number, id)
-  ) STRICT;
-  CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key);
-  CREATE INDEX leads_by_unacknowledged_change ON leads (changed_since) WHERE changed_since IS NOT NULL;
-
+  CREATE TABLE leads ${LEADS};
+  ${LEAD_INDEXES}
   -- Which lead has which key: the primary key is what keeps a contact from having two open leads.
   CREATE TABLE contact_claims (
     studio_number INTEGER NOT NULL,
@@ -116,130 +128,104 @@ export const SCHEMA = `
     lead_number   INTEGER NOT NULL,
     PRIMARY KEY (studio_number, contact_key)
   ) STRICT, WITHOUT ROWID;
-`;
 
-/**
- * Tables, columns and indexes beside the schema. Released ones are never edited, not even their comments, which SQLite stores.
- */
-const ADDITIONS: Readonly<Record<string, string>> = {
-  // The regions that a studio had before; '' for none.
-  former_regions: `
-      CREATE TABLE former_regions (
-        studio_id   TEXT NOT NULL,
-        region_code TEXT NOT NULL,
-        PRIMARY KEY (studio_id, region_code)
-      ) STRICT, WITHOUT ROWID`,
-  // The identities of the callers' latest requests that took effect.
-  applied_requests: `
-      CREATE TABLE applied_requests (
-        number INTEGER NOT NULL PRIMARY KEY,
-        id     BLOB NOT NULL UNIQUE
-      ) STRICT`,
-  // The keys that a lead had before its contact was corrected. Erasing removes them by the lead.
-  former_contacts: `
-      CREATE TABLE former_contacts (
-        studio_number INTEGER NOT NULL,
-        contact_key   BLOB NOT NULL,
-        lead_number   INTEGER NOT NULL,
-        PRIMARY KEY (studio_number, contact_key, lead_number),
-        UNIQUE (lead_number, contact_key)
-      ) STRICT, WITHOUT ROWID`,
-  // The studios that switched off that refused creations are kept.
-  studios_without_enquiries: `
-      CREATE TABLE studios_without_enquiries (
-        studio_id TEXT NOT NULL PRIMARY KEY
-      ) STRICT, WITHOUT ROWID`,
-  // The test studios, which are so from their creation on.
-  test_studios: `
-      CREATE TABLE test_studios (
-        studio_id TEXT NOT NULL PRIMARY KEY
-      ) STRICT, WITHOUT ROWID`,
-  // How long studios keep closed leads, in days, and when that was set.
-  studio_retentions: `
-      CREATE TABLE studio_retentions (
-        studio_id TEXT NOT NULL PRIMARY KEY,
-        days      INTEGER NOT NULL,
-        since     INTEGER NOT NULL
-      ) STRICT, WITHOUT ROWID`,
-  // The one time that retention goes by.
-  retention_time: `
-      CREATE TABLE retention_time (
-        one     INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
-        -- Grows with each change, which is conditional on it.
-        version INTEGER NOT NULL,
-        time    INTEGER NOT NULL
-      ) STRICT`,
-  // The named consumers of the change feed. A number is given once: a consumer's deliveries go after it.
-  consumers: `
-      CREATE TABLE consumers (
-        number     INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-        name       TEXT NOT NULL UNIQUE,
-        -- The ids of its studios, as JSON; NULL: all.
-        studio_ids TEXT,
-        -- Whether all are test studios, too.
-        includes_tests INTEGER NOT NULL,
-        start      TEXT NOT NULL,
-        created_at INTEGER NOT NULL,
-        -- What it has yet to be sent without a change, as JSON.
-        backfills  TEXT NOT NULL
-      ) STRICT`,
-  // The leads that a named consumer has changes of to handle: the revision that it was given, and the first of the changes.
-  // `due` orders those that wait, and sets others aside: see DEFERRED.
-  deliveries: `
-      CREATE TABLE deliveries (
-        consumer INTEGER NOT NULL,
-        lead     INTEGER NOT NULL,
-        revision INTEGER NOT NULL,
-        since    INTEGER NOT NULL,
-        due      INTEGER NOT NULL,
-        -- As in leads, and never NULL.
-        kinds    TEXT NOT NULL,
-        -- How often it was set aside at this revision, and why; NULL: it was not.
-        attempts INTEGER NOT NULL DEFAULT 0,
-        reason   TEXT,
-        PRIMARY KEY (consumer, lead)
-      ) STRICT, WITHOUT ROWID;
-      CREATE INDEX deliveries_by_due ON deliveries (consumer, due)`,
-  // Which database this is after a restore: a row, or none. A backup also has when it was begun.
-  database_epoch: `
-      CREATE TABLE database_epoch (
-        id           INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
-        epoch        INTEGER NOT NULL,
-        restored_to  INTEGER,
-        backed_up_at INTEGER
-      ) STRICT`,
-  // The id of the call; NULL: it had none.
-  'audit_events.call_id': 'ALTER TABLE audit_events ADD COLUMN call_id TEXT',
-  // The requests that websites made, and how they were answered.
-  logged_requests: `
-      CREATE TABLE logged_requests (
-        studio_id TEXT NOT NULL,
-        -- Contains the time.
-        id        TEXT NOT NULL,
-        -- As JSON.
-        request   TEXT NOT NULL,
-        PRIMARY KEY (studio_id, id)
-      ) STRICT, WITHOUT ROWID`,
-  // The leads of a stage, in the order of their changes.
-  leads_by_stage: `
-      CREATE INDEX leads_by_stage ON leads (studio_number, stage, updated_at, id) WHERE erased_at IS NULL`,
-  // The id of the API key that created the lead; NULL: none did, or release 1.2 stored it.
-  'leads.api_key_id': 'ALTER TABLE leads ADD COLUMN api_key_id BLOB',
-};
+  -- The regions that a studio had before; '' for none.
+  CREATE TABLE former_regions (
+    studio_id   TEXT NOT NULL,
+    region_code TEXT NOT NULL,
+    PRIMARY KEY (studio_id, region_code)
+  ) STRICT, WITHOUT ROWID;
+
+  -- The identities of the callers' latest requests that took effect.
+  CREATE TABLE applied_requests (
+    number INTEGER NOT NULL PRIMARY KEY,
+    id     BLOB NOT NULL UNIQUE
+  ) STRICT;
+
+  -- The keys that a lead had before its contact was corrected. Erasing removes them by the lead.
+  CREATE TABLE former_contacts (
+    studio_number INTEGER NOT NULL,
+    contact_key   BLOB NOT NULL,
+    lead_number   INTEGER NOT NULL,
+    PRIMARY KEY (studio_number, contact_key, lead_number),
+    UNIQUE (lead_number, contact_key)
+  ) STRICT, WITHOUT ROWID;
+
+  -- The studios that switched off that refused creations are kept.
+  CREATE TABLE studios_without_enquiries (
+    studio_id TEXT NOT NULL PRIMARY KEY
+  ) STRICT, WITHOUT ROWID;
+
+  -- The test studios, which are so from their creation on.
+  CREATE TABLE test_studios (
+    studio_id TEXT NOT NULL PRIMARY KEY
+  ) STRICT, WITHOUT ROWID;
+
+  -- How long studios keep closed leads, in days, and when that was set.
+  CREATE TABLE studio_retentions (
+    studio_id TEXT NOT NULL PRIMARY KEY,
+    days      INTEGER NOT NULL,
+    since     INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  -- The one time that retention goes by.
+  CREATE TABLE retention_time (
+    one     INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    -- Grows with each change, which is conditional on it.
+    version INTEGER NOT NULL,
+    time    INTEGER NOT NULL
+  ) STRICT;
+
+  -- The named consumers of the change feed. A number is given once: a consumer's deliveries go after it.
+  CREATE TABLE consumers (
+    number     INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    name       TEXT NOT NULL UNIQUE,
+    -- The ids of its studios, as JSON; NULL: all.
+    studio_ids TEXT,
+    -- Whether all are test studios, too.
+    includes_tests INTEGER NOT NULL,
+    start      TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    -- What it has yet to be sent without a change, as JSON.
+    backfills  TEXT NOT NULL
+  ) STRICT;
+
+  -- The leads that a named consumer has changes of to handle: the revision that it was given, and the first of the changes.
+  -- The column due orders those that wait, and sets others aside: see DEFERRED.
+  CREATE TABLE deliveries (
+    consumer INTEGER NOT NULL,
+    lead     INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    since    INTEGER NOT NULL,
+    due      INTEGER NOT NULL,
+    -- As in leads, and never NULL.
+    kinds    TEXT NOT NULL,
+    -- How often it was set aside at this revision, and why; NULL: it was not.
+    attempts INTEGER NOT NULL DEFAULT 0,
+    reason   TEXT,
+    PRIMARY KEY (consumer, lead)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX deliveries_by_due ON deliveries (consumer, due);
+
+  -- Which database this is after a restore: a row, or none. A backup also has when it was begun.
+  CREATE TABLE database_epoch (
+    id           INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    epoch        INTEGER NOT NULL,
+    restored_to  INTEGER,
+    backed_up_at INTEGER
+  ) STRICT;
+
+  -- The requests that websites made, and how they were answered.
+  CREATE TABLE logged_requests (
+    studio_id TEXT NOT NULL,
+    -- Contains the time.
+    id        TEXT NOT NULL,
+    -- As JSON.
+    request   TEXT NOT NULL,
+    PRIMARY KEY (studio_id, id)
+  ) STRICT, WITHOUT ROWID;
+`;
 
 /** The `user_version` of a database; 0: it is empty. */
 export const schemaVersion = (database: DatabaseSync): number =>
   database.prepare('PRAGMA user_version').get()?.user_version as number;
-
-/** Returns the statements that create what a database lacks of them. */
-export function missingAdditions(database: DatabaseSync): string[] {
-  const existing = database
-    .prepare(
-      `SELECT name FROM sqlite_schema UNION
-      SELECT each.name || '.' || columns.name FROM sqlite_schema AS each, pragma_table_info(each.name) AS columns`,
-    )
-    .all();
-  return Object.entries(ADDITIONS).flatMap(([addition, create]) =>
-    existing.some(({ name }) => name === addition) ? [] : create,
-  );
-}

@@ -11,7 +11,6 @@ import { sqliteConsumers } from './consumers.ts';
 import { sqliteDirectory } from './directory.ts';
 import { distribution } from './distribution.ts';
 import { GroupCommit, repeatWhileLocked, sharedTransaction } from './group-commit.ts';
-import { keyIndexCheck } from './key-index.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
 import { sqliteLeadWrites } from './leads.ts';
 import { openDatabase } from './open-database.ts';
@@ -43,7 +42,6 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
     if (path !== ':memory:') checkpoints.committed();
   };
   const commits = new GroupCommit(database, committed, observer);
-  const checkKeyIndex = keyIndexCheck(database, commits);
   const connection = connectionTo(database, reads, commits, report);
   const distributing = distribution(connection);
   // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
@@ -61,7 +59,6 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
     ...sqliteRequestLog(connection),
     async check() {
       checkFiles();
-      await checkKeyIndex();
       if (commits.lastError === undefined) return;
       // Checks whether a lead could be stored.
       await commits.write(() => writeProbe(database), SQLITE_PROBE_MS);

@@ -1,0 +1,54 @@
+import type { Db } from 'mongodb';
+import { BY_MIGRATION } from '../../domain/audit.ts';
+import { CONTACT_RULE_VERSION, ofEarlierRelease } from '../earlier-release.ts';
+import { StoreUnavailable } from '../store.ts';
+import { ID_ONLY, type LeadDocument, type SchemaDocument, type StudioDocument } from './documents.ts';
+
+/** What databases of this release have as their version; those of 1.2 have none. */
+const SCHEMA_VERSION = 2;
+
+/**
+ * Brings a database of release 1.2 to this release, and notes that in it. Cores of 1.2 may run meanwhile, and it may be
+ * repeated after any part of it.
+ *
+ * @returns why the database is refused, if it is
+ */
+export async function migrateFrom12(database: Db): Promise<StoreUnavailable | undefined> {
+  const schemas = database.collection<SchemaDocument>('feed');
+  const schema = await schemas.findOne({ _id: 'schema' });
+  if (schema?.version === SCHEMA_VERSION) return undefined;
+  if (schema) return new StoreUnavailable('a newer release has written the database: start that release');
+  const studios = database.collection<StudioDocument>('studios');
+  if (await studios.findOne({ claimVersion: { $ne: CONTACT_RULE_VERSION } }, ID_ONLY)) {
+    return ofEarlierRelease('the database');
+  }
+  await endRetentionOfHeld(database);
+  await schemas.updateOne({ _id: 'schema' }, { $setOnInsert: { version: SCHEMA_VERSION } }, { upsert: true });
+  return undefined;
+}
+
+/** This release has no holds. What they kept must not go by itself, so the retention of their studios ends. */
+async function endRetentionOfHeld(database: Db): Promise<void> {
+  const [studios, leads] = [database.collection<StudioDocument>('studios'), database.collection<LeadDocument>('leads')];
+  const isHeld = { hold: { $ne: null } } as object;
+  const held = [...(await studios.distinct('_id', isHeld)), ...(await leads.distinct('studioId', isHeld))];
+  const kept = await studios
+    .find({ _id: { $in: held }, retention: { $ne: null } }, { projection: { retention: 1 } })
+    .toArray();
+  for (const { _id, retention } of kept) {
+    const event = {
+      ...BY_MIGRATION,
+      action: 'studio-retention-changed',
+      time: new Date(),
+      from: `${retention?.days}`,
+      to: null,
+    } as const;
+    await studios.updateOne({ _id, retention: { $ne: null } }, { $unset: { retention: 1 }, $push: { history: event } });
+  }
+  if (kept.length > 0) {
+    const names = kept.map(({ _id }) => _id).join(', ');
+    process.stderr.write(
+      `the database is now of release 2.0. Retention is off for studios that had holds: ${names}.\n`,
+    );
+  }
+}

@@ -1,0 +1,160 @@
+import { closeSync, openSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
+import { BY_MIGRATION } from '../../domain/audit.ts';
+import { ofEarlierRelease } from '../earlier-release.ts';
+import { StoreUnavailable } from '../store.ts';
+import { fileFault } from './file-fault.ts';
+import { isLocked } from './group-commit.ts';
+import { markBackup } from './restores.ts';
+import { LEAD_INDEXES, LEADS, SCHEMA_OF_1_2, SET_VERSION, schemaVersion } from './schema.ts';
+import { syncFolder } from './sync-folder.ts';
+
+/** The end of the name of the copy that a migration leaves beside the file. */
+export const COPY_END = '.before-2.0';
+
+/** Leads that are copied between two looks at the clock. */
+const LEADS_AT_ONCE = 20_000;
+
+/** A migration that takes longer reports its progress, and how often; milliseconds. */
+const PROGRESS_MS = 1000;
+
+/** The size of a file whose copy takes about a second. */
+const LARGE_BYTES = 1e8;
+
+const RETRY_MS = 20;
+
+/**
+ * Brings a file of release 1.2 to this release, in one transaction, and leaves a copy of it as it was. A process that is
+ * killed meanwhile leaves the file of 1.2.
+ *
+ * @throws StoreUnavailable when the file is in use, or a release before 1.2 wrote it; the file is then unchanged
+ */
+export function migrateFrom12(path: string): void {
+  const giveUp = performance.now() + SQLITE_BUSY_MS;
+  for (;;) {
+    const database = new DatabaseSync(path);
+    try {
+      // Only a connection that is alone with the file may change its mode. A core of 1.2 would go on with tables that are gone.
+      database.exec('PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL');
+      database.exec(`PRAGMA cache_size = -262144; BEGIN IMMEDIATE; PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
+      if (schemaVersion(database) === SCHEMA_OF_1_2) migrate(database, path);
+      return;
+    } catch (error) {
+      if ((error as Error).message.includes('leads_of_2_0.idempotency_key')) {
+        throw new StoreUnavailable(
+          `the database file ${path} has two leads with one idempotency key: start release 1.2, whose doctor names them`,
+          error,
+        );
+      }
+      if (!isLocked(error)) throw error;
+      if (performance.now() > giveUp) {
+        throw new StoreUnavailable(
+          `the database file ${path} is of release 1.2, and another process uses it: stop that process first`,
+          error,
+        );
+      }
+    } finally {
+      // Another process that starts now waits for the same, so each lets go before it tries again. An open transaction is undone.
+      database.close();
+    }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS * Math.random());
+  }
+}
+
+function migrate(database: DatabaseSync, path: string): void {
+  if (isOfBefore12(database)) throw ofEarlierRelease(`the database file ${path}`);
+  const report = progressOf(path);
+  const copy = `${realpathSync(path)}${COPY_END}`;
+  report('writing a copy');
+  writeCopy(path, copy);
+  const studios = endRetentionOfHeld(database);
+  rebuildLeads(database, report);
+  database.exec(`
+    DROP TABLE held_leads;
+    DROP TABLE held_studios;
+    ALTER TABLE studios DROP COLUMN claim_renewal;
+    ${SET_VERSION}`);
+  report('writing to the disk');
+  database.exec('COMMIT');
+  const held = studios.length === 0 ? '' : ` Retention is off for studios that had holds: ${studios.join(', ')}.`;
+  process.stderr.write(`${path} is now of release 2.0. ${copy} has it as it was, with its personal data.${held}\n`);
+}
+
+/** Whether a release before 1.2 wrote a file last: it lacks the last part that 1.2 adds, or has something that 1.1 began. */
+const isOfBefore12 = (database: DatabaseSync): boolean =>
+  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'leads_by_stage'").get() === undefined ||
+  database.prepare('SELECT 1 FROM studios WHERE claim_renewal IS NOT NULL LIMIT 1').get() !== undefined;
+
+function progressOf(path: string): (step: string) => void {
+  // The first step, the copy of a large file, alone takes so long.
+  let reportsAt = performance.now() + (statSync(path).size < LARGE_BYTES ? PROGRESS_MS : 0);
+  return (step) => {
+    if (performance.now() < reportsAt) return;
+    reportsAt = performance.now() + PROGRESS_MS;
+    process.stderr.write(`bringing ${path} from release 1.2 to 2.0: ${step}\n`);
+  };
+}
+
+/** Writes the copy, which replaces that of a migration that was killed. */
+function writeCopy(path: string, copy: string): void {
+  const partial = `${copy}.partial`;
+  const remove = () => ['', '-journal'].map((end) => rmSync(partial + end, { force: true }));
+  remove();
+  try {
+    closeSync(openSync(partial, 'wx', 0o600));
+    const source = new DatabaseSync(path, { readOnly: true, timeout: SQLITE_BUSY_MS });
+    source.prepare('VACUUM INTO ?').run(partial);
+    source.close();
+    const backup = new DatabaseSync(partial);
+    markBackup(backup, Date.now());
+    backup.close();
+    renameSync(partial, copy);
+    syncFolder(dirname(copy));
+  } catch (error) {
+    throw new StoreUnavailable(`the copy ${copy} ${fileFault(error, copy)}`, error);
+  } finally {
+    remove();
+  }
+}
+
+/** This release has no holds. What they kept must not go by itself, so the retention of their studios ends; returns these. */
+function endRetentionOfHeld(database: DatabaseSync): string[] {
+  const ofHeld = `studio_id IN (
+    SELECT studio_id FROM held_studios UNION
+    SELECT studio_id FROM held_leads JOIN leads ON leads.number = lead_number
+      JOIN studio_numbers ON studio_numbers.number = studio_number)`;
+  database
+    .prepare(
+      `INSERT INTO audit_events (studio_id, action, time, from_value, caller)
+      SELECT studio_id, 'studio-retention-changed', ?, CAST(days AS TEXT), ? FROM studio_retentions WHERE ${ofHeld}`,
+    )
+    .run(Date.now(), BY_MIGRATION.caller);
+  const ended = database.prepare(`DELETE FROM studio_retentions WHERE ${ofHeld} RETURNING studio_id`).all();
+  return ended.map(({ studio_id }) => String(studio_id));
+}
+
+/** Moves the leads into a table whose constraints nobody can drop. */
+function rebuildLeads(database: DatabaseSync, report: (step: string) => void): void {
+  const columns = database
+    .prepare("SELECT name FROM pragma_table_info('leads')")
+    .all()
+    .map(({ name }) => name);
+  const last = database.prepare('SELECT max(number) AS number FROM leads').get()?.number;
+  database.exec(`CREATE TABLE leads_of_2_0 ${LEADS}`);
+  const copy = database.prepare(`
+    INSERT INTO leads_of_2_0 (${columns}) SELECT ${columns} FROM leads WHERE number > ? ORDER BY number LIMIT ${LEADS_AT_ONCE}`);
+  const lastCopied = database.prepare('SELECT coalesce(max(number), 0) AS number FROM leads_of_2_0');
+  for (let isDone = false; !isDone; ) {
+    const number = lastCopied.get()?.number as number;
+    report(`${number} of ${last} leads`);
+    isDone = copy.run(number).changes === 0;
+  }
+  database.exec(`
+    DELETE FROM sqlite_sequence WHERE name = 'leads_of_2_0';
+    UPDATE sqlite_sequence SET name = 'leads_of_2_0' WHERE name = 'leads';
+    DROP TABLE leads;
+    ALTER TABLE leads_of_2_0 RENAME TO leads;
+    ${LEAD_INDEXES}`);
+}

@@ -1,0 +1,234 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { openStore } from '../../src/store/open-store.ts';
+import { openDatabase } from '../../src/store/sqlite/open-database.ts';
+import { times } from '../support/builders.ts';
+import { ROOT, temporaryFolder } from '../support/processes.ts';
+
+vi.setConfig({ testTimeout: 300_000 });
+
+/** The moments at which a migration is killed, and the leads that it then moves. */
+const KILLS = 50;
+const LEADS = 20_000;
+
+function aFileOf12(): string {
+  const path = join(temporaryFolder(), 'leads.db');
+  copyFileSync(join(import.meta.dirname, 'sqlite-1.2.db'), path);
+  return path;
+}
+
+function withDatabase<Result>(path: string, work: (database: DatabaseSync) => Result): Result {
+  const database = new DatabaseSync(path);
+  try {
+    return work(database);
+  } finally {
+    database.close();
+  }
+}
+
+const versionOf = (path: string) =>
+  withDatabase(path, (database) => database.prepare('PRAGMA user_version').get()?.user_version);
+
+/** The tables that a migration must not change; of `leads`, the columns that release 1.2 has. */
+const KEPT = [
+  'members',
+  'lead_sources',
+  'api_keys',
+  'contact_claims',
+  'former_contacts',
+  'consumers',
+  'deliveries',
+  'sqlite_sequence',
+];
+
+/** A digest of what a file of either release has to keep. */
+const contentsOf = (path: string) =>
+  withDatabase(path, (database) => {
+    const digest = createHash('sha256');
+    const columns = withDatabase(join(import.meta.dirname, 'sqlite-1.2.db'), (of12) =>
+      of12
+        .prepare("SELECT name FROM pragma_table_info('leads')")
+        .all()
+        .map(({ name }) => name),
+    );
+    for (const row of database.prepare(`SELECT ${columns} FROM leads ORDER BY number`).iterate())
+      for (const value of Object.values(row)) digest.update(value instanceof Uint8Array ? value : `${value},`);
+    for (const table of KEPT)
+      digest.update(JSON.stringify(database.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all()));
+    return digest.digest('hex');
+  });
+
+/** Opens a file in a process of its own, as the start of a core does. */
+const openElsewhere = (path: string) => {
+  const { href } = pathToFileURL(join(ROOT, 'src/store/sqlite/open-database.ts'));
+  const script = `import { openDatabase } from '${href}'; openDatabase('${path}').database.close();`;
+  return spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'ignore' });
+};
+
+// @proves crashes-51
+test('a file of release 1.2 is migrated when it is opened, and a copy of it as it was stays beside it', () => {
+  const path = aFileOf12();
+  const before = contentsOf(path);
+
+  openDatabase(path).database.close();
+
+  expect([versionOf(path), contentsOf(path)]).toEqual([9, before]);
+  const copy = `${path}.before-2.0`;
+  expect(statSync(copy).mode & 0o777).toBe(0o600);
+  expect([versionOf(copy), contentsOf(copy)]).toEqual([8, before]);
+  const left = readdirSync(join(path, '..')).filter((name) => !/-(?:wal|shm)$/.test(name));
+  expect(left.toSorted()).toEqual(['leads.db', 'leads.db.before-2.0']);
+});
+
+test('the retention of studios that had holds is off after a migration, with an event, and no other', async () => {
+  const path = aFileOf12();
+  withDatabase(path, (database) =>
+    database.exec(`
+      INSERT INTO studio_retentions (studio_id, days, since) VALUES ('berlin', 30, 1), ('moves', 90, 1);`),
+  );
+
+  const store = await openStore(`sqlite:${path}`);
+  onTestFinished(() => store.close());
+
+  const daysOf = async (id: string) => (await store.findStudio(id))?.retention?.days ?? null;
+  // One lead of berlin is held, and all of the studio named held.
+  expect([await daysOf('berlin'), await daysOf('held'), await daysOf('moves')]).toEqual([null, null, 90]);
+  expect((await store.listAuditEvents('berlin', null))[0]).toMatchObject({
+    action: 'studio-retention-changed',
+    caller: '(migration)',
+    from: '30',
+    to: null,
+  });
+});
+
+test('a backup of release 1.2 is still known as a backup once it was restored and migrated', async () => {
+  const path = aFileOf12();
+  withDatabase(path, (database) => database.exec('UPDATE database_epoch SET backed_up_at = 1795829715000'));
+
+  const store = await openStore(`sqlite:${path}`);
+  onTestFinished(() => store.close());
+
+  expect(await store.findEpoch()).toMatchObject({ backedUpAt: new Date(1795829715000) });
+});
+
+test('a file of release 1.2 that another process uses is not migrated, and that process goes on', () => {
+  const path = aFileOf12();
+  withDatabase(path, (other) => {
+    other.exec("PRAGMA journal_mode = WAL; UPDATE studios SET quota_limit = 7 WHERE id = 'berlin'");
+    const before = statSync(path).ino;
+
+    expect(() => openDatabase(path)).toThrow(
+      /is of release 1\.2, and another process uses it: stop that process first/,
+    );
+
+    other.exec("UPDATE studios SET quota_limit = 8 WHERE id = 'berlin'");
+    expect(statSync(path).ino).toBe(before);
+  });
+  expect(versionOf(path)).toBe(8);
+  openDatabase(path).database.close();
+  expect(versionOf(path)).toBe(9);
+});
+
+test('a file whose copy cannot be written stays as it was, and the error says what is in the way', () => {
+  const path = aFileOf12();
+  const before = contentsOf(path);
+  mkdirSync(`${path}.before-2.0`);
+
+  expect(() => openDatabase(path)).toThrow(`the copy ${path}.before-2.0 is a folder`);
+
+  expect([versionOf(path), contentsOf(path)]).toEqual([8, before]);
+});
+
+test('two leads with one idempotency key, which 1.2 let in without its index, stop a migration', () => {
+  const path = aFileOf12();
+  withDatabase(path, (database) =>
+    database.exec(`
+      DROP INDEX leads_by_idempotency_key;
+      UPDATE leads SET idempotency_key = (SELECT idempotency_key FROM leads WHERE number = 1) WHERE number = 2`),
+  );
+
+  expect(() => openDatabase(path)).toThrow(/has two leads with one idempotency key: .*doctor/);
+
+  expect(versionOf(path)).toBe(8);
+});
+
+test('a migration says how far it is once a second', () => {
+  const path = aFileOf12();
+  const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  let now = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 600));
+  onTestFinished(() => [written, clock].forEach((spy) => void spy.mockRestore()));
+
+  openDatabase(path).database.close();
+
+  const lines = written.mock.calls.map(([line]) => String(line));
+  expect(lines.some((line) => /bringing .*leads\.db from release 1\.2 to 2\.0: \d+ of 15 leads\n$/.test(line))).toBe(
+    true,
+  );
+  expect(lines.at(-1)).toMatch(/leads\.db is now of release 2\.0\. .*before-2\.0 has it as it was.* holds: held\.\n$/);
+});
+
+test('processes that start at once migrate a file once', async () => {
+  const path = aFileOf12();
+  const before = contentsOf(path);
+
+  const statuses = await Promise.all(times(4, async () => (await once(openElsewhere(path), 'exit'))[0]));
+
+  expect(statuses).toContain(0);
+  expect([versionOf(path), contentsOf(path)]).toEqual([9, before]);
+  const events = withDatabase(path, (database) =>
+    database.prepare("SELECT count(*) AS events FROM audit_events WHERE caller = '(migration)'").get(),
+  );
+  expect(events).toEqual({ events: 1 });
+});
+
+// @proves crashes-51
+test(`a migration that is killed at any of ${KILLS} moments leaves a file of either release, and loses nothing`, async () => {
+  const original = aFileOf12();
+  withDatabase(original, (database) =>
+    database.exec(`
+      WITH RECURSIVE counted (n) AS (SELECT 100 UNION ALL SELECT n + 1 FROM counted WHERE n < ${100 + LEADS})
+      INSERT INTO leads (studio_number, id, display_name, contact_type, contact_value, stage, created_at, updated_at,
+          contact_keys, rule_version, idempotency_key, fingerprint, fingerprint_version)
+        SELECT 1, unhex(printf('%032x', n)), 'Ada', 'email', 'ada' || n || '@example.org', 'won', n, n, x'', 2,
+          unhex(printf('%032x', n)), zeroblob(32), 1 FROM counted`),
+  );
+  const before = contentsOf(original);
+  const began = performance.now();
+  const whole = join(temporaryFolder(), 'leads.db');
+  copyFileSync(original, whole);
+  await once(openElsewhere(whole), 'exit');
+  const duration = performance.now() - began;
+  expect([versionOf(whole), contentsOf(whole)]).toEqual([9, before]);
+
+  let path = whole;
+  const found = new Set<unknown>();
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    if (versionOf(path) === 9) {
+      path = join(temporaryFolder(), 'leads.db');
+      copyFileSync(original, path);
+    }
+    const opening = openElsewhere(path);
+    const ended = once(opening, 'exit');
+    await sleep((duration * (kill + 1)) / KILLS);
+    opening.kill('SIGKILL');
+    await ended;
+    const version = versionOf(path);
+    found.add(version);
+    expect([8, 9]).toContain(version);
+    expect(contentsOf(path)).toBe(before);
+    const copy = `${path}.before-2.0`;
+    if (version === 9 || existsSync(copy)) expect([versionOf(copy), contentsOf(copy)]).toEqual([8, before]);
+  }
+  expect(found).toContain(8);
+
+  openDatabase(path).database.close();
+  expect([versionOf(path), contentsOf(path)]).toEqual([9, before]);
+});
