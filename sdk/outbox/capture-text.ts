@@ -43,9 +43,9 @@ export function captureIn(stored: unknown): LeadCapture | null {
   }
 }
 
-/** Whether stored data and a text are the same data of a visitor, independent of the order of members. Release 1.1 stored it as posted. */
+/** Returns whether stored data and a text are the same data of a visitor, independent of the order of members. */
 export function isSameData(stored: LeadCapture | null, text: string): boolean {
-  return stored !== null && canonical(asWritten(stored)) === canonical(asWritten(JSON.parse(text)));
+  return stored !== null && canonical(stored) === canonical(JSON.parse(text));
 }
 
 /** Returns equal text for equal data, in all languages: members sorted, null members left out. */

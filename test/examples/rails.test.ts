@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
-import { commandsIn, describeWithTools, exampleOf, runCommands, watchCommands } from '../support/examples.ts';
+import { commandsIn, describeWithTools, runCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { ROOT, type RunningProcess, sharedFolder, temporaryFolder } from '../support/processes.ts';
 import { testRecipe, testRecipeOnServers } from '../support/recipe-situations.ts';
@@ -51,50 +51,6 @@ describeWithTools([`ruby -e 'require "active_record"; require "sqlite3"'`], 'the
     expect(stdout.trim().split('\n')).toEqual(vectors.map(({ key }) => key));
   });
 });
-
-/** Upgrades the table of the recipe of 1.1, which has a lead in each state, and prints what becomes of them; then compares it with a new one. */
-const UPGRADE = `
-  require "active_record"
-  require "json"
-  ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
-  ActiveRecord::Migration.verbose = false
-  CONNECTION = ActiveRecord::Base.connection
-  CONNECTION.create_table :leads_to_send do |table|
-    table.string :idempotency_key, null: false, limit: 36, index: { unique: true }
-    table.json :capture
-    table.string :state, null: false, default: "waiting"
-    table.string :reason
-    table.string :lead_id, limit: 36
-    table.timestamps
-    table.index [:state, :updated_at]
-  end
-  %w[waiting delivered open_already refused].each do |state|
-    capture = %w[waiting refused].include?(state) ? %({"displayName":"Ada","note":"Hello"}) : nil
-    values = [state, capture, state, Time.now.utc, Time.now.utc].map { |value| CONNECTION.quote(value) }
-    CONNECTION.execute("INSERT INTO leads_to_send (idempotency_key, capture, state, created_at, updated_at) VALUES (#{values.join(",")})")
-  end
-  eval(ARGV[0])
-  UpgradeLeadsToSend.new.migrate(:up)
-
-  class ApplicationRecord < ActiveRecord::Base; self.abstract_class = true; end
-  require "./examples/recipes/rails/app/models/lead_intake"
-  require "./examples/recipes/rails/app/models/lead_to_send"
-  service = Object.new
-  def service.create(*) = LeadIntake::Outcome.new(state: "delivered", lead_id: "1", replayed: true)
-  LeadToSend.deliver(service)
-  puts LeadToSend.order(:id).map { |lead| [lead.idempotency_key, lead.state, lead.reason, lead.capture] }.to_json
-  # As websites of 1.1 do it, with a key of its own for each.
-  puts Array.new(2) { LeadToSend.create!(capture: { displayName: "Ada" }) }.map(&:idempotency_key).to_json
-
-  schema = lambda do
-    columns = CONNECTION.columns(:leads_to_send).map { |each| [each.name, each.sql_type, each.null, each.default] }
-    [columns.sort_by(&:first), CONNECTION.indexes(:leads_to_send).map { |each| [each.name, each.unique] }.sort_by(&:first)]
-  end
-  upgraded = schema.call
-  CONNECTION.drop_table :leads_to_send
-  require Dir["./examples/recipes/rails/db/migrate/*leads_to_send.rb"].first
-  CreateLeadsToSend.new.migrate(:up)
-  puts upgraded.to_json, schema.call.to_json`;
 
 /** Loads the model of the recipe where `enum` takes what Rails 8 has left of it, whatever Rails is here, and prints the states. */
 const RAILS_8 = `
@@ -165,30 +121,6 @@ describeWithTools([`ruby -e 'require "active_record"; require "sqlite3"'`], 'the
     expect(Object.keys(JSON.parse(stdout))).toContain('already_open');
   });
 });
-
-describeWithTools(
-  [`ruby -e 'require "active_record"; require "sqlite3"'`],
-  'the table of the recipe for Rails of 1.1',
-  () => {
-    test('is upgraded to the present one: what waits is sent, and each state is known', async () => {
-      const upgrade = exampleOf('examples/recipes/rails/README.md', 'rails-upgrade');
-      const { stdout } = await promisify(execFile)('ruby', ['-e', UPGRADE, upgrade], { cwd: ROOT });
-      const [leads, keys, upgraded, created] = stdout
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line));
-      expect(leads).toEqual([
-        ['waiting', 'delivered', null, null],
-        ['delivered', 'delivered', null, null],
-        ['open_already', 'already_open', null, null],
-        ['refused', 'refused', null, { displayName: 'Ada', note: 'Hello' }],
-      ]);
-      expect(keys).toEqual(Array(2).fill(expect.stringMatching(/^[0-9a-f-]{36}$/)));
-      expect(new Set(keys).size).toBe(2);
-      expect(upgraded).toEqual(created);
-    });
-  },
-);
 
 // @proves clients-4 others-10
 describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'`], 'the recipe for Rails', () => {

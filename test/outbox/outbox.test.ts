@@ -178,29 +178,6 @@ onEachDatabase(service, (outbox) => {
     expect(Object.fromEntries(notes)).toEqual(Object.fromEntries(keys.map((key, index) => [key, written[index]])));
   });
 
-  testOnce(
-    `${name}: a lead that release 1.1 stored keeps its text, and another click on it is no conflict`,
-    async () => {
-      const website = await aWebsite();
-      const capture = aCapture({ note: 'one\r\ntwo', sourceId: ' ' });
-      const [key = ''] = await website.add(capture);
-      // MariaDB reads a backslash in a string as the beginning of an escape.
-      const stored = JSON.stringify(capture).replaceAll('\\', kind === 'MariaDB' ? '\\\\' : '\\');
-      await website.database.run(`UPDATE ${TABLE} SET capture = '${stored}'`);
-      const [{ capture: before } = { capture: null }] = await website.rows();
-      expect(JSON.parse(String(before))).toEqual(capture);
-      const { before: clicks } = await website.run('add', {
-        leads: [
-          { capture, key },
-          { capture: { ...capture, note: 'one\ntwo', sourceId: null }, key },
-          { capture: { ...capture, note: 'one two' }, key, end: 'commit-anyway' },
-        ],
-      });
-      expect(clicks).toEqual([{ added: key }, { added: key }, { refused: expect.stringMatching(/./) }]);
-      expect(await website.rows()).toMatchObject([{ idempotency_key: key, capture: before }]);
-    },
-  );
-
   // @proves leads-24 leads-26
   testOnce(`${name}: rejects invalid leads and keys, and leaves the website's transaction usable`, async () => {
     const website = await aWebsite();

@@ -6,7 +6,7 @@ import type { Service, StudioWithKey } from '../support/service.ts';
 import type { WebsiteDatabase } from '../support/website-databases.ts';
 import type { Command, Driver, Drivers, Line } from './drivers.ts';
 
-/** The default name of the table, which websites of 1.1 have. */
+/** The default name of the table. */
 export const TABLE = 'lead_intake_outbox';
 
 /** A row of the table. */

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID, type WithId } from 'mongodb';
 import { assert } from '../../../common/invariants.ts';
 import { MAX_APPLIED_REQUESTS } from '../../domain/audit.ts';
@@ -122,7 +121,7 @@ const identitiesIn = (list: unknown): UUID[] =>
 
 /**
  * Moves the oldest events out of the history of a document if that is full: stores them apart, and only then takes them out,
- * unless others have done either. Cores of releases before 1.2 may have dropped some since.
+ * unless others have done either.
  */
 async function makeRoom<Document extends Changeable>(
   collection: Collection<Document>,
@@ -136,14 +135,9 @@ async function makeRoom<Document extends Changeable>(
   const place = oldEventsId(collection.collectionName, _id, moved);
   const oldest = history.slice(0, MOVED_AT_ONCE);
   await isInserted(oldEvents.insertOne({ _id: place, history: oldest }));
-  const stored = await oldEvents.findOne({ _id: place }, READ);
-  const isThere = isDeepStrictEqual(stored?.history[0], oldest[0]);
-  const asRead = {
-    moved: found.moved ?? null,
-    ...(isThere && { history: { $size: history.length }, 'history.0': oldest[0] }),
-  };
+  const asRead = { moved: found.moved ?? null, history: { $size: history.length } };
   const $push = { history: { $each: [], $slice: MOVED_AT_ONCE - history.length } };
-  const update = { $set: { moved: moved + MOVED_AT_ONCE }, ...(isThere && { $push }) };
+  const update = { $set: { moved: moved + MOVED_AT_ONCE }, $push };
   await collection.updateOne({ ...which, ...asRead } as Filter<Document>, update as unknown as UpdateFilter<Document>);
 }
 

@@ -57,13 +57,13 @@ final class CaptureJson
 
     /**
      * Whether two texts are the same data of a visitor: the order of members and escapes do not matter, and null equals
-     * absent. Release 1.1 stored it as posted.
+     * absent.
      */
     public static function areSame(#[\SensitiveParameter] string $one, #[\SensitiveParameter] string $other): bool
     {
         [$first, $second] = [self::decode($one), self::decode($other)];
         return $first !== null && $second !== null
-            && self::plain(AsWritten::of($first)) === self::plain(AsWritten::of($second));
+            && self::plain($first) === self::plain($second);
     }
 
     private static function plain(#[\SensitiveParameter] mixed $value): mixed

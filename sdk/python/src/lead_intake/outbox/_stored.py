@@ -59,14 +59,11 @@ def canonical_text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
 
 
 def is_same_data(one: str | bytes, other: str) -> bool:
-    """
-    Whether two texts are the same data of a visitor, regardless of the order of members and the writer. Release 1.1
-    stored it as posted.
-    """
+    """Whether two texts are the same data of a visitor, regardless of the order of members and the writer."""
     first, second = capture_in(one), capture_in(other)
     if first is None or second is None:
         return False
-    return _canonical(as_written(first)) == _canonical(as_written(second))
+    return _canonical(first) == _canonical(second)
 
 
 def _canonical(value: object) -> str:
