@@ -13,7 +13,6 @@ const ADAPTER_IMPORTS = [
   'common/throttle.ts',
   'src/domain/',
   'src/store/checked.ts',
-  'src/store/damage.ts',
   'src/store/database-state.ts',
   'src/store/decisions/',
   'src/store/earlier-release.ts',
@@ -48,7 +47,6 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/store.ts': ['src/domain/'],
   'src/store/database-state.ts': [],
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
-  'src/store/damage.ts': ['common/rules/', 'src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/pages.ts': ['common/invariants.ts', 'common/rules/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/earlier-release.ts': ['src/store/store.ts'],
   'src/store/decisions/': ['common/rules/', 'src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
@@ -56,7 +54,6 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/mongo/': ADAPTER_IMPORTS,
   // No other file imports the adapters.
   'src/store/open-store.ts': [
-    'src/store/damage.ts',
     'src/store/database-state.ts',
     'src/store/mongo/',
     'src/store/sqlite/',
@@ -140,6 +137,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'src/store/earlier-release.ts',
     'src/store/open-store.ts',
     'src/store/store.ts',
+    'src/usecases/every-record.ts',
   ],
   'operator/': [
     'common/',

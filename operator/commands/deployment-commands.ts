@@ -123,15 +123,15 @@ export function addExaminationCommands(): void {
         'process to diagnose, whose settings are in this environment (default: core and gateway)',
       ).choices(['core', 'gateway', 'relay']),
     )
-    .option('--whole-database', 'also read all of the database, and say what cannot be in it; cores may run')
+    .option('--records', 'also read every record of the database, and name those that cannot be read; cores may run')
     .addHelpText('after', '\nChanges nothing. Exit status: 0 without faults, even with warnings; else 1.')
-    .action((part: Part | undefined, { wholeDatabase = false }: { wholeDatabase?: boolean }) =>
+    .action((part: Part | undefined, { records = false }: { records?: boolean }) =>
       runReported(async () => {
         // It needs clients of everything, for which no other command should wait.
         const { examine } = await import('../doctor/examine.ts');
         const parts: readonly Part[] = part ? [part] : ['core', 'gateway'];
-        if (wholeDatabase && !parts.includes('core')) throw new CommandFault(`a ${part} has no database`);
-        const findings = await examine(parts, process.env, wholeDatabase ? progressPrinter() : undefined);
+        if (records && !parts.includes('core')) throw new CommandFault(`a ${part} has no database`);
+        const findings = await examine(parts, process.env, records ? progressPrinter() : undefined);
         process.exitCode = findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
         await print(findingsText(findings, isJson()));
       }),

@@ -1,7 +1,7 @@
 import { errorSummary } from '../../common/error-summary.ts';
 import type { FileState, ServerState } from '../../src/store/database-state.ts';
 import { ofEarlierRelease } from '../../src/store/earlier-release.ts';
-import { examineDatabase, inspectDatabase } from '../../src/store/open-store.ts';
+import { examineDatabase } from '../../src/store/open-store.ts';
 import type { Notes } from './finding.ts';
 
 /** The free space below which a disk is nearly full; bytes. */
@@ -24,33 +24,6 @@ export async function examineStore(notes: Notes, databaseUrl: string): Promise<v
           ? `${state.product} answers, and cannot be used: ${(state.reason as Error).message}`
           : `${state.product} does not answer: ${errorSummary(state.reason)}. Check DATABASE_URL, the network, and the server's log`,
       );
-  }
-}
-
-/**
- * Reads all of the database at an address, and notes what cannot be in it.
- *
- * @param onProgress gets a text that says how far this is
- */
-export async function examineWholeDatabase(
-  notes: Notes,
-  databaseUrl: string,
-  onProgress: (text: string) => void,
-): Promise<void> {
-  try {
-    let [read, wrong] = [0, 0];
-    const { records, damages } = await inspectDatabase(databaseUrl, (page) => {
-      read += page.records;
-      wrong += page.wrong.length;
-      onProgress(`${read} records read, and ${wrong} faults found`);
-    });
-    for (const { what, todo, count, records: named } of damages) {
-      notes.fault(`has ${count} ${what}: ${named.join(', ')}${named.length < count ? ', …' : ''}. ${todo}`);
-    }
-    if (damages.length === 0) notes.ok(`was read: nothing is wrong with its ${records} records`);
-  } catch (error) {
-    // Such as a value that no reader expects.
-    notes.fault(`cannot be read: ${errorSummary(error)}`);
   }
 }
 

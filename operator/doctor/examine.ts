@@ -6,8 +6,9 @@ import { DAY_MS } from '../../common/units.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { readRelayConfig } from '../../relay/config.ts';
 import { coreTls, readCoreConfig, readDatabaseUrl } from '../../src/config.ts';
+import { examineRecords } from './examine-records.ts';
 import { examineCore, examineFeed, examineGateway, examineRedis } from './examine-servers.ts';
-import { examineStore, examineWholeDatabase } from './examine-store.ts';
+import { examineStore } from './examine-store.ts';
 import { examined, type Finding, Notes } from './finding.ts';
 
 export type Part = 'core' | 'gateway' | 'relay';
@@ -21,7 +22,7 @@ const REMEDY = 'renew it, in the same file';
 /**
  * Examines everything that the processes of a deployment depend on, from this machine and with these settings.
  *
- * @param onProgress that of reading the whole database; absent: it is not read
+ * @param onProgress gets the progress of reading every record; absent: they are not read
  */
 export async function examine(
   parts: readonly Part[],
@@ -58,13 +59,13 @@ export async function examine(
   const found = (await Promise.all(parts.map((part) => sides[part]()))).flat();
   if (!onProgress) return found;
   const hasFaultySettings = found.some(({ what, verdict }) => what === 'core settings' && verdict === 'fault');
-  // At last: reading a file leaves the others no time.
-  const ofWhole = await examined('whole database', (notes) =>
+  // Last, because reading a file leaves the others no time.
+  const ofRecords = await examined('records', (notes) =>
     hasFaultySettings
-      ? notes.fault('was not read: correct the settings')
-      : examineWholeDatabase(notes, readDatabaseUrl(env).reveal(), onProgress),
+      ? notes.fault('were not read: correct the settings')
+      : examineRecords(notes, readDatabaseUrl(env).reveal(), onProgress),
   );
-  return [...found, ...ofWhole];
+  return [...found, ...ofRecords];
 }
 
 /** Examines the settings of a process, its certificates and, if they can be read, what else it depends on. */

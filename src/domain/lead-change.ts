@@ -32,7 +32,7 @@ export interface ChangeMark {
 }
 
 /** Higher than every revision of this service. One that is higher could overflow, and starts again. */
-export const MAX_REVISION = 2 ** 52;
+const MAX_REVISION = 2 ** 52;
 
 /**
  * Returns the mark of a lead after a change. Kinds accumulate until they are acknowledged. The revision is at least the

@@ -425,10 +425,7 @@ function unreadable(
 }
 
 /** An invalid id may contain anything, so it is replaced. */
-export const idOrNone = (id: unknown) => (isCanonicalUuid(id) || isCrmId(id) ? id : '?');
-
-export const nameOfRecord = ({ studioId, id }: { readonly studioId: unknown; readonly id: unknown }): string =>
-  `${idOrNone(studioId)}/${idOrNone(id)}`;
+const idOrNone = (id: unknown) => (isCanonicalUuid(id) || isCrmId(id) ? id : '?');
 
 /** Returns the text of a UUID. @param hex its 32 digits, in lower case */
 export const uuidOfHex = (hex: string): string =>
@@ -459,7 +456,7 @@ function isContact(value: unknown): value is Contact {
   return isContactType(type) && isText(text, BOUNDS[type].max);
 }
 
-export function isTime(value: unknown): value is Date {
+function isTime(value: unknown): value is Date {
   if (!(value instanceof Date)) return false;
   const ms = value.getTime();
   return ms >= FIRST_TIME_MS && ms <= LAST_TIME_MS;

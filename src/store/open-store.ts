@@ -1,5 +1,4 @@
 import { realpath, stat } from 'node:fs/promises';
-import type { Inspection, OnPage } from './damage.ts';
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/database-name.ts';
 import {
@@ -11,9 +10,14 @@ import {
   type Vacuumed,
   vacuumFile,
 } from './sqlite/database-file.ts';
-import { inspectSqlite } from './sqlite/inspect.ts';
-import { openSqliteStore } from './sqlite/sqlite-store.ts';
-import { type Store, type StoreListeners, StoreUnavailable } from './store.ts';
+import { openSqliteStore, readSqlite } from './sqlite/sqlite-store.ts';
+import {
+  type RecordReaders,
+  type ReportUnreadable,
+  type Store,
+  type StoreListeners,
+  StoreUnavailable,
+} from './store.ts';
 
 export { absentFile } from './sqlite/database-file.ts';
 export { LOG_STAYS } from './store.ts';
@@ -46,12 +50,20 @@ export function sqliteLogIn(databaseUrl: string): (() => Promise<number>) | unde
   return path === undefined ? undefined : async () => (await stat(`${await realpath(path)}-wal`)).size;
 }
 
-/** Reads all of the database at an address, and says what cannot be in it. @throws StoreUnavailable */
-export async function inspectDatabase(databaseUrl: string, onPage: OnPage): Promise<Inspection> {
+/**
+ * Reads the records of the database at an address, and creates and changes nothing there.
+ *
+ * @throws StoreUnavailable with what is wrong with a file and what to do, or when a server does not answer
+ */
+export async function readDatabase(
+  databaseUrl: string,
+  report: ReportUnreadable,
+  read: (readers: RecordReaders) => Promise<void>,
+): Promise<void> {
   const path = filePathIn(databaseUrl);
-  if (path !== undefined) return inspectSqlite(path, onPage);
-  const { inspectMongo } = await import('./mongo/inspect.ts');
-  return inspectMongo(databaseUrl, onPage);
+  if (path !== undefined) return readSqlite(path, report, read);
+  const { readMongo } = await import('./mongo/mongo-store.ts');
+  return readMongo(databaseUrl, report, read);
 }
 
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {

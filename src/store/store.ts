@@ -51,6 +51,21 @@ export interface Store
   close(): Promise<void>;
 }
 
+/** The methods by which every record can be read, and those that are unreadable are reported. */
+export type RecordReaders = Pick<
+  Store,
+  | 'listStudios'
+  | 'findMember'
+  | 'listLeadSources'
+  | 'listLiveApiKeys'
+  | 'listFormerApiKeys'
+  | 'walkLeads'
+  | 'walkErasedLeads'
+  | 'listRequests'
+  | 'listConsumers'
+  | 'walkAuditEvents'
+>;
+
 /** The store is unavailable, it refused a command, or the outcome of a write is unknown. */
 export class StoreUnavailable extends Error {
   constructor(message: string, cause?: unknown) {

@@ -1,8 +1,9 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { contradictionsIn } from '../support/contradictions.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { acknowledgementOf, actionsOn, correctLead, moveLead } from './store-actions.ts';
 
@@ -16,6 +17,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       await store.putStudio(aStudio(), BY);
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
     });
+    afterEach(async () => expect(await contradictionsIn(opened().databaseUrl)).toEqual([]));
     const { created } = actionsOn(() => store);
 
     const erase = ({ studioId, id }: Lead, now = plus(new Date(), 60_000), from = store) =>

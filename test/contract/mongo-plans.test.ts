@@ -114,8 +114,6 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       indexes: { expectValid: async () => {} },
       report: () => {},
       call: (body) => body(new AbortController().signal),
-      check: async () => {},
-      close: async () => {},
     };
     store = storeOn(connection);
 

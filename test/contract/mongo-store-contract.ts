@@ -21,7 +21,7 @@ import {
   type StudioDocument,
 } from '../../src/store/mongo/documents.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
-import { inspectDatabase } from '../../src/store/open-store.ts';
+import { readDatabase } from '../../src/store/open-store.ts';
 import {
   type AuditPart,
   type Store,
@@ -29,6 +29,7 @@ import {
   StoreUnavailable,
   type UnreadableRecord,
 } from '../../src/store/store.ts';
+import { everyRecord } from '../../src/usecases/every-record.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { openedStore, patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
@@ -384,7 +385,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
         const change: Document = value === undefined ? { $unset: { [path]: 1 } } : { $set: { [path]: value } };
         await client.db().collection<Document>(COLLECTIONS[kind]).updateMany(filter, change);
       },
-      inspect: (onPage) => inspectDatabase(url, onPage),
+      databaseUrl: url,
       async fill({ members = [], sources = [], keys = [], events = [] }) {
         const oldEvents: OldEventsDocument[] = [];
         /** As the store keeps them: the oldest apart, where there are more than a history has. */
@@ -688,6 +689,23 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     for (const text of personal) expect(document).not.toContain(text);
     expect(document).toContain(leadId);
     expect(document).toContain(claims.idempotencyKey);
+  });
+
+  // @proves limits-12
+  test('doctor --records creates neither a collection nor an index', async () => {
+    const url = urlOf(`${name}-empty`);
+    let count = 0;
+    await readDatabase(
+      url,
+      () => {},
+      async (records) => {
+        for await (const more of everyRecord(records)) count += more;
+      },
+    );
+    expect(count).toBe(0);
+    const client = new MongoClient(url);
+    onTestFinished(() => client.close());
+    expect(await client.db().listCollections().toArray()).toEqual([]);
   });
 
   // @proves leads-13 mongodb-14

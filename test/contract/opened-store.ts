@@ -3,7 +3,6 @@ import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { AuditEvent } from '../../src/domain/audit.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import type { LeadSource, Member } from '../../src/domain/studio.ts';
-import type { Inspection, OnPage } from '../../src/store/damage.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
 import { aMember, aStudio, BY } from '../support/builders.ts';
 
@@ -18,8 +17,7 @@ export interface OpenedStore {
   readonly reported: readonly UnreadableRecord[];
   /** Overwrites a field of existing records directly in the database. */
   damage(damage: Damage, ...records: readonly { readonly studioId: string; readonly id: string }[]): Promise<void>;
-  /** Says what cannot be in the database. */
-  inspect(onPage: OnPage): Promise<Inspection>;
+  readonly databaseUrl: string;
   /** Inserts records directly into the database, without the bounds; keys that hold no slot, and events of the studio and its keys. */
   fill(content: Content): Promise<void>;
   /** Inserts leads as the store creates them, without waiting for each other. */

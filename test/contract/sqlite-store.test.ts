@@ -8,7 +8,6 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
-import { inspectDatabase } from '../../src/store/open-store.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
 import { connectionTo, MAX_STORED_REQUESTS } from '../../src/store/sqlite/connection.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
@@ -182,7 +181,7 @@ async function openContractStore(): Promise<OpenedStore> {
         for (const record of records) change.run(value as SQLInputValue, record.studioId, record.id);
       });
     },
-    inspect: (onPage) => inspectDatabase(`sqlite:${path}`, onPage),
+    databaseUrl: `sqlite:${path}`,
     async fill({ members = [], sources = [], keys = [], events = [] }) {
       inTransaction((database) => {
         const insertKey = database.prepare(`

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { DAY_MS, plus } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { connectToCore } from '../support/core-clients.ts';
-import { doctor, wrongWith, wrongWithWhole } from '../support/doctor.ts';
+import { doctor, wrongWith, wrongWithRecords } from '../support/doctor.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { freePort } from '../support/servers.ts';
 import { aWebhookSecret } from '../support/webhooks.ts';
@@ -227,38 +227,97 @@ describe('the database', () => {
     }
   });
 
-  test('is read as a whole if that is asked for: its faults, and the status', async () => {
-    const path = join(temporaryFolder(), 'leads.db');
-    const env = { DATABASE_URL: `sqlite:${path}` };
-    await (await openStore(env.DATABASE_URL)).close();
-    const whole = (...options: string[]) => executed(CLI, [...options, 'doctor', 'core', '--whole-database'], { env });
-    expect((await whole()).stdout).toMatch(/^ok +whole database +was read: nothing is wrong with its 0 records$/m);
-
-    const database = new DatabaseSync(path);
-    database.exec("INSERT INTO test_studios VALUES ('nobody')");
-    database.close();
-    const { code, stdout } = await whole('--json').catch((error) => error);
-    expect(code).toBe(1);
-    expect(JSON.parse(stdout).at(-1)).toMatchObject({
-      what: 'whole database',
-      verdict: 'fault',
-      says: expect.stringMatching(
-        /^has 1 records of studios that do not exist: nobody in test_studios\. Restore a backup/,
-      ),
-    });
-
-    writeFileSync(path, readFileSync(path).subarray(0, 5000));
-    expect(await wrongWithWhole(env)).toEqual([expect.stringMatching(/^fault: (?:has|cannot be read)/)]);
-    const absent = { DATABASE_URL: `sqlite:${path}-absent` };
-    expect(await wrongWithWhole(absent)).toEqual([expect.stringMatching(/^fault: cannot be read: .*cannot be opened/)]);
-    const relay = await executed(CLI, ['doctor', 'relay', '--whole-database'], { env }).catch((error) => error);
-    expect(relay).toMatchObject({ code: 1, stdout: '', stderr: 'a relay has no database\n' });
-  });
-
   test('in a MongoDB that does not answer', async () => {
     const DATABASE_URL = `mongodb://127.0.0.1:${await freePort()}/leads`;
     expect(await wrongWith('database', 'core', { DATABASE_URL })).toEqual([
       expect.stringMatching(/^fault: MongoDB does not answer: .*ECONNREFUSED/),
     ]);
+  });
+});
+
+// @proves limits-12
+describe('doctor --records', () => {
+  /** Copies a database that has something of everything. A core of this release has opened it since, or not. */
+  async function aCopy(isOpened: boolean) {
+    const path = join(temporaryFolder(), 'leads.db');
+    copyFileSync(join(import.meta.dirname, '../upgrade/sqlite-1.2.db'), path);
+    const env = { DATABASE_URL: `sqlite:${path}` };
+    if (isOpened) await (await openStore(env.DATABASE_URL)).close();
+    return { path, env };
+  }
+  const records = (env: Record<string, string>, ...args: string[]) =>
+    executed(CLI, [...args, '--records'], { env }).catch((error) => error);
+
+  test('reads every record of a sound file, changes none of its bytes, and ends with status 0', async () => {
+    const { path, env } = await aCopy(true);
+    const before = readFileSync(path);
+
+    const { code = 0, stdout } = await records(env, 'doctor', 'core');
+
+    expect(stdout).toMatch(/^ok +records +all [1-9]\d+ can be read$/m);
+    expect(code).toBe(0);
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  test('ends with status 1 if a record cannot be read', async () => {
+    const { path, env } = await aCopy(true);
+    const database = new DatabaseSync(path);
+    database.exec("UPDATE members SET role = 'boss'");
+    database.close();
+
+    const { code, stdout } = await records(env, '--json', 'doctor', 'core');
+
+    const says = expect.stringMatching(/^include 1 members that cannot be read: berlin\/owner\. Correct them \(docs/);
+    expect(JSON.parse(stdout).at(-1)).toEqual({ what: 'records', verdict: 'fault', says });
+    expect(code).toBe(1);
+  });
+
+  test('finds a wrong byte at the front of any page of the file', async () => {
+    const { path, env } = await aCopy(true);
+    const whole = new DatabaseSync(path);
+    // Free pages have nothing that could be wrong.
+    whole.exec('VACUUM');
+    whole.close();
+    const content = readFileSync(path);
+    const missed: number[] = [];
+    for (let at = 0; at < content.length; at += 4096) {
+      const wrong = Buffer.from(content);
+      // The first page begins with the words by which a file is one of SQLite, and with the size of its pages.
+      const place = at === 0 ? 16 : at;
+      wrong[place] = Number(wrong[place]) ^ 0xff;
+      writeFileSync(path, wrong);
+      const [fault = ''] = await wrongWithRecords(env);
+      if (!/^cannot be read: .*restore a backup/.test(fault)) missed.push(at / 4096);
+    }
+    expect(missed).toEqual([]);
+  });
+
+  test('finds pages of a file that no table has', async () => {
+    const { path, env } = await aCopy(true);
+    const database = new DatabaseSync(path, { defensive: false });
+    database.exec("PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'audit_events_by_subject'");
+    database.close();
+
+    const [fault] = await wrongWithRecords(env);
+    expect(fault).toMatch(/^cannot be read: .* is damaged: restore a backup \(.*never used/s);
+  });
+
+  test('changes nothing in a file of release 1.2, and creates no file', async () => {
+    const { path, env } = await aCopy(false);
+    const before = readFileSync(path);
+    const former = /^cannot be read: .*is not of this release: start a core of this release on it first/;
+    expect(await wrongWithRecords(env)).toContainEqual(expect.stringMatching(former));
+    expect(readFileSync(path).equals(before)).toBe(true);
+
+    const absent = join(temporaryFolder(), 'none.db');
+    const none = await wrongWithRecords({ DATABASE_URL: `sqlite:${absent}` });
+    expect(none).toEqual([expect.stringMatching(/^cannot be read: .*cannot be opened/)]);
+    expect(existsSync(absent)).toBe(false);
+  });
+
+  test('is refused for a relay, and reads nothing if a setting is wrong', async () => {
+    const relay = await records({}, 'doctor', 'relay');
+    expect(relay).toMatchObject({ code: 1, stdout: '', stderr: 'a relay has no database\n' });
+    expect(await wrongWithRecords({ DATABASE_URL: 'sqlite:' })).toEqual(['were not read: correct the settings']);
   });
 });

@@ -1,9 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const BACKUP = 'src/store/sqlite/database-file.ts';
-const INSPECTION = 'src/store/sqlite/inspect.ts';
-
-const DAMAGE = 'test/contract/sqlite-damage.test.ts';
 
 const FAULTS = 'test/e2e/command-faults.test.ts';
 const SECRET_LOST = 'a secret that cannot be written works no more, and that is said';
@@ -31,37 +28,23 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'operator/commands/deployment-commands.ts', find: 'printable(says)', put: 'says' }],
   },
   {
-    name: 'an open lead that does not hold its contact is not found in a database',
+    name: 'doctor --records does not read leads',
     inSoak: true,
-    suite: DAMAGE,
-    caughtBy: 'DELETE FROM contact_claims WHERE lead_number = 3',
-    patches: [{ file: 'src/store/damage.ts', find: 'read && isClaimed === false', put: 'false' }],
-  },
-  {
-    name: 'what is left of erased leads is not found in a database',
-    inSoak: true,
-    suite: DAMAGE,
-    caughtBy: "UPDATE leads SET display_name = 'Ada' WHERE number = 7",
-    patches: [{ file: INSPECTION, find: 'row[at.isPersonal] === 1', put: 'false' }],
-  },
-  {
-    name: 'on MongoDB, what looks wrong to an inspection is told without a second look',
-    inSoak: true,
-    suite: 'test/contract/mongo-damage.test.ts',
-    caughtBy: 'looks wrong only if it does so twice',
+    suite: 'test/contract/sqlite-store.test.ts',
+    caughtBy: 'names each record that cannot be read, and nothing of what is in it',
     patches: [
       {
-        file: 'src/store/mongo/inspect.ts',
-        find: 'again.some((other) => isDeepStrictEqual(each, other))',
-        put: 'again !== null',
+        file: 'src/usecases/every-record.ts',
+        find: 'yield* counted((after) => store.walkLeads(id, after, PAGE));',
+        put: '',
       },
     ],
   },
   {
-    name: 'of a table no more than a page is inspected',
-    suite: DAMAGE,
-    caughtBy: 'is found behind more rows than are read at a time',
-    patches: [{ file: INSPECTION, find: 'rows.length === PAGE', put: 'false' }],
+    name: 'doctor --records reads a broken file as if it were sound',
+    suite: 'test/e2e/doctor.test.ts',
+    caughtBy: 'finds pages of a file that no table has',
+    patches: [{ file: 'src/store/sqlite/sqlite-store.ts', find: "broken !== 'ok'", put: 'false' }],
   },
   {
     name: 'a backup overwrites a file that was made meanwhile',

@@ -523,7 +523,7 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
     ],
     'callers token': [{ args: [] }],
     demo: [{ args: [] }],
-    doctor: [{ args: [] }, { args: ['core', '--whole-database'] }],
+    doctor: [{ args: [] }, { args: ['core', '--records'] }],
     verify: [{ args: ['--base-url', 'http://127.0.0.1:1'], env: { LEAD_INTAKE_KEY: secret } }],
     backup: [{ args: [file('', 'backup')] }],
     vacuum: [{ args: [] }],

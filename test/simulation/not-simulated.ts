@@ -23,10 +23,8 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'the database file is readable by every user of the machine',
   ],
   'a database that is damaged': [
-    'an open lead that does not hold its contact is not found in a database',
-    'what is left of erased leads is not found in a database',
-    'of a table no more than a page is inspected',
-    'on MongoDB, what looks wrong to an inspection is told without a second look',
+    'doctor --records does not read leads',
+    'doctor --records reads a broken file as if it were sound',
   ],
   'disks and writes that fail, or lose what was not synced: what a group commit has begun ends in the same event': [
     'a write succeeds before its transaction is committed',

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { contradictionsIn } from '../support/contradictions.ts';
 import type { Region } from './contacts.ts';
 import { readFinalState } from './final-state.ts';
 import { type Plan, SCENARIOS } from './plan.ts';
 import { answerViolations, shareExcused } from './promises/answers.ts';
 import { auditViolations } from './promises/audit.ts';
-import { damageViolations } from './promises/damage.ts';
 import { enquiryViolations } from './promises/enquiries.ts';
 import { followFeed } from './promises/feed.ts';
 import { keyViolations, registerViolations } from './promises/keys.ts';
@@ -137,7 +137,7 @@ async function liveThrough(
   const violations = [
     ...ofHistory,
     ...outputViolations(sim),
-    ...(await damageViolations(sim)),
+    ...(await contradictionsIn(sim.world.databaseUrl)),
     ...sim.history.violations,
     ...sim.world.unexpectedEnds,
   ];

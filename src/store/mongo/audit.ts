@@ -186,7 +186,7 @@ interface Subject {
   readonly apiKeyId?: string;
 }
 
-export function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEvent> {
+function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEvent> {
   const { action, memberId, caller = null, callId = null, time, from = null, to = null } = Object(entry);
   const actor = { memberId, caller, callId };
   return checkedEvent({ leadId: null, apiKeyId: null, ...subject, action, ...actor, time, from, to });

@@ -49,6 +49,10 @@ export interface Connection extends Collections {
    * @param body gets a signal that aborts at the deadline; it must not send anything after that
    */
   call<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result>;
+}
+
+/** A connection that is kept until it is closed. */
+interface KeptConnection extends Connection {
   /** Rejects with StoreUnavailable unless the database takes a write and every unique index was valid a second ago. */
   check(): Promise<void>;
   close(): Promise<void>;
@@ -90,7 +94,7 @@ const CLIENT_OPTIONS: MongoClientOptions = {
 export async function connect(
   url: string,
   ...[observer, report = () => {}, slow]: StoreListeners
-): Promise<Connection> {
+): Promise<KeptConnection> {
   const client = new MongoClient(url, CLIENT_OPTIONS);
   const database = databaseOf(client, url);
   const closing = new AbortController();
@@ -223,7 +227,7 @@ export function throwIfFinal(error: unknown): void {
 export async function withSlowClient<Result>(
   url: string,
   closing: AbortSignal | undefined,
-  work: (database: Db) => Promise<Result>,
+  work: (database: Db, client: MongoClient) => Promise<Result>,
 ): Promise<Result> {
   const client = new MongoClient(url, {
     socketTimeoutMS: INDEX_BUILD_MS,
@@ -241,7 +245,7 @@ export async function withSlowClient<Result>(
     const reason = refusal();
     if (reason !== undefined) throw new WrongServer(reason);
     if (failure) throw failure;
-    return await work(databaseOf(client, url));
+    return await work(databaseOf(client, url), client);
   } finally {
     closing?.removeEventListener('abort', abort);
     await closeClient(client);

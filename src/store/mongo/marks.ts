@@ -55,7 +55,7 @@ function isMark(changes: unknown): changes is ChangesDocument {
   );
 }
 
-export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   Object.prototype.toString.call(value) === '[object Object]';
 
 /** A condition that the lead is still as it was read, whatever has changed it. */

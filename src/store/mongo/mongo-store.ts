@@ -1,10 +1,17 @@
-import type { Db, Document } from 'mongodb';
+import { type Db, type Document, MongoError } from 'mongodb';
+import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { describeDuplicates, type ServerState, type SilentServer } from '../database-state.ts';
-import type { Store, StoreListeners } from '../store.ts';
+import {
+  type RecordReaders,
+  type ReportUnreadable,
+  type Store,
+  type StoreListeners,
+  StoreUnavailable,
+} from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
 import { mongoLeadChanges } from './change-feed.ts';
-import { studioReads } from './collections.ts';
+import { collectionsOf, studioReads } from './collections.ts';
 import { type Connection, connect, repeating, withSlowClient } from './connection.ts';
 import { mongoConsumers } from './consumers.ts';
 import { mongoDirectory } from './directory.ts';
@@ -12,7 +19,7 @@ import { distribution } from './distribution.ts';
 import { duplicatesUnder, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
-import { WrongServer } from './reconnecting-client.ts';
+import { causalSessions, WrongServer } from './reconnecting-client.ts';
 import { mongoRequestLog } from './request-log.ts';
 import { mongoRestores } from './restores.ts';
 import { mongoRetention } from './retention.ts';
@@ -47,6 +54,33 @@ export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> 
     ...mongoAudit(connection),
     ...mongoRequestLog(repeated),
   };
+}
+
+/**
+ * Reads the records of a database. Writes nothing, and creates no index.
+ *
+ * @throws StoreUnavailable
+ */
+export async function readMongo(
+  url: string,
+  report: ReportUnreadable,
+  read: (readers: RecordReaders) => Promise<void>,
+): Promise<void> {
+  try {
+    await withSlowClient(url, undefined, (database, client) =>
+      read(
+        storeOn({
+          ...collectionsOf(database, causalSessions(client, database).run),
+          indexes: { expectValid: () => Promise.reject(new StoreUnavailable('the database is only read')) },
+          report,
+          call: (body) => body(AbortSignal.timeout(STORE_CALL_MS)),
+        }),
+      ),
+    );
+  } catch (error) {
+    if (!(error instanceof MongoError) && !(error instanceof WrongServer)) throw error;
+    throw new StoreUnavailable('MongoDB does not answer', error);
+  }
 }
 
 export async function examineMongo(url: string): Promise<ServerState | SilentServer> {

@@ -7,7 +7,7 @@ import { DUPLICATE, refusedInserts } from './server-refusal.ts';
 
 const idOf = ({ _id }: Pick<RequestDocument, '_id'>) => String(_id.id);
 
-export const requestOf = ({ _id, ...fields }: RequestDocument) => checkedRequest({ ...fields, id: idOf({ _id }) });
+const requestOf = ({ _id, ...fields }: RequestDocument) => checkedRequest({ ...fields, id: idOf({ _id }) });
 
 /**
  * The log of requests, in MongoDB: a document for each, in the order of lists by its `_id`. One document for a studio's would

@@ -375,7 +375,7 @@ function contactClaims(database: DatabaseSync) {
   };
 }
 
-export function entryOf(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
+function entryOf(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
   const key = hashBytes(contactKey);
   if (isOpen) return key;
   const entry = Buffer.alloc(key.length + NUMBER_BYTES);

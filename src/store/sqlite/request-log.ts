@@ -32,5 +32,5 @@ export function sqliteRequestLog({ database, plainCommits, report }: Connection)
   };
 }
 
-export const requestIn = ({ studio_id: studioId, id, request }: Row) =>
+const requestIn = ({ studio_id: studioId, id, request }: Row) =>
   ({ ...Object(objectIn(request as string)), studioId, id }) as Unchecked<LoggedRequest>;

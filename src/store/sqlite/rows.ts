@@ -47,7 +47,7 @@ export function prepareLists(database: DatabaseSync, sql: string): ListQuery {
 }
 
 /** What a larger number is clamped to. */
-export const FURTHEST = 9_000_000_000_000_000;
+const FURTHEST = 9_000_000_000_000_000;
 
 /**
  * SQL that clamps an integer column to what the driver can read; a larger number would fail the whole query. Clamped
@@ -204,7 +204,7 @@ function originalIn(json: string | null): Unchecked<OriginalFields> | undefined 
   return { displayName, sourceId, note };
 }
 
-export function enquiriesIn(row: ListRow): unknown {
+function enquiriesIn(row: ListRow): unknown {
   const json = row[WITH_ORIGINAL.at.original];
   return typeof json === 'string' ? Object(objectIn(json)).enquiries : undefined;
 }

@@ -1,16 +1,23 @@
 import { statSync } from 'node:fs';
-import type { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
-import { SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
-import { type Store, type StoreListeners, StoreUnavailable } from '../store.ts';
+import { SQLITE_BUSY_MS, SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
+import {
+  type RecordReaders,
+  type ReportUnreadable,
+  type Store,
+  type StoreListeners,
+  StoreUnavailable,
+} from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
 import { sqliteLeadChanges } from './change-feed.ts';
-import { connectionTo } from './connection.ts';
+import { type Connection, connectionTo } from './connection.ts';
 import { sqliteConsumers } from './consumers.ts';
 import { sqliteDirectory } from './directory.ts';
 import { distribution } from './distribution.ts';
-import { GroupCommit, repeatWhileLocked, sharedTransaction } from './group-commit.ts';
+import { fileFault } from './file-fault.ts';
+import { GroupCommit, repeatWhileLocked, resultCodeOf, sharedTransaction } from './group-commit.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
 import { sqliteLeadWrites } from './leads.ts';
 import { openDatabase } from './open-database.ts';
@@ -18,6 +25,7 @@ import type { Identities, OpenedFiles } from './opened-files.ts';
 import { sqliteRequestLog } from './request-log.ts';
 import { sqliteRestores } from './restores.ts';
 import { sqliteRetention } from './retention.ts';
+import { SCHEMA_VERSION, schemaVersion } from './schema.ts';
 import { reportSlowStatements } from './slow-statements.ts';
 
 /**
@@ -43,20 +51,10 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
   };
   const commits = new GroupCommit(database, committed, observer);
   const connection = connectionTo(database, reads, commits, report);
-  const distributing = distribution(connection);
   // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
   database.exec('PRAGMA busy_timeout = 0');
   const store: Store = {
-    ...sqliteLeadWrites(connection, () => path !== ':memory:' && checkpoints.erased()),
-    ...sqliteLeadReads(connection),
-    ...sqliteLeadChanges(connection, distributing),
-    ...sqliteConsumers(connection, distributing),
-    ...sqliteRestores(connection),
-    ...sqliteRetention(connection),
-    ...sqliteApiKeys(connection),
-    ...sqliteDirectory(connection),
-    ...sqliteAudit(connection),
-    ...sqliteRequestLog(connection),
+    ...storeOn(connection, () => path !== ':memory:' && checkpoints.erased()),
     async check() {
       checkFiles();
       if (commits.lastError === undefined) return;
@@ -73,6 +71,59 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
     },
   };
   return withStoreErrors(store, reads, files);
+}
+
+function storeOn(connection: Connection, erased: () => unknown): Omit<Store, 'check' | 'close'> {
+  const distributing = distribution(connection);
+  return {
+    ...sqliteLeadWrites(connection, erased),
+    ...sqliteLeadReads(connection),
+    ...sqliteLeadChanges(connection, distributing),
+    ...sqliteConsumers(connection, distributing),
+    ...sqliteRestores(connection),
+    ...sqliteRetention(connection),
+    ...sqliteApiKeys(connection),
+    ...sqliteDirectory(connection),
+    ...sqliteAudit(connection),
+    ...sqliteRequestLog(connection),
+  };
+}
+
+/**
+ * Reads the records of a database file that is sound, beside other processes. Writes nothing into it.
+ *
+ * @throws StoreUnavailable with what is wrong with the file and what to do
+ */
+export async function readSqlite(
+  path: string,
+  report: ReportUnreadable,
+  read: (readers: RecordReaders) => Promise<void>,
+): Promise<void> {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(path, { readOnly: true, timeout: SQLITE_BUSY_MS });
+    const fault = contentsFault(database);
+    if (fault !== undefined) throw new StoreUnavailable(`the database file ${path} ${fault}`);
+    const connection = connectionTo(database, sharedTransaction(database), new GroupCommit(database), report);
+    await read(storeOn(connection, () => {}));
+  } catch (error) {
+    if (resultCodeOf(error) === undefined) throw error;
+    throw new StoreUnavailable(`the database file ${path} ${fileFault(error, path)}`, error);
+  } finally {
+    database?.close();
+  }
+}
+
+/** The maximum number of broken places that SQLite names. */
+const MAX_BROKEN = 10;
+
+/** Why the records of a file cannot be read, and what to do, as the end of the sentence "the database file …". */
+function contentsFault(database: DatabaseSync): string | undefined {
+  const found = database.prepare(`PRAGMA integrity_check(${MAX_BROKEN})`).all();
+  const broken = found.map((row) => row.integrity_check).join('; ');
+  if (broken !== 'ok') return `is damaged: restore a backup (${broken})`;
+  if (schemaVersion(database) === SCHEMA_VERSION) return undefined;
+  return 'is not of this release: start a core of this release on it first';
 }
 
 /** The most frequent reads, which share a transaction. */

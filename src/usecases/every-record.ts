@@ -1,0 +1,42 @@
+import type { Page, RecordReaders } from '../store/store.ts';
+import { eachStoredPage } from './requests.ts';
+
+const PAGE = 100;
+
+/** The number of leads among which erased ones are read at a time. */
+const MAX_EXAMINED = 1000;
+
+const ALL_TIMES = { start: new Date(0), end: new Date(8.64e15) };
+
+/** Reads every record of the studios and of the deployment. Yields how many readable ones it has read since the last time. */
+export async function* everyRecord(store: RecordReaders): AsyncGenerator<number> {
+  for await (const { records } of eachStoredPage((after) => store.listStudios(after, PAGE))) {
+    yield records.length;
+    for (const { id } of records) yield* recordsOfStudio(store, id);
+  }
+  yield (await store.listConsumers()).length;
+  for await (const { events } of eachStoredPage((after) => store.walkAuditEvents(ALL_TIMES, after))) {
+    yield events.length;
+  }
+}
+
+async function* recordsOfStudio(store: RecordReaders, id: string): AsyncGenerator<number> {
+  const keys = await store.listLiveApiKeys(id);
+  yield keys.length;
+  // The store has no list of members, and relies on those alone whose keys are live.
+  const issuers = keys.flatMap(({ memberId }) => memberId || []);
+  for (const memberId of new Set(issuers)) {
+    yield (await store.findMember(id, memberId)) ? 1 : 0;
+  }
+  yield* counted((before) => store.listFormerApiKeys(id, before, PAGE));
+  yield* counted((after) => store.listLeadSources(id, after, PAGE));
+  yield* counted((after) => store.walkLeads(id, after, PAGE));
+  for await (const { leads } of eachStoredPage((after) => store.walkErasedLeads(id, after, MAX_EXAMINED))) {
+    yield leads.length;
+  }
+  yield* counted((before) => store.listRequests(id, before, PAGE));
+}
+
+async function* counted(read: (position: string | null) => Promise<Page<unknown>>): AsyncGenerator<number> {
+  for await (const { records } of eachStoredPage(read)) yield records.length;
+}

@@ -1,0 +1,76 @@
+import { DatabaseSync } from 'node:sqlite';
+import { MongoClient, ReadConcern } from 'mongodb';
+import { isOpen } from '../../src/domain/lead.ts';
+import { databaseNameIn } from '../../src/store/mongo/database-name.ts';
+
+/** The version of the rule of release 1.2, some of whose keys an open lead may have had to give up. */
+const RULE_OF_1_2 = 2;
+
+/** Returns what a database says that cannot be, by the ids of its leads. Reads it by itself, without the code of the store. */
+export const contradictionsIn = (databaseUrl: string): Promise<string[]> =>
+  databaseUrl.startsWith('sqlite:') ? inFile(databaseUrl.slice('sqlite:'.length)) : inMongo(databaseUrl);
+
+/** An open claim is a key, and a closed one a key with the number of its lead behind it. */
+const CLAIMS_OF_LEAD = `
+  SELECT lead_number, count(*) AS claims, sum(length(contact_key) = 32) AS open_claims,
+    sum(instr(contact_keys, substr(contact_key, 1, 32)) % 32 <> 1) AS foreign_claims
+  FROM contact_claims JOIN leads ON number = lead_number AND leads.studio_number = contact_claims.studio_number
+  GROUP BY lead_number`;
+
+const IN_FILE = {
+  'claims that are not those of its stage': `
+    SELECT hex(id) AS id FROM leads LEFT JOIN (${CLAIMS_OF_LEAD}) ON lead_number = number
+    WHERE erased_at IS NULL AND (
+      claims IS NOT length(contact_keys) / 32 OR foreign_claims > 0
+      OR iif(stage IN ('won', 'lost'), open_claims > 0, iif(rule_version = ${RULE_OF_1_2}, open_claims < 1, open_claims < claims)))`,
+  'claims, and does not exist': `
+    SELECT lead_number AS id FROM contact_claims WHERE NOT EXISTS (
+      SELECT 1 FROM leads WHERE number = lead_number AND leads.studio_number = contact_claims.studio_number)`,
+  'keys of contacts although it is erased': `
+    SELECT hex(id) AS id FROM leads WHERE erased_at IS NOT NULL AND (
+      length(contact_keys) > 0 OR number IN (SELECT lead_number FROM contact_claims UNION SELECT lead_number FROM former_contacts))`,
+  // Those of a removed consumer are deleted later.
+  'deliveries, and does not exist': `
+    SELECT lead AS id FROM deliveries
+    WHERE lead NOT IN (SELECT number FROM leads) AND consumer IN (SELECT number FROM consumers)`,
+};
+
+async function inFile(path: string): Promise<string[]> {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 100_000 });
+  const found = Object.entries(IN_FILE).flatMap(([what, sql]) =>
+    database
+      .prepare(sql)
+      .all()
+      .map(({ id }) => `${id} has ${what}`),
+  );
+  database.close();
+  return found;
+}
+
+/** Each lead has its own claims there. Deliveries may outlive their lead until the consumer's next poll. */
+async function inMongo(url: string): Promise<string[]> {
+  const client = new MongoClient(url);
+  // The address may ask for weaker reads.
+  const database = client.db(databaseNameIn(url, client), {
+    readPreference: 'primary',
+    readConcern: new ReadConcern('majority'),
+  });
+  const fields = { projection: { openContactKey: 1, stage: 1, erasedAt: 1, contactRule: 1 } };
+  const found: string[] = [];
+  for await (const lead of database.collection('leads').find({}, fields)) {
+    const { stage, erasedAt, contactRule } = lead;
+    const id = String(lead._id.id);
+    const claims = [lead.openContactKey].flat() as string[];
+    const open = claims.filter((claim) => /^open:[\w-]{43}$/.test(claim));
+    const closed = claims.filter((claim) => RegExp(`^closed:[\\w-]{43}:${id}$`).test(claim));
+    const former = claims.filter((claim) => RegExp(`^former:[\\w-]{43}:${id}$`).test(claim));
+    const isOfStage = !isOpen(stage)
+      ? open.length === 0 && closed.length > 0
+      : open.length > 0 && (closed.length === 0 || contactRule?.version === RULE_OF_1_2);
+    const areKnown = open.length + closed.length + former.length === claims.length;
+    if (!erasedAt && !(isOfStage && areKnown)) found.push(`${id} has claims that are not those of its stage`);
+    if (erasedAt && `${claims}` !== `closed:${id}`) found.push(`${id} has keys of contacts although it is erased`);
+  }
+  await client.close();
+  return found;
+}
