@@ -1,9 +1,14 @@
 import { printable } from '../../common/printable.ts';
-import type { Consumer } from '../../src/domain/consumer.ts';
+import { type Consumer, DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import { MAX_AHEAD_BEFORE_RESTORE_MS } from '../../src/domain/database-epoch.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
-import { LeadChangePoller, type ResendCommand, resendLeads, watchLeadChanges } from '../../src/usecases/change-feed.ts';
+import {
+  LeadChangePollers,
+  type ResendCommand,
+  resendLeads,
+  watchLeadChanges,
+} from '../../src/usecases/change-feed.ts';
 import { getConsumer, hasStudio } from '../../src/usecases/consumers.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getStudio, studioIds } from '../../src/usecases/studios.ts';
@@ -68,16 +73,13 @@ async function noteRestore(deps: Dependencies, to: Date | undefined) {
 }
 
 /** Prints one line per change, as changes arrive, until Ctrl-C. */
-async function watchChanges({ store }: Dependencies): Promise<void> {
+async function watchChanges(deps: Dependencies): Promise<void> {
   const ending = abortOnSignal();
-  const { leads, since } = await store.measureLeadChanges(MAX_COUNTED);
+  const { leads, since } = (await deps.store.measureDeliveries(DEFAULT_CONSUMER.number, MAX_COUNTED)).waiting;
   const waiting =
     since && `${leads} ${leads === 1 ? 'lead waits' : 'leads wait'}, the first since ${since.toISOString()}`;
   console.error(waiting ?? 'no lead waits');
-  for await (const { changes } of watchLeadChanges(
-    new LeadChangePoller((limit) => store.listLeadChanges(limit)),
-    ending,
-  )) {
+  for await (const { changes } of watchLeadChanges(new LeadChangePollers(deps).of(DEFAULT_CONSUMER), ending)) {
     for (const change of changes) await print(`${printable(isJson() ? JSON.stringify(change) : lineOf(change))}\n`);
   }
 }

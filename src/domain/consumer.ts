@@ -26,7 +26,7 @@ export interface NewConsumer {
   readonly createdAt: Date;
 }
 
-/** A named consumer of the change feed. */
+/** A consumer of the change feed. */
 export interface Consumer extends NewConsumer {
   /** Never given to another, so that one with the same name inherits nothing. */
   readonly number: number;
@@ -35,6 +35,17 @@ export interface Consumer extends NewConsumer {
   /** Why its record cannot be read. It is sent nothing; the changes of all studios are kept for it, because its own are unknown. */
   readonly fault?: Error;
 }
+
+/** The consumer of calls that name none. It is not stored, so that it always exists; numbers of stored ones begin at 1. */
+export const DEFAULT_CONSUMER: Consumer = {
+  number: 0,
+  name: 'default',
+  studioIds: null,
+  includesTests: false,
+  start: 'all-leads',
+  createdAt: new Date(0),
+  backfills: [],
+};
 
 /** The leads of a studio behind one of them, in ascending order of their ids. */
 export interface Backfill {
@@ -78,7 +89,7 @@ export const isOfConsumer = (
   { id, isTest }: Which,
 ): boolean => studioIds?.includes(id) ?? (includesTests || !isTest);
 
-/** Makes a value for each named consumer when it is first asked for, and keeps those of as many as there can be. */
+/** Makes a value for each consumer when it is first asked for, and keeps those of as many as there can be. */
 export function ofEachConsumer<Value>(make: (consumer: number) => Value): (consumer: number) => Value {
   const values = new Map<number, Value>();
   return (consumer) => {

@@ -1,10 +1,11 @@
 import { assert } from '../../common/invariants.ts';
+import { DEFAULT_CONSUMER } from './consumer.ts';
 import type { ErasedLead, Lead } from './lead.ts';
 
 export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent', 'erased', 'enquired'] as const;
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
-/** Sends a lead to one named consumer again. It is stored like a kind of change, and told to that consumer as `resent`. */
+/** Sends a lead to one consumer again. It is stored like a kind of change, and told to that consumer as `resent`. */
 type ResentToOne = `resent-${number}`;
 export const resentTo = (consumer: number): ResentToOne => `resent-${consumer}`;
 export const isResentToOne = (kind: string): kind is ResentToOne => kind.startsWith('resent-');
@@ -50,34 +51,26 @@ export function marked(
   const last = revision < MAX_REVISION ? revision : -1;
   const next = Math.max(last + 1, time.getTime(), lowest);
   assert(next > last, 'revision_grows');
-  // A lead that was imported may be created long before its mark, and named consumers get no kind from before that. Release
+  const first = since && firstChangeOf(since);
+  // A lead that was imported may be created long before its mark, and consumers get no kind from before that. Release
   // 1.0 stored no time.
-  const created = revision === 0 && isUndistributed(since) && since.getTime() > 0 ? { created: since } : {};
+  const created = revision === 0 && first && first.getTime() > 0 ? { created: first } : {};
   return {
     revision: next,
-    since: since && since <= time ? since : time,
+    since: first && first <= time ? first : time,
     kinds: { ...(since !== null && kinds), ...created, [kind]: time },
   };
 }
 
 /**
- * A mark of this time or later was distributed: named consumers have the change, and only the unnamed one may still wait for
- * it, since the mark less this. Each later change replaces it by its own time; milliseconds.
+ * Release 1.2 adds this to the time of a mark once it has distributed it. The change then waits for the consumer without a name
+ * alone; milliseconds.
  */
 export const DISTRIBUTED = 1e15;
 
-/** Whether named consumers have yet to be given the changes since then. */
-export const isUndistributed = (since: unknown): since is Date =>
-  since instanceof Date && since.getTime() < DISTRIBUTED;
+const isDistributed = (since: ChangeMark['since']): since is Date => !!since && since.getTime() >= DISTRIBUTED;
 
-/** Returns when the changes of a distributed mark began to wait for the unnamed consumer; null: none do. */
-export function distributedSince(mark: ChangeMark, createdAt: Date): Date | null {
-  return isOnlyResent(mark) ? null : new Date(firstTimeOf(mark, createdAt).getTime() + DISTRIBUTED);
-}
-
-/** Returns the time of the first unacknowledged change, whether it was distributed or not. */
-export const firstChangeOf = (since: Date): Date =>
-  since.getTime() >= DISTRIBUTED ? new Date(since.getTime() - DISTRIBUTED) : since;
+const firstChangeOf = (since: Date): Date => (isDistributed(since) ? new Date(since.getTime() - DISTRIBUTED) : since);
 
 /**
  * A delivery is due at its first change. One that was set aside is due this much after the time at which it comes again, and one
@@ -88,7 +81,7 @@ export const DEFERRED = 1e15;
 export const SET_ASIDE = 2e15;
 export const HANDLED = 3e15;
 
-/** The changes of a lead that a named consumer has not handled, stored apart from the lead. */
+/** The changes of a lead that a consumer has not handled, stored apart from the lead. */
 export interface Delivery {
   readonly revision: number;
   readonly since: Date;
@@ -99,25 +92,36 @@ export interface Delivery {
 /** Returns the time of the first change of a mark. @param createdAt invalid if it cannot be read */
 const firstTimeOf = ({ since }: ChangeMark, createdAt: Date): Date =>
   // 0: of release 1.0, which stored no time.
-  [since, createdAt].find((time) => time && time.getTime() > 0) ?? new Date(0);
+  [since && firstChangeOf(since), createdAt].find((time) => time && time.getTime() > 0) ?? new Date(0);
 
 /**
- * Returns what a named consumer gets of an undistributed mark: the kinds of change since then. Under clocks that disagree
+ * Returns what a consumer gets of a mark: the kinds of change since then. Under clocks that disagree
  * it may get kinds that it had before. Null: the mark only sends the lead to other consumers again.
  *
  * @param createdAt invalid if it cannot be read
  */
 export function deliveryOf(mark: ChangeMark, createdAt: Date, consumer: number): Delivery | null {
-  const { revision, kinds } = mark;
+  const isForDefault = isDistributed(mark.since);
+  if (isForDefault && consumer !== DEFAULT_CONSUMER.number) return null;
   const since = firstTimeOf(mark, createdAt);
-  const times = Object.entries(kinds).filter((entry): entry is [string, Date] => entry[1] instanceof Date);
+  const times = timesOf(mark);
   // An import may be created long before its mark. A mark of another program may have any times.
-  const recent = revision === 0 ? times : times.filter(([, time]) => time >= since);
+  const recent = mark.revision === 0 || isForDefault ? times : times.filter(([, time]) => time >= since);
   const own = recent.filter(([kind]) => !isResentToOne(kind) || kind === resentTo(consumer));
-  if (own.length === 0 && recent.length > 0) return null;
-  // One that is higher starts again with the next change, which must not be lower than the delivery.
-  return { revision: revision < MAX_REVISION ? revision : 0, since, kinds: Object.fromEntries(own) };
+  return own.length === 0 && recent.length > 0 ? null : deliveryAt(mark, since, own);
 }
+
+type TimeOfKind = [kind: string, time: Date];
+
+const timesOf = ({ kinds }: ChangeMark): TimeOfKind[] =>
+  Object.entries(kinds).filter((entry): entry is TimeOfKind => entry[1] instanceof Date);
+
+const deliveryAt = ({ revision }: ChangeMark, since: Date, kinds: readonly TimeOfKind[]): Delivery => ({
+  // One that is higher starts again with the next change, which must not be lower than the delivery.
+  revision: revision < MAX_REVISION ? revision : 0,
+  since,
+  kinds: Object.fromEntries(kinds),
+});
 
 /** Whether there is no change, and single consumers were only asked to be sent the lead: what they have set aside stays so. */
 export const isOnlyResent = ({ kinds }: Pick<ChangeMark, 'kinds'>): boolean =>

@@ -25,7 +25,7 @@ import {
 } from '../callers-file.ts';
 import type { Actor } from '../domain/audit.ts';
 import { ANY_CALLER, CALLER_ROLES, type Caller, type CallerRole } from '../domain/caller.ts';
-import type { Consumer } from '../domain/consumer.ts';
+import { type Consumer, DEFAULT_CONSUMER } from '../domain/consumer.ts';
 import type { Refusal } from '../domain/refusal.ts';
 import { getConsumer } from '../usecases/consumers.ts';
 import type { Reading } from '../usecases/dependencies.ts';
@@ -336,7 +336,7 @@ const isAboutConsumer = (request: {
 /**
  * Refuses a request of a caller that has no other role for its method than `feed`, unless it is about one of its consumers.
  *
- * @param consumer empty: the one without a name
+ * @param consumer empty: DEFAULT_CONSUMER, which the callers file cannot name
  * @throws Refusal CALLER_FORBIDDEN
  */
 export function refuseOtherConsumers(caller: Caller, consumer: string, roles: readonly CallerRole[] = ['crm']): void {
@@ -358,6 +358,8 @@ export async function consumerNamed(
   const caller = callerOf(context);
   refuseOtherConsumers(caller, name, roles);
   const consumer = await getConsumer(deps, name);
+  // The callers file can only mean a stored consumer, which was removed or never created.
+  if (consumer === DEFAULT_CONSUMER) refuseOtherConsumers(caller, '', roles);
   refuseConsumerOfOthers(caller, consumer);
   return consumer;
 }

@@ -14,6 +14,7 @@ import {
   LeadView as WireView,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { CallerRole } from '../domain/caller.ts';
+import { type Consumer, DEFAULT_CONSUMER } from '../domain/consumer.ts';
 import type { LeadView } from '../domain/lead.ts';
 import { DATA_FIELDS } from '../domain/lead-data.ts';
 import { Faults, type Refusal } from '../domain/refusal.ts';
@@ -162,11 +163,10 @@ function changeFeed(
   { run, ending }: StreamContext,
 ): Pick<Service, 'pullLeadChanges' | 'watchLeadChanges' | 'acknowledgeLeadChanges' | 'resendLeads'> {
   const pollers = new LeadChangePollers(deps);
-  /** Returns the consumer of a request; undefined: the one without a name. */
-  async function consumerIn(name: string, context: HandlerContext, roles?: readonly CallerRole[]) {
+  async function consumerIn(name: string, context: HandlerContext, roles?: readonly CallerRole[]): Promise<Consumer> {
     if (name !== '') return consumerNamed(deps, name, context, roles);
     refuseOtherConsumers(callerOf(context), name, roles);
-    return undefined;
+    return DEFAULT_CONSUMER;
   }
   const epoch = async () => epochToWire(await deps.store.findEpoch());
   const endOf = (context: HandlerContext) =>
@@ -200,7 +200,7 @@ function changeFeed(
     async resendLeads({ consumer: name, updateTime, ...which }, context) {
       const consumer = await consumerIn(name, context, ['crm', 'operator']);
       const updated = updateTime && rangeFromWire(updateTime);
-      return resendLeads(deps, { ...which, updated, ...actorOf(context) }, consumer);
+      return resendLeads(deps, { ...which, updated, ...actorOf(context) }, name === '' ? undefined : consumer);
     },
   };
 }

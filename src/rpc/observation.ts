@@ -12,6 +12,7 @@ import type { TlsCredentials } from '../../common/tls-credentials.ts';
 import type { Tracer } from '../../common/tracing.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Caller } from '../domain/caller.ts';
+import { DEFAULT_CONSUMER } from '../domain/consumer.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { MeasuredDeliveries, ReportUnreadable, SlowCommands, Store, StoreCommand } from '../store/store.ts';
 import { MAX_COUNTED, measureConsumer } from '../usecases/consumers.ts';
@@ -420,7 +421,7 @@ const orNaN = (read: () => Promise<number>) => () => read().catch(() => Number.N
 
 /** Exports how many leads have unacknowledged changes, and since when. */
 function gaugeLeadChanges(registry: Registry, store: Store): void {
-  const measure = cached(() => store.measureLeadChanges(MAX_COUNTED));
+  const measure = cached(async () => (await measureConsumer({ store }, DEFAULT_CONSUMER)).waiting);
   gauge(
     registry,
     'lead_intake_core_changes_waiting',

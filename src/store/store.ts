@@ -342,37 +342,17 @@ export interface LeadStore {
 }
 
 /**
- * The change feed. Every write of LeadStore that changes a lead must mark it in the same write and give it a higher
- * revision. A lead that was never acknowledged is marked.
+ * The marks of the change feed. Every write of LeadStore that changes a lead must mark it in the same write and give it a higher
+ * revision. A new lead is marked. ConsumerStore makes deliveries of the marks.
  */
 export interface LeadChangeStore {
   /**
-   * Returns leads with unacknowledged changes, in their current state with their enquiries, which must be durable. Leads are ordered by
-   * their first unacknowledged change, as far as the clocks of the writers agree. Must skip any number of unreadable
-   * ones. Only after thousands of those may a call return none although there are others, which later calls then return.
-   */
-  listLeadChanges(limit: number): Promise<LeadChange[]>;
-
-  /**
-   * Unmarks each lead that still has the given revision; one that has changed since must stay marked.
-   *
-   * @param acknowledgements at most MAX_ACKNOWLEDGEMENTS
-   */
-  acknowledgeLeadChanges(acknowledgements: readonly Acknowledgement[]): Promise<Settled>;
-
-  /**
-   * Marks some leads of a studio as if they had changed, for every consumer or for a named one. Must give each a new revision, so
+   * Marks some leads of a studio as if they had changed, for every consumer or for one. Must give each a new revision, so
    * that an earlier acknowledgement does not apply. A lead that cannot be marked must be reported, and not affect the others.
    *
    * @returns the number of leads that were marked, and of those that were not
    */
   resendLeads(leads: SomeLeads, now: Date, options?: ResendOptions): Promise<ResentLeads>;
-
-  /**
-   * Returns the number of leads with unacknowledged changes, up to `bound`, and the time of the first such change of a
-   * readable lead.
-   */
-  measureLeadChanges(bound: number): Promise<WaitingChanges>;
 }
 
 /** The next `limit` leads of a studio, lowest id first, or some by their ids; erased ones too. Of these those that changed in a range. */
@@ -400,36 +380,34 @@ export interface ConsumerChanges {
 }
 
 /**
- * The named consumers of the change feed. Each has a delivery for each lead of its studios that it has changes of to
- * handle, which depends on no other consumer, nor on the unnamed one, whose changes are those of LeadChangeStore.
+ * The consumers of the change feed: DEFAULT_CONSUMER, which is not stored, and those that are. Each has a delivery for each lead of
+ * its studios that it has changes of to handle, which depends on no other consumer.
  *
  * The writers of leads know nothing of them. Whoever lists changes first distributes those that are marked: each becomes
- * a delivery for each consumer, and only once these are durable counts as distributed. It must read the marks before the
- * consumers, and a mark must count as distributed only at the revision and time that were read. So of each change that
+ * a delivery for each consumer, and only once these are durable the mark is acknowledged. It must read the marks before the
+ * consumers, and acknowledge a mark only at the revision and time that were read. So of each change that
  * resolved after a consumer's creation resolved, the consumer is sent that state or a later one until it acknowledges it,
- * whoever distributes, dies, or repeats what it did long ago. While there are named consumers, the changes of
- * LeadChangeStore are only listed and acknowledged once they were distributed. Without any, nothing is written. While many
- * thousands are marked, a call may distribute only some, and list none of the others.
+ * whoever distributes, dies, or repeats what it did long ago. While many thousands are marked, a call may distribute only some, and
+ * list none of the others.
  *
- * Once there is a test studio, changes are distributed as with a named consumer: those of test studios go only to the named
- * consumers that include it, and then count as acknowledged by the unnamed one.
+ * Changes of test studios go only to the consumers that include them.
  */
 export interface ConsumerStore {
   /**
-   * Distributes what is marked, even if there is no named consumer: a consumer that is created later is only sent later
-   * changes. Without that, it is also sent those that are marked. A call distributes some; returns whether none was left.
+   * Distributes what is marked: a consumer that is created later is only sent later changes. Without that, it is also sent those that
+   * are marked. A call distributes some; returns whether none was left.
    */
   distributeLeadChanges(): Promise<boolean>;
 
   /**
-   * createConsumer must hold the limit MAX_CONSUMERS, and that of one consumer for a name, for concurrent calls. A new one must be
-   * stored with an event in one write, and so removed.
+   * createConsumer must hold the limit MAX_CONSUMERS, and that of one consumer for a name, for concurrent calls. The name of
+   * DEFAULT_CONSUMER is taken. A new one must be stored with an event in one write, and so removed.
    */
   createConsumer(consumer: NewConsumer, by: Actor): Promise<CreateConsumerOutcome>;
 
   /**
-   * Returns all consumers, in the order of their creation; must see every change that resolved before the call. One that cannot be
-   * read has a `fault`, and is reported. The changes of the others, and of the unnamed one, must not depend on it.
+   * Returns the stored consumers, in the order of their creation; must see every change that resolved before the call. One that
+   * cannot be read has a `fault`, and is reported. The changes of the others must not depend on it.
    */
   listConsumers(): Promise<Consumer[]>;
 
@@ -446,9 +424,13 @@ export interface ConsumerStore {
   findStudioAfter(studioId: string): Promise<string | null>;
 
   /**
-   * Returns the leads that a consumer has deliveries of, in their current state and with their current revision, as
-   * listLeadChanges does; null: it was removed. An equal revision of a lead must come with an equal state and equal kinds, so
-   * a lead that has changed again since the distribution is left to the next call.
+   * Returns leads that a consumer has deliveries of, in their current state with their enquiries, which must be durable, and with
+   * their current revision; null: it was removed. Leads are ordered by their first unacknowledged change, as far as the clocks of
+   * the writers agree. Must skip any number of unreadable ones. Only after thousands of those may a call return none although
+   * there are others, which later calls then return.
+   *
+   * An equal revision of a lead must come with an equal state and equal kinds, so a lead that has changed again since the
+   * distribution is left to the next call.
    */
   listDeliveries(number: Consumer['number'], limit: number): Promise<ConsumerChanges | null>;
 
@@ -512,7 +494,7 @@ export interface RestoreStore {
 }
 
 export interface ResendOptions {
-  /** The number of the named consumer that is sent them; default: every consumer is. */
+  /** The number of the consumer that is sent them; default: every consumer is. */
   readonly consumer?: number | undefined;
   /** Revisions are at least this; default: those of `now`. */
   readonly lowest?: number | undefined;
@@ -548,7 +530,8 @@ export interface LeadErasureStore {
 
   /**
    * Deletes those of some leads of a studio that were erased at a time or before, with all that is kept of them. Must leave one whose
-   * changes a named consumer has not acknowledged, or may yet be sent, as far as they were there before the call; the consumer without a name does not count.
+   * changes a stored consumer has not acknowledged, or may yet be sent, as far as they were there before the call. DEFAULT_CONSUMER does not
+   * count: perhaps nobody ever acknowledges for it.
    *
    * @returns the number of deleted leads; fewer where a response was lost
    */

@@ -4,7 +4,7 @@ import { assert } from '../../common/invariants.ts';
 import { oneAtATime } from '../../common/one-at-a-time.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { OF_DEPLOYMENT, type Requester } from '../domain/audit.ts';
-import type { Consumer } from '../domain/consumer.ts';
+import { type Consumer, DEFAULT_CONSUMER } from '../domain/consumer.ts';
 import { type Acknowledgement, type LeadChange, MAX_ACKNOWLEDGEMENTS, type Settled } from '../domain/lead-change.ts';
 import { noteRangeFaults, type TimeRange } from '../domain/lead-filter.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -106,48 +106,42 @@ export class LeadChangePollers {
   readonly #deps: Changing;
   /** When it next looks for these; milliseconds of the process. */
   #removesAt = 0;
-  readonly #named = new Map<Consumer['number'], LeadChangePoller>();
-  readonly #unnamed: LeadChangePoller;
-  readonly #size = () => this.#polling().length + 1;
+  readonly #pollers = new Map<Consumer['number'], LeadChangePoller>();
 
   constructor(deps: Changing) {
     this.#deps = deps;
-    this.#unnamed = this.#poller((limit) => deps.store.listLeadChanges(limit));
-  }
-
-  #poller(list: (limit: number) => Promise<readonly LeadChange[]>): LeadChangePoller {
-    return new LeadChangePoller(async (limit) => {
-      // A role that may not is refused by what needs it.
-      if (performance.now() >= this.#removesAt) {
-        this.#removesAt = performance.now() + REMOVAL_INTERVAL_MS;
-        if (await this.#deps.store.removeOrphans().catch(() => false)) this.#removesAt = 0;
-      }
-      return list(limit);
-    }, this.#size);
   }
 
   /** Those for which somebody has polled lately. */
   #polling(): (readonly [number: number, poller: LeadChangePoller])[] {
-    return [...this.#named].filter(([, { usedAt }]) => performance.now() - usedAt < USED_FOR_MS);
+    return [...this.#pollers].filter(([, { usedAt }]) => performance.now() - usedAt < USED_FOR_MS);
   }
 
-  /** @param consumer undefined: the one without a name */
-  of(consumer: Pick<Consumer, 'number'> | undefined): LeadChangePoller {
-    if (!consumer) return this.#unnamed;
-    const { number } = consumer;
-    const known = this.#named.get(number);
+  of({ number }: Pick<Consumer, 'number'>): LeadChangePoller {
+    const known = this.#pollers.get(number);
     if (known) return known;
     // Others may be those of consumers that were removed.
     const polling = new Set(this.#polling().map(([each]) => each));
-    for (const each of this.#named.keys()) if (!polling.has(each)) this.#named.delete(each);
-    const poller = this.#poller(async (limit) => {
-      const found = await listDeliveries(this.#deps, number, limit);
-      if (found) return found;
-      this.#named.delete(number);
-      throw new Refusal('CONSUMER_NOT_FOUND');
-    });
-    this.#named.set(number, poller);
+    for (const each of this.#pollers.keys()) if (!polling.has(each)) this.#pollers.delete(each);
+    const poller = new LeadChangePoller(
+      async (limit) => {
+        await this.#removeOrphans();
+        const found = await listDeliveries(this.#deps, number, limit);
+        if (found) return found;
+        this.#pollers.delete(number);
+        throw new Refusal('CONSUMER_NOT_FOUND');
+      },
+      () => this.#polling().length,
+    );
+    this.#pollers.set(number, poller);
     return poller;
+  }
+
+  async #removeOrphans(): Promise<void> {
+    if (performance.now() < this.#removesAt) return;
+    this.#removesAt = performance.now() + REMOVAL_INTERVAL_MS;
+    // A role that may not is refused by what needs it.
+    if (await this.#deps.store.removeOrphans().catch(() => false)) this.#removesAt = 0;
   }
 }
 
@@ -261,7 +255,6 @@ export async function* watchLeadChanges(
  * Acknowledges lead changes that a consumer has processed. A lead that has changed since keeps its newer changes
  * unacknowledged.
  *
- * @param consumer undefined: the one without a name
  * @returns `settled`: the leads whose last unacknowledged changes this call acknowledged
  * @throws Refusal INVALID_REQUEST
  */
@@ -269,15 +262,12 @@ export async function acknowledgeLeadChanges(
   { store }: Reading,
   poller: Pick<LeadChangePoller, 'hurry'>,
   acknowledgements: readonly Acknowledgement[],
-  consumer?: Pick<Consumer, 'number'>,
+  { number }: Pick<Consumer, 'number'>,
 ): Promise<Settled> {
   const faults = new Faults();
   noteNamed(faults, 'acknowledgements', acknowledgements);
   faults.refuseIfAny();
-  const named = acknowledgements.map(asStored);
-  const acknowledged = consumer
-    ? await store.acknowledgeDeliveries(consumer.number, named)
-    : await store.acknowledgeLeadChanges(named);
+  const acknowledged = await store.acknowledgeDeliveries(number, acknowledgements.map(asStored));
   assert(acknowledged.settled <= acknowledgements.length, 'acknowledged_at_most_named');
   if (acknowledged.settled > 0) poller.hurry();
   return acknowledged;
@@ -329,7 +319,7 @@ export interface ResendCommand extends Requester {
  * Marks leads of a studio as changed, so that the change feed sends them again: some, or a part of all, or of those that changed
  * in a range. For a consumer, such are sent to it, or it is to be sent all.
  *
- * @param consumer undefined: all, the one without a name too
+ * @param consumer undefined: all
  * @throws Refusal INVALID_REQUEST
  */
 export async function resendLeads(
@@ -343,6 +333,9 @@ export async function resendLeads(
     faults.note('allStudios', 'must be with a consumer, and without a studio, leads and updateTime');
   if (consumer && !allStudios && !(await hasStudio({ store }, consumer, studioId)))
     faults.note('studioId', 'must be one of the consumer');
+  // No backfill of it can be stored.
+  if (consumer === DEFAULT_CONSUMER && leadIds.length === 0 && !updated)
+    faults.note('consumer', `must not be ${consumer.name} without leads or updateTime`);
   noteLeadIds(faults, leadIds);
   if (updated) noteRangeFaults(faults, 'updateTime', updated);
   if (updated && leadIds.length > 0) faults.note('updateTime', 'must be absent with leads');

@@ -6,6 +6,7 @@ import {
   type Consumer,
   type ConsumerStart,
   consumerNameFault,
+  DEFAULT_CONSUMER,
   isOfConsumer,
   MAX_STUDIOS_OF_CONSUMER,
   withBackfill,
@@ -49,7 +50,7 @@ export async function createConsumer(
   if (includesTests && !allStudios) faults.note('consumer.includeTestStudios', 'must be absent without allStudios');
   if (start === undefined) faults.note('start', 'must be given');
   faults.refuseIfAny();
-  // Otherwise it would be sent all that waits for the consumer without a name.
+  // Otherwise it would be sent all that is marked.
   const isNew = !(await store.listConsumers()).some((each) => each.name === name);
   while (start === 'now' && isNew && !(await store.distributeLeadChanges())) {
     if (ending?.aborted) throw new StoreUnavailable('earlier changes were not yet distributed');
@@ -68,6 +69,7 @@ export async function createConsumer(
   }
 }
 
+/** Returns the stored consumer of a name. */
 async function findConsumer({ store }: Reading, name: string): Promise<Consumer | undefined> {
   const faults = new Faults();
   faults.note('consumer', consumerNameFault(name));
@@ -77,7 +79,7 @@ async function findConsumer({ store }: Reading, name: string): Promise<Consumer 
 
 /** @throws Refusal INVALID_REQUEST, CONSUMER_NOT_FOUND; UnreadableRecord */
 export async function getConsumer(deps: Reading, name: string): Promise<Consumer> {
-  const found = await findConsumer(deps, name);
+  const found = (await findConsumer(deps, name)) ?? (name === DEFAULT_CONSUMER.name ? DEFAULT_CONSUMER : undefined);
   if (!found) throw new Refusal('CONSUMER_NOT_FOUND');
   if (found.fault) throw found.fault;
   return found;
@@ -108,7 +110,7 @@ export interface ListedConsumer extends MeasuredDeliveries {
   readonly consumer: Consumer;
 }
 
-/** Returns consumers, oldest first. @param includes default: all */
+/** Returns the stored consumers, oldest first. @param includes default: all */
 export async function listConsumers(
   { store }: Reading,
   includes: (consumer: Consumer) => boolean = () => true,

@@ -4,7 +4,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { CreateLeadOutcome, Store } from '../../src/store/store.ts';
 import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, describeThroughStores, moveLead, OPEN_STAGES } from './store-actions.ts';
+import { actionsOn, changesIn, describeThroughStores, moveLead, OPEN_STAGES } from './store-actions.ts';
 
 /** The promises of `createLead`, and of concurrent writes for one key or contact. */
 export function createLeadContract(opened: () => OpenedStore): void {
@@ -47,7 +47,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       store = await opened().reopen();
       const { studioId, id } = lead;
       const { leads } = await store.findLeadsOfContact(studioId, claims.contactKeys);
-      const [change] = await store.listLeadChanges(1);
+      const [change] = await changesIn(store, 1);
       const { records: walked } = await store.walkLeads(studioId, null, 10);
       const all = [await store.findLead(studioId, id), ...(await everyLead()), ...walked, ...leads, change?.lead];
       expect(all).toEqual(all.map(() => now));
@@ -160,7 +160,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       const lead = aLead({ createdAt: new Date('2019-05-04T00:00:00Z') });
       await store.createLead(lead, claimsOf(lead), { now: NOW });
 
-      expect(await store.listLeadChanges(1)).toMatchObject([{ lead, since: NOW }]);
+      expect(await changesIn(store, 1)).toMatchObject([{ lead, since: NOW }]);
     });
   });
 

@@ -203,7 +203,7 @@ async function useSome(store: Store): Promise<void> {
   await store.createLead(lead, claimsOf(lead));
   await store.recordApiKeyUse({ studioId: key.studioId, keyId: key.id, now: NOW, unlessSince: NOW });
   await store.removeMember(lead.studioId, aMember().id, BY);
-  await store.measureLeadChanges(1);
+  await store.measureDeliveries(1, 1);
 }
 
 const dataCommands = (commands: readonly Document[]) => commands.filter((command) => DATA.includes(nameOf(command)));

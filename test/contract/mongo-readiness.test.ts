@@ -65,7 +65,7 @@ describe('the check of MongoDB, whose reads all succeed', () => {
 
     await create();
     fake.answer = (command) => (command.update ? refusal(1, 'InternalError') : undefined);
-    await store.acknowledgeLeadChanges([{ studioId: 'a', leadId: aLead().id, revision: 1 }]).catch(() => {});
+    await store.acknowledgeDeliveries(1, [{ studioId: 'a', leadId: aLead().id, revision: 1 }]).catch(() => {});
     fake.answer = () => undefined;
     await store.check();
     expect(writes()).toHaveLength(1);

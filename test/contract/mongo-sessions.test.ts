@@ -112,10 +112,10 @@ test('the most acknowledgements of one call are one command, which the server en
     revision: place + 1,
   }));
 
-  expect(await store.acknowledgeLeadChanges(acknowledgements)).toMatchObject({ settled: MAX_ACKNOWLEDGEMENTS });
-  expect(await store.acknowledgeLeadChanges([])).toMatchObject({ settled: 0 });
+  expect(await store.acknowledgeDeliveries(1, acknowledgements)).toMatchObject({ settled: MAX_ACKNOWLEDGEMENTS });
+  expect(await store.acknowledgeDeliveries(1, [])).toMatchObject({ settled: 0 });
 
-  const sent = fake.commands.filter(({ update }) => update === 'leads');
+  const sent = fake.commands.filter(({ update }) => update === 'deliveries');
   expect(sent.map(({ updates }) => updates.length)).toEqual([MAX_ACKNOWLEDGEMENTS]);
   expect(sent[0]?.maxTimeMS).toBeLessThan(STORE_CALL_MS);
 });

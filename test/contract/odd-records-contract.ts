@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
 import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
+import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
+import type { LeadChange } from '../../src/domain/lead-change.ts';
 import type { AuditPart, Store } from '../../src/store/store.ts';
 import {
   aConsumer,
@@ -20,7 +22,7 @@ import {
 } from '../support/builders.ts';
 import { patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
-import { acknowledgementOf } from './store-actions.ts';
+import { acknowledgementOf, changesIn } from './store-actions.ts';
 
 /** More odd records than a page of LIMIT reads. */
 const ODD = 1100;
@@ -61,7 +63,11 @@ interface OddCase {
 }
 
 const idsOf = (records: readonly { readonly id: string }[]) => records.map(({ id }) => id);
-const changedIds = async ({ store }: Leads) => (await store.listLeadChanges(LIMIT)).map(({ lead }) => lead.id);
+const changedIds = async ({ store }: Leads) => {
+  // On a slow machine a list would distribute only some.
+  while (!(await store.distributeLeadChanges()));
+  return idsOf((await changesIn(store, LIMIT)).map(({ lead }) => lead));
+};
 
 /** How methods get past odd records: each that returns a list, and others. The rest concern single records. */
 const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name in keyof Store]?: OddCase } = {
@@ -89,20 +95,23 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       null,
     ],
   },
-  listLeadChanges: { call: async (leads) => [await changedIds(leads), null] },
-  measureLeadChanges: {
+  measureDeliveries: {
     async call({ store }) {
-      const { leads, since } = await store.measureLeadChanges(10_000);
-      return [[`${leads}`, `${since?.toISOString()}`], null];
+      while (!(await store.distributeLeadChanges()));
+      const { waiting } = await store.measureDeliveries(DEFAULT_CONSUMER.number, 10_000);
+      return [[`${waiting.leads}`], null];
     },
-    finds: ({ good: [first] }) => [`${ODD + 2}`, first.createdAt.toISOString()],
+    finds: () => [`${ODD + 2}`],
   },
-  acknowledgeLeadChanges: {
+  acknowledgeDeliveries: {
     async call(leads) {
       const { store, odd } = leads;
-      const acknowledgements = (await store.listLeadChanges(LIMIT)).map(acknowledgementOf);
-      const unknown = odd.slice(0, 400).map(({ studioId, id: leadId }) => ({ studioId, leadId, revision: 5 }));
-      const { settled: count } = await store.acknowledgeLeadChanges([...unknown, ...acknowledgements]);
+      await changedIds(leads);
+      const unknown = odd.slice(0, 400).map((each) => ({ lead: { ...each, studioId: 'studio-9' }, revision: 5 }));
+      const named = [...unknown, ...(await changesIn(store, LIMIT))].map((each) =>
+        acknowledgementOf(each as LeadChange),
+      );
+      const { settled: count } = await store.acknowledgeDeliveries(DEFAULT_CONSUMER.number, named);
       return [[`${count}`, ...(await changedIds(leads))], null];
     },
     finds: () => ['2'],
@@ -118,27 +127,17 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
     call: async ({ store }) => [(await store.listConsumers()).map(({ name }) => name), null],
     finds: () => ['relay'],
   },
-  listDeliveries: {
-    async call({ store }) {
-      await store.createConsumer(aConsumer(), BY);
-      // On a slow machine a list would distribute only some.
-      while (!(await store.distributeLeadChanges()));
-      const { changes = [] } = (await store.listDeliveries(1, LIMIT)) ?? {};
-      await store.removeConsumer(1, BY);
-      return [changes.map(({ lead }) => lead.id), null];
-    },
-  },
+  listDeliveries: { call: async (leads) => [await changedIds(leads), null] },
   listDeliveriesSetAside: {
     // It has no data of leads.
     async call({ store, odd, good }) {
-      await store.createConsumer(aConsumer(), BY);
+      const { number } = DEFAULT_CONSUMER;
       while (!(await store.distributeLeadChanges()));
       const seen = [...odd.slice(0, 50), ...good].map(({ studioId, id: leadId }) => ({ studioId, leadId }));
       const revision = Number.MAX_SAFE_INTEGER;
       const aside = seen.map((each) => ({ ...each, revision, reason: 'ODD', retryAt: null }));
-      await store.setAsideDeliveries(1, aside, NOW);
-      const found = (await store.listDeliveriesSetAside(1, null, LIMIT)).map(({ leadId }) => leadId);
-      await store.removeConsumer(1, BY);
+      await store.setAsideDeliveries(number, aside, NOW);
+      const found = (await store.listDeliveriesSetAside(number, null, LIMIT)).map(({ leadId }) => leadId);
       return [good.map(({ id }) => id).filter((id) => found.includes(id)), null];
     },
   },
@@ -272,7 +271,6 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
     exceed: ({ makeLeads }) => makeLeads(...times(MAX_LEADS_PER_CONTACT + 5, () => aLead({ contact, stage: 'lost' }))),
     list: async (store) => (await store.findLeadsOfContact(STUDIO_ID, claimsOf(aLead({ contact })).contactKeys)).leads,
   },
-  listLeadChanges: { bound: 10, exceed: MANY_LEADS, list: (store) => store.listLeadChanges(10) },
   listConsumers: {
     bound: MAX_CONSUMERS,
     async exceed({ store }) {
@@ -292,14 +290,7 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
     },
     list: (store) => store.listDeliveriesSetAside(1, null, 10),
   },
-  listDeliveries: {
-    bound: 10,
-    async exceed(opened) {
-      await opened.store.createConsumer(aConsumer(), BY);
-      await MANY_LEADS(opened);
-    },
-    list: async (store) => (await store.listDeliveries(1, 10))?.changes ?? [],
-  },
+  listDeliveries: { bound: 10, exceed: MANY_LEADS, list: (store) => changesIn(store, 10) },
   walkUnerasedLeads: {
     bound: 10,
     exceed: MANY_LEADS,

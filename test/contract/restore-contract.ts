@@ -3,7 +3,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, NOW, plus, STUDIO_ID } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore, tryEach } from './opened-store.ts';
-import { actionsOn, correctLead } from './store-actions.ts';
+import { actionsOn, changesIn, correctLead } from './store-actions.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -74,7 +74,7 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
         await opened().damage(damage, { studioId, id: newId() });
         const everything = { epoch: expect.any(Number), restoredTo: new Date(0) };
         expect(await store.findEpoch()).toMatchObject(damage.field === 'epoch' ? NEVER : everything);
-        await store.listLeadChanges(1);
+        await changesIn(store, 1);
         expect(await store.raiseEpoch(NOW, NOW, BY)).toMatchObject({
           epoch: expect.any(Number),
           restoredTo: expect.any(Date),
@@ -87,10 +87,10 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       const lead = await created();
       const [now, lowest] = [plus(lead.createdAt, 1000), lead.createdAt.getTime() + DAY_MS];
       await store.resendLeads({ studioId: STUDIO_ID, after: null, limit: 10 }, now, { lowest });
-      const [change] = await store.listLeadChanges(1);
+      const [change] = await changesIn(store, 1);
       expect(change).toMatchObject({ revision: lowest, kinds: [{ kind: 'created' }, { kind: 'resent', time: now }] });
       await correctLead(store, lead, { displayName: 'Ada King' });
-      expect(await store.listLeadChanges(1)).toMatchObject([{ revision: lowest + 1 }]);
+      expect(await changesIn(store, 1)).toMatchObject([{ revision: lowest + 1 }]);
     });
 
     test('tells which of some leads a studio does not have: no erased, unreadable or closed one', async () => {

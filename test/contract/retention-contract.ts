@@ -6,7 +6,7 @@ import { countExpiredLeads, type RetentionObserver, retainLeads } from '../../sr
 import { putStudio } from '../../src/usecases/studios.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
-import { correctLead, moveLead } from './store-actions.ts';
+import { changesIn, correctLead, moveLead } from './store-actions.ts';
 
 const FAST = { lookMs: 0, idleMs: 0, turnMs: 60_000, leadsPerTurn: 500, restMs: 0, listMs: 0 };
 
@@ -159,7 +159,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       expect(await store.listAuditEvents(STUDIO_ID, lead.id)).toMatchObject([
         { action: 'lead-erased', memberId: null, caller: '(retention)' },
       ]);
-      const changes = await store.listLeadChanges(1000);
+      const changes = await changesIn(store);
       expect(changes.find((change) => change.lead.id === lead.id)).toMatchObject({ lead: { erasedAt: NOW } });
     });
 

@@ -169,7 +169,6 @@ export const RIVAL_CHANGES = {
 /** Every other method that writes, with why a repetition undoes nothing. */
 export const HARMLESS_WHEN_REPEATED = {
   createLead: 'its idempotency key finds the lead, whatever became of it, or the enquiry',
-  acknowledgeLeadChanges: 'it names the revision',
   resendLeads: 'consumers get the leads once more',
   distributeLeadChanges: 'consumers get the leads once more',
   createConsumer: 'the list of consumers knows the call',

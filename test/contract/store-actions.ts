@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, vi } from 'vitest';
 import { MAX_DISTRIBUTION_MS } from '../../common/deadlines.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
+import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { Acknowledgement, LeadChange } from '../../src/domain/lead-change.ts';
 import type { Correction } from '../../src/domain/lead-data.ts';
@@ -30,7 +31,7 @@ export function actionsOn(store: () => Store) {
     },
     /** The revision of a lead with changes that no consumer has acknowledged. */
     revisionOf: async (lead: Lead): Promise<number> => {
-      const changes = await store().listLeadChanges(1000);
+      const changes = await changesIn(store());
       return changes.find((change) => change.lead.id === lead.id)?.revision ?? expect.fail('the lead does not wait');
     },
     everyLead: (studioId = STUDIO_ID) => leadsIn(store(), studioId, null, 1000),
@@ -122,6 +123,14 @@ export const acknowledgementOf = ({ lead: { studioId, id: leadId }, revision }: 
   leadId,
   revision,
 });
+
+/** Returns what waits for the consumer without a name. */
+export const changesIn = async (store: Store, limit = 1000): Promise<readonly LeadChange[]> =>
+  (await store.listDeliveries(DEFAULT_CONSUMER.number, limit))?.changes ?? [];
+
+/** Acknowledges changes for the consumer without a name. */
+export const acknowledgeIn = (store: Store, changes: readonly LeadChange[]) =>
+  store.acknowledgeDeliveries(DEFAULT_CONSUMER.number, changes.map(acknowledgementOf));
 
 /**
  * Makes each look at the clock later than a call distributes, until the returned function is called or the test ends: a call

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Consumer } from '../../src/domain/consumer.ts';
+import { type Consumer, DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { acknowledgementOf, actionsOn, correctLead, moveLead } from './store-actions.ts';
+import { acknowledgeIn, acknowledgementOf, actionsOn, changesIn, correctLead, moveLead } from './store-actions.ts';
 
 /** More leads than any test creates. */
 const ALL = 1000;
@@ -27,9 +27,8 @@ export function testStudioContract(opened: () => OpenedStore): void {
       const outcome = await store.createConsumer(aConsumer(overrides), BY);
       return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
     };
-    const changesOf = async (of: Consumer | null, from = store) =>
-      of === null ? from.listLeadChanges(ALL) : ((await from.listDeliveries(of.number, ALL))?.changes ?? []);
-    const idsOf = async (of: Consumer | null, from = store) =>
+    const changesOf = async (of: Consumer, from = store) => (await from.listDeliveries(of.number, ALL))?.changes ?? [];
+    const idsOf = async (of: Consumer, from = store) =>
       (await changesOf(of, from)).map(({ lead }) => lead.id).toSorted();
 
     test('is one from its creation on, whatever is put, and another studio never becomes one', async () => {
@@ -68,8 +67,10 @@ export function testStudioContract(opened: () => OpenedStore): void {
       await store.putStudio(aTest, BY);
       const lead = await inTest();
       const beside = await created();
-      for (const from of [store, another]) expect(await idsOf(null, from)).toEqual([before.id, beside.id].toSorted());
-      expect(await store.measureLeadChanges(ALL)).toEqual({ leads: 2, since: before.createdAt });
+      for (const from of [store, another])
+        expect(await idsOf(DEFAULT_CONSUMER, from)).toEqual([before.id, beside.id].toSorted());
+      const { waiting } = await store.measureDeliveries(DEFAULT_CONSUMER.number, ALL);
+      expect(waiting).toEqual({ leads: 2, since: before.createdAt });
 
       const all = await consumer({});
       const withTests = await consumer({ name: 'with-tests', includesTests: true });
@@ -81,28 +82,16 @@ export function testStudioContract(opened: () => OpenedStore): void {
       expect(await idsOf(ordinary)).toEqual([beside.id]);
       expect(await idsOf(withTests)).toEqual([beside.id, lead.id].toSorted());
       expect(await idsOf(named)).toEqual([lead.id]);
-      expect(await idsOf(null)).toEqual([before.id, beside.id].toSorted());
+      expect(await idsOf(DEFAULT_CONSUMER)).toEqual([before.id, beside.id].toSorted());
       expect(await store.measureDeliveries(all.number, ALL)).toMatchObject({ waiting: { leads: 1 } });
       expect(await store.measureDeliveries(named.number, ALL)).toMatchObject({ waiting: { leads: 1 } });
 
-      const acknowledged = (await changesOf(null)).map(acknowledgementOf);
-      expect(await store.acknowledgeLeadChanges(acknowledged)).toMatchObject({ settled: 2 });
+      expect(await acknowledgeIn(store, await changesIn(store))).toMatchObject({ settled: 2 });
       await correctLead(store, lead, { note: 'again' });
       await store.resendLeads({ studioId: TEST, after: null, limit: ALL }, plus(lead.createdAt, 60_000));
-      expect(await idsOf(null)).toEqual([]);
+      expect(await idsOf(DEFAULT_CONSUMER)).toEqual([]);
       expect(await idsOf(all)).toEqual([beside.id]);
       expect(await changesOf(named)).toMatchObject([{ lead: { note: 'again' } }]);
-    });
-
-    test('is acknowledged by nobody for those who asked', async () => {
-      await store.putStudio(aTest, BY);
-      const named = await consumer({ studioIds: [TEST] });
-      const { id, createdAt } = await inTest();
-      const revision = 0;
-      expect(await store.acknowledgeLeadChanges([{ studioId: TEST, leadId: id, revision }])).toMatchObject({
-        settled: 0,
-      });
-      expect(await changesOf(named)).toMatchObject([{ lead: { id }, since: createdAt }]);
     });
 
     test('makes consumers different that have it or not', async () => {
@@ -183,7 +172,6 @@ export function testStudioContract(opened: () => OpenedStore): void {
       await store.deleteLeads(TEST, ALL, BY);
       expect(await idsOf(asked, another)).toEqual([]);
       expect(await another.measureDeliveries(asked.number, ALL)).toMatchObject({ waiting: { leads: 0, since: null } });
-      expect(await store.measureLeadChanges(ALL)).toMatchObject({ leads: 0, since: null });
     });
   });
 }

@@ -10,7 +10,7 @@ import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { moveLead } from '../contract/store-actions.ts';
+import { acknowledgeIn, changesIn, moveLead } from '../contract/store-actions.ts';
 import { aConsumer, aLead, aLoggedRequest, BY, claimsOf, DAY_MS, plus, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { leadsIn } from '../support/exported.ts';
@@ -388,14 +388,12 @@ test('an operator watches changes without acknowledging them, and resends those 
   watching.child.kill('SIGINT');
   expect(await watching.ended()).toBe(0);
 
-  const waiting = await store.listLeadChanges(10);
+  const waiting = await changesIn(store);
   expect(waiting.map(({ lead }) => lead.id)).toEqual([first.id, second.id]);
-  await store.acknowledgeLeadChanges(
-    waiting.map(({ lead, revision }) => ({ studioId: lead.studioId, leadId: lead.id, revision })),
-  );
+  await acknowledgeIn(store, waiting);
   expect(await json('changes', 'resend', 'studio-1')).toEqual({ resent: 2 });
   expect(await json('changes', 'resend')).toEqual({ resent: 2 });
-  expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, second.id].sort());
+  expect((await changesIn(store)).map(({ lead }) => lead.id).sort()).toEqual([first.id, second.id].sort());
 });
 
 // @proves feed-10 backups-3
@@ -409,9 +407,8 @@ test('an operator notes a restore: consumers look behind the backup, or behind t
   const relay = await store.createConsumer(aConsumer({ name: 'relay', studioIds: null }), BY);
   const acknowledgement = { studioId: 'studio-1', leadId: lead.id, revision: 2 ** 51 };
   if (relay.kind !== 'created') expect.fail(relay.kind);
-  await store.listLeadChanges(1);
+  await acknowledgeIn(store, await changesIn(store));
   await store.acknowledgeDeliveries(relay.consumer.number, [acknowledgement]);
-  await store.acknowledgeLeadChanges([{ ...acknowledgement, revision: 0 }]);
 
   for (const [args, restoredTo] of [
     [['--to', '2026-05-01T00:00:00Z'], '2026-04-30T23:55:00.000Z'],
@@ -425,7 +422,7 @@ test('an operator notes a restore: consumers look behind the backup, or behind t
     expect(noted).toEqual({ epoch: expect.any(Number), restoredTo, resent: 1 });
     expect(noted.epoch).toBeGreaterThanOrEqual(now);
     const sent = [
-      ...(await store.listLeadChanges(9)),
+      ...(await changesIn(store)),
       ...((await store.listDeliveries(relay.consumer.number, 9))?.changes ?? []),
     ];
     expect(sent.map((change) => change.lead.id)).toEqual([lead.id, lead.id]);

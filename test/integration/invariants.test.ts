@@ -114,7 +114,7 @@ async function ignoring<Result>(write: string, work: () => Promise<Result>): Pro
 /** How the core relies on each invariant, broken; rejects with what the caller of the item gets. */
 const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
   acknowledged_at_most_named: () => {
-    broken = { acknowledgeLeadChanges: async (named) => settledOf(named.length + 1, [], () => null) };
+    broken = { acknowledgeDeliveries: async (_, named) => settledOf(named.length + 1, [], () => null) };
     return caller.call('LeadIntakeService/AcknowledgeLeadChanges', { acknowledgements: [] });
   },
   caller_of_admitted_call: () => asCall(async () => callerOf({ values: valuesOf(undefined) })),

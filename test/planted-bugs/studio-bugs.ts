@@ -8,35 +8,9 @@ const LEFT_OUT = 'has its leads in no consumer that has not asked, named or not,
 export const STUDIO_BUGS: readonly PlantedBug[] = [
   {
     name: 'leads of test studios come to every consumer',
-    inSoak: true,
     suite: ON_SQLITE,
     caughtBy: LEFT_OUT,
     patches: [{ file: 'src/domain/consumer.ts', find: '(includesTests || !isTest)', put: 'true' }],
-  },
-  {
-    name: 'on SQLite, leads of test studios wait for the consumer without a name',
-    suite: ON_SQLITE,
-    caughtBy: LEFT_OUT,
-    patches: [
-      {
-        file: 'src/store/sqlite/distribution.ts',
-        find: 'which.isTest ? null : distributedSince(mark, createdAt)',
-        put: 'distributedSince(mark, createdAt)',
-      },
-    ],
-  },
-  {
-    name: 'on MongoDB, another core does not know that there are test studios',
-    inSoak: true,
-    suite: ON_MONGO,
-    caughtBy: LEFT_OUT,
-    patches: [
-      {
-        file: 'src/store/mongo/directory.ts',
-        find: 'if (put.isTest) await untilKnown(deadline, () => feed.updateOne(...WITH_TEST_STUDIOS));',
-        put: '',
-      },
-    ],
   },
   {
     name: 'on MongoDB, deliveries of deleted leads wait for ever',

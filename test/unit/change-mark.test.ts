@@ -8,10 +8,23 @@ const LONG_AGO = plus(NOW, -1e10);
 test.each<[string, ChangeMark['since'], string[]]>([
   ['was imported and not distributed', NOW, ['created', 'updated']],
   ['is of release 1.0, which stored no time', new Date(0), ['created', 'updated']],
-  ['was distributed', new Date(NOW.getTime() + DISTRIBUTED), ['updated']],
   ['was acknowledged', null, ['updated']],
-])('named consumers hear of what they have not heard of a lead that %s, and changes', (_, since, kinds) => {
+])('consumers hear of what they have not heard of a lead that %s, and changes', (_, since, kinds) => {
   const mark = marked({ revision: 0, since, kinds: { created: LONG_AGO } }, 'updated', plus(NOW, 1));
   expect(Object.keys(deliveryOf(mark, LONG_AGO, 1)?.kinds ?? {})).toEqual(kinds);
   expect(Object.values(mark.kinds)).not.toContainEqual(new Date(0));
+});
+
+// @proves feed-8
+test.each<[string, Date, Date]>([
+  ['its first change', new Date(NOW.getTime() + DISTRIBUTED), NOW],
+  ['its creation without a time of that', new Date(DISTRIBUTED), LONG_AGO],
+])('a mark that release 1.2 distributed is for the consumer without a name alone, since %s', (_, since, first) => {
+  const mark = { revision: 7, since, kinds: { created: first, updated: plus(NOW, 1) } };
+  expect(deliveryOf(mark, LONG_AGO, 0)).toEqual({ ...mark, since: first });
+  expect(deliveryOf(mark, LONG_AGO, 1)).toBe(null);
+  // Its next change is for all; a named consumer may hear of the former ones again.
+  const changed = marked(mark, 'erased', plus(NOW, 2));
+  expect(Object.keys(deliveryOf(changed, LONG_AGO, 0)?.kinds ?? {})).toEqual(['created', 'updated', 'erased']);
+  expect(Object.keys(deliveryOf(changed, LONG_AGO, 1)?.kinds ?? {})).toContain('erased');
 });

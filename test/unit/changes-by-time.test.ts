@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changesByTime } from '../../src/store/mongo/by-time.ts';
+import { marksByTime } from '../../src/store/mongo/by-time.ts';
 import type { Collections } from '../../src/store/mongo/collections.ts';
 import { ACKNOWLEDGED } from '../../src/store/mongo/documents.ts';
 import { times } from '../support/builders.ts';
@@ -58,7 +58,7 @@ const NOW = Date.now();
 const LEADS = 20_000;
 
 /** Retries until the engine succeeds, as callers do. */
-async function find(changes: ReturnType<typeof changesByTime>, count: number): Promise<number[]> {
+async function find(changes: ReturnType<typeof marksByTime>, count: number): Promise<number[]> {
   for (let attempt = 0; attempt < 60; attempt += 1) {
     const found = await changes.first(count).catch(() => undefined);
     if (found) return found.map(({ changes: { since } = {} }) => since?.getTime() ?? Number.NaN);
@@ -76,7 +76,7 @@ test.each([
     engine.pending.add(NOW - span + Math.floor((index * span) / LEADS));
   }
   const inOrder = [...engine.pending].sort((a, b) => a - b);
-  const changes = changesByTime(engine);
+  const changes = marksByTime(engine);
 
   const taken: number[] = [];
   while (engine.pending.size > 0) {
@@ -95,7 +95,7 @@ test.each([
 test('those who ask at the same time take no query in flight for one that failed', async () => {
   const engine = new SortingEngine();
   engine.pending.add(NOW);
-  const changes = changesByTime(engine);
+  const changes = marksByTime(engine);
   const found = await Promise.all(times(16, () => find(changes, 100)));
   expect(found).toEqual(times(16, () => [NOW]));
   expect(engine.counts).toBe(0);
@@ -104,7 +104,7 @@ test('those who ask at the same time take no query in flight for one that failed
 test('finds changes that sort before or after all that was found', async () => {
   const engine = new SortingEngine();
   for (const index of times(1000, (index) => index)) engine.pending.add(NOW - 1_000_000 + index);
-  const changes = changesByTime(engine);
+  const changes = marksByTime(engine);
   await find(changes, 100);
   engine.pending.clear();
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 
 /*
- * A model of how changes get to named consumers on MongoDB, where no two steps are one: writers, two distributors, two
- * consumers and the unnamed one, creations, backfills, resends and removals take turns at random, and die anywhere. Consumers set
- * changes aside, for a time by a clock that leaps, or until they take them back.
+ * A model of how changes get to consumers on MongoDB, where no two steps are one: writers, two distributors, two stored
+ * consumers and the one without a name, creations, backfills, resends and removals take turns at random, and die anywhere.
+ * Consumers set changes aside, for a time by a clock that leaps, or until they take them back.
  */
 
 /** Each of these is wrong: it loses a change, or tells two contents at one revision. */
@@ -11,9 +11,8 @@ const FLAWS = [
   'consumers are read before the marks',
   'a duplicate delivery counts as written',
   'a raised delivery is not looked for',
-  'a mark is moved whatever its revision',
+  'a mark is acknowledged whatever its revision',
   'an acknowledgement names no revision',
-  'the unnamed consumer is sent undistributed leads, and acknowledges them',
   'a number is given again',
   'what a consumer that is new meanwhile has counts as left behind',
   'a backfill has no identity',
@@ -34,12 +33,9 @@ interface Change {
 
 interface Lead {
   readonly revision: number;
-  /** In the order in which they pass: `marked` is undistributed. */
-  readonly mark: 'marked' | 'distributed' | 'acknowledged';
+  readonly isMarked: boolean;
   /** The undistributed ones. */
   readonly changes: readonly Change[];
-  /** Whether the unnamed consumer has something to acknowledge. */
-  readonly isForUnnamed: boolean;
 }
 
 interface Consumer {
@@ -68,7 +64,8 @@ const WHEN_TAKEN_BACK = Number.POSITIVE_INFINITY;
 type Process = Generator<undefined, void>;
 
 const LEADS = [0, 1];
-const NAMES = ['relay', 'reporting'];
+const DEFAULT = 'default';
+const NAMES = [DEFAULT, 'relay', 'reporting'];
 
 /** A repeatable generator of numbers below `bound`. */
 function chance(seed: number) {
@@ -80,7 +77,7 @@ function chance(seed: number) {
 }
 
 class World {
-  readonly leads: Lead[] = LEADS.map(() => ({ revision: 1, mark: 'marked', changes: [{ id: 1 }], isForUnnamed: true }));
+  readonly leads: Lead[] = LEADS.map(() => ({ revision: 1, isMarked: true, changes: [{ id: 1 }] }));
   /** All changes of each lead. */
   readonly changes: Change[][] = LEADS.map(() => [{ id: 1 }]);
   /** The changes that were told at a revision, by consumer, lead and revision; joined. */
@@ -95,9 +92,9 @@ class World {
   /** The highest revision that each consumer has set aside. */
   readonly aside = new Map<string, number>();
   clock = 100;
-  /** The highest revision that each consumer has acknowledged; the unnamed one is 0. */
-  readonly handled = new Map<string, number>();
-  consumers: Consumer[] = [];
+  consumers: Consumer[] = [
+    { number: 0, name: DEFAULT, base: LEADS.map(() => 0), backfill: { id: 0, upTo: LEADS.length, isAsked: false } },
+  ];
   nextNumber = 1;
   nextBackfill = 1;
   readonly #running: { readonly process: Process; readonly since: number }[] = [];
@@ -134,11 +131,11 @@ class World {
     const ofConsumer = (begin: (of: Consumer) => Process) => () => (consumer ? begin(consumer) : this.#create(name));
     const consume = ofConsumer((of) => this.#consume(of, lead));
     const backfill = ofConsumer((of) => this.#backfill(of));
-    const distribute = () => this.#distribute(LEADS);
+    const distribute = () => this.#distribute();
     const kinds: readonly (() => Process)[] = [
       ...[() => this.#write(lead), () => this.#write(lead), distribute, distribute, distribute],
-      ...[() => this.#unnamed(lead), consume, consume, consume, consume, backfill, backfill],
-      () => (consumer && this.#below(8) === 0 ? this.#remove(consumer) : this.#removeOrphans()),
+      ...[consume, consume, consume, consume, backfill, backfill],
+      () => (consumer && name !== DEFAULT && this.#below(8) === 0 ? this.#remove(consumer) : this.#removeOrphans()),
       () => this.#forget(),
       ofConsumer((of) => this.#setAside(of, lead)),
       ofConsumer((of) => this.#comeAgain(of, lead)),
@@ -154,25 +151,21 @@ class World {
 
   /** A write of the lead as it was just read. */
   #mark(lead: number, which: Omit<Change, 'id'>): void {
-    const { revision, mark, changes, isForUnnamed } = this.leads[lead] as Lead;
+    const { revision, isMarked, changes } = this.leads[lead] as Lead;
     const change = { id: revision + 1, ...which };
     this.changes[lead]?.push(change);
     this.leads[lead] = {
       revision: revision + 1,
-      mark: 'marked',
-      changes: [...(mark === 'marked' ? changes : []), change],
-      isForUnnamed: isForUnnamed || which.only === undefined,
+      isMarked: true,
+      changes: [...(isMarked ? changes : []), change],
     };
   }
 
-  *#distribute(leads: readonly number[]): Process {
+  *#distribute(): Process {
     const isEarly = this.#flaw === 'consumers are read before the marks';
     const early = [...this.consumers];
-    if (early.length === 0) return;
     yield;
-    const found = leads
-      .map((lead) => ({ lead, ...(this.leads[lead] as Lead) }))
-      .filter(({ mark }) => mark === 'marked');
+    const found = LEADS.map((lead) => ({ lead, ...(this.leads[lead] as Lead) })).filter(({ isMarked }) => isMarked);
     yield;
     const to = isEarly ? early : [...this.consumers];
     for (const { lead, revision, changes } of found) {
@@ -185,9 +178,9 @@ class World {
       if (!isStored) continue;
       yield;
       const now = this.leads[lead] as Lead;
-      const isAsRead = now.revision === revision && now.mark === 'marked';
-      if (isAsRead || this.#flaw === 'a mark is moved whatever its revision')
-        this.leads[lead] = { ...now, mark: now.isForUnnamed ? 'distributed' : 'acknowledged' };
+      const isAsRead = now.revision === revision && now.isMarked;
+      if (isAsRead || this.#flaw === 'a mark is acknowledged whatever its revision')
+        this.leads[lead] = { ...now, isMarked: false };
     }
   }
 
@@ -222,22 +215,6 @@ class World {
     return found?.handledAt !== undefined || found?.due !== WAITS ? undefined : found;
   }
 
-  *#unnamed(lead: number): Process {
-    const isFlawed = this.#flaw === 'the unnamed consumer is sent undistributed leads, and acknowledges them';
-    const hasConsumers = this.consumers.length > 0 && !isFlawed;
-    yield;
-    const { revision, mark } = this.leads[lead] as Lead;
-    if (mark === 'acknowledged' || (hasConsumers && mark !== 'distributed')) return;
-    yield;
-    const isShared = this.consumers.length > 0 && !isFlawed;
-    yield;
-    if (isShared) yield* this.#distribute([lead]);
-    const now = this.leads[lead] as Lead;
-    if (now.revision !== revision || (isShared && now.mark !== 'distributed')) return;
-    this.leads[lead] = { ...now, mark: 'acknowledged', isForUnnamed: false };
-    this.handled.set(`0 ${lead}`, revision);
-  }
-
   /** What a consumer is told of a lead that waits for it; undefined: nothing now. */
   *#tell(
     number: number,
@@ -247,8 +224,8 @@ class World {
     const delivery = this.#waiting(key);
     if (!delivery) return undefined;
     yield;
-    const { revision, mark } = this.leads[lead] as Lead;
-    if (mark === 'marked' && this.#flaw !== 'a lead is told with an undistributed change') return undefined;
+    const { revision, isMarked } = this.leads[lead] as Lead;
+    if (isMarked && this.#flaw !== 'a lead is told with an undistributed change') return undefined;
     if (delivery.revision !== revision && this.#flaw !== 'a lower delivery is not read again') {
       yield;
       if (this.#delivered(key) !== delivery.revision) return undefined;
@@ -308,7 +285,7 @@ class World {
   *#create(name: string): Process {
     yield;
     const hasAll = this.#below(2) === 0;
-    const number = this.#flaw === 'a number is given again' ? NAMES.indexOf(name) + 1 : this.nextNumber;
+    const number = this.#flaw === 'a number is given again' ? NAMES.indexOf(name) : this.nextNumber;
     this.nextNumber += 1;
     if (this.consumers.some((each) => each.name === name)) return;
     const base = this.leads.map(({ revision }) => revision);
@@ -380,14 +357,12 @@ class World {
 
   /** Each change is undistributed, delivered or heard of, and each lead that a backfill has passed was marked for it. */
   #check(): string | undefined {
-    for (const [lead, { revision, mark, changes, isForUnnamed }] of this.leads.entries()) {
-      if (mark === 'acknowledged' && isForUnnamed && (this.handled.get(`0 ${lead}`) ?? -1) < revision)
-        return 'the unnamed consumer misses a change';
+    for (const [lead, { isMarked, changes }] of this.leads.entries()) {
       for (const { number, base, backfill } of this.consumers) {
         const key = `${number} ${lead}`;
         const delivery = this.deliveries.get(key);
         const isKnown = ({ id }: Change) =>
-          (mark === 'marked' && changes.some((each) => each.id === id)) ||
+          (isMarked && changes.some((each) => each.id === id)) ||
           (delivery?.handledAt === undefined && delivery?.changes.includes(id)) ||
           this.heard.get(key)?.has(id);
         const own = (this.changes[lead] as Change[]).filter(({ only = number }) => only === number);
@@ -416,7 +391,7 @@ function search(worlds: number, flaw?: Flaw): string | undefined {
 }
 
 // @proves feed-8 feed-9 feed-13
-describe('in a model of named consumers', () => {
+describe('in a model of consumers', () => {
   test('no change is missed, and no revision has two contents, whoever dies where', () => {
     expect(search(10_000)).toBeUndefined();
   });

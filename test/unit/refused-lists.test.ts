@@ -37,7 +37,7 @@ const anyTime = { start: null, end: null };
 
 /** Each use case with a list of a caller, what is an invalid element of it, and the most elements that are allowed. */
 const LISTS: readonly [string, max: number, element: unknown, (list: never) => unknown][] = [
-  ['acknowledgements', 500, named, (list) => acknowledgeLeadChanges(deps, { hurry() {} }, list)],
+  ['acknowledgements', 500, named, (list) => acknowledgeLeadChanges(deps, { hurry() {} }, list, consumer)],
   ['leads to set aside', 500, named, (list) => setAsideLeadChanges(deps, consumer, list)],
   ['leads to resend', 500, '', (leadIds) => resendLeads(deps, { studioId: 's', pageToken: '', leadIds, ...by })],
   ['leads that may be missing', 500, '', (leadIds) => findMissingLeads(deps, { studioId: 's', leadIds })],

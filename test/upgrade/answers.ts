@@ -3,7 +3,7 @@ import type { Contact } from '../../src/domain/contact.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
 import type { Store } from '../../src/store/store.ts';
 import { findLeads } from '../../src/usecases/read-leads.ts';
-import { keysIn } from '../contract/store-actions.ts';
+import { changesIn, keysIn } from '../contract/store-actions.ts';
 
 /** The data that a database was created with. */
 export interface Made {
@@ -46,7 +46,7 @@ export async function answersOf(store: Store, { studioIds, leads, secrets }: Mad
     const hash = createHash('sha256').update(secret).digest();
     answers[`opened by ${secret}`] = await store.findCredential(hash);
   }
-  answers.changes = byLead(await store.listLeadChanges(100));
+  answers.changes = byLead(await changesIn(store));
   for (const consumer of await store.listConsumers()) {
     const { number, name } = consumer;
     answers[`consumer ${name}`] = consumer;

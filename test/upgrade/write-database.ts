@@ -11,7 +11,6 @@ import type { Contact } from '../../src/domain/contact.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import type { Refusal } from '../../src/domain/refusal.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { acknowledgeLeadChanges } from '../../src/usecases/change-feed.ts';
 import { changeLeadStage, updateLead } from '../../src/usecases/change-lead.ts';
 import { createConsumer, listDeliveries } from '../../src/usecases/consumers.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
@@ -21,6 +20,7 @@ import { createApiKey, putApiKeyQuota, replaceApiKey, revokeApiKey } from '../..
 import { putLeadSource, putMember } from '../../src/usecases/members-and-sources.ts';
 import { setAsideLeadChanges } from '../../src/usecases/set-aside.ts';
 import { putStudio } from '../../src/usecases/studios.ts';
+import { acknowledgeIn, changesIn } from '../contract/store-actions.ts';
 import { aLoggedRequest, BY, DAY_MS, plus } from '../support/builders.ts';
 import { answersOf, type Made, type MadeLead } from './answers.ts';
 import { documentsOf } from './mongo-documents.ts';
@@ -91,9 +91,7 @@ for (const [index, result] of (await importLeads(deps, { studioId: 'berlin', lea
   const { idempotencyKey, displayName, contact } = imports[index] as (typeof imports)[number];
   leads.push({ studioId: 'berlin', idempotencyKey, displayName, contact, id: result.leadId });
 }
-for (const { lead, revision } of (await store.listLeadChanges(100)).slice(0, 3)) {
-  await acknowledgeLeadChanges(deps, { hurry() {} }, [{ studioId: lead.studioId, leadId: lead.id, revision }]);
-}
+await acknowledgeIn(store, (await changesIn(store)).slice(0, 3));
 await create('moves', byPhone('030 7654321'));
 await putStudio(deps, { ...berlin, id: 'moves', regionCode: 'AT', quotaLimit: null });
 await create('suspended', byEmail('u@example.org'));

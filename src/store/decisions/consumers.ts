@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { MAX_CONSUMERS } from '../../../common/rules/field-rules.ts';
-import { type Consumer, firstBackfills, type NewConsumer } from '../../domain/consumer.ts';
+import { type Consumer, DEFAULT_CONSUMER, firstBackfills, type NewConsumer } from '../../domain/consumer.ts';
 import type { CreateConsumerOutcome } from '../store.ts';
 
-/** Decides about a new consumer, among those that there are. @returns `new`: it is to be stored, with the next number */
+/** Decides about a new consumer, among those that are stored. @returns `new`: it is to be stored, with the next number */
 export function decideConsumer(
   consumers: readonly Consumer[],
   consumer: NewConsumer,
@@ -14,6 +14,7 @@ export function decideConsumer(
     const isSame = !namesake.fault && isDeepStrictEqual(whichOf(namesake), whichOf(consumer));
     return isSame ? { kind: 'created', consumer: namesake } : { kind: 'exists' };
   }
+  if (consumer.name === DEFAULT_CONSUMER.name) return { kind: 'exists' };
   if (consumers.length >= MAX_CONSUMERS) return { kind: 'limit-reached' };
   return { kind: 'new', consumer: { ...consumer, backfills: firstBackfills(consumer) } };
 }

@@ -1,7 +1,7 @@
 import type { Collection, Document, Filter, FindOptions } from 'mongodb';
-import { DEFERRED, DISTRIBUTED } from '../../domain/lead-change.ts';
+import { DEFERRED } from '../../domain/lead-change.ts';
 import type { Collections } from './collections.ts';
-import { ACKNOWLEDGED, type DeliveryDocument, type LeadDocument, READ, WITHOUT_HISTORY } from './documents.ts';
+import { ACKNOWLEDGED, type DeliveryDocument, type LeadDocument, READ } from './documents.ts';
 import { MARK } from './marks.ts';
 
 /** The first step by which the ceiling is raised; each further one is twice as long; milliseconds. */
@@ -35,23 +35,9 @@ interface Queued<Schema extends Document> {
 
 const timeOfMark = ({ changes }: LeadDocument) => (changes?.since instanceof Date ? changes.since : undefined);
 
-const MARKS = { field: 'changes.since', timeOf: timeOfMark, options: WITHOUT_HISTORY } as const;
-
-/** Finds leads by the time of their first unacknowledged change, oldest first; those that were distributed come last. */
-export const changesByTime = ({ leads: collection }: Pick<Collections, 'leads'>) => byTime({ ...MARKS, collection });
-
-/** Finds those that were distributed, and wait for the unnamed consumer. */
-export const distributedByTime = ({ leads: collection }: Pick<Collections, 'leads'>) =>
-  byTime({ ...MARKS, collection, offset: DISTRIBUTED });
-
-/** Finds those that were not distributed; of each lead only its mark. */
-export const undistributedByTime = ({ leads: collection }: Pick<Collections, 'leads'>) =>
-  byTime({
-    ...MARKS,
-    collection,
-    end: new Date(DISTRIBUTED),
-    options: MARK,
-  });
+/** Finds leads by the time of their first undistributed change, oldest first; of each only its mark. */
+export const marksByTime = ({ leads: collection }: Pick<Collections, 'leads'>) =>
+  byTime({ collection, field: 'changes.since', timeOf: timeOfMark, options: MARK });
 
 /** Finds the deliveries of a consumer that are due in a range: see DEFERRED. */
 export const deliveriesByTime = (

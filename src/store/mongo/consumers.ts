@@ -1,22 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Filter } from 'mongodb';
-import { type Consumer, ofEachConsumer } from '../../domain/consumer.ts';
-import { HANDLED, isUndistributed, type LeadChange, SET_ASIDE } from '../../domain/lead-change.ts';
-import { checkedLeadChange, readableOrNull } from '../checked.ts';
+import { type Consumer, DEFAULT_CONSUMER, ofEachConsumer } from '../../domain/consumer.ts';
+import type { Lead } from '../../domain/lead.ts';
+import { HANDLED, type LeadChange, SET_ASIDE } from '../../domain/lead-change.ts';
+import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { decideConsumer } from '../decisions/consumers.ts';
 import { type DecidedEvent, eventOfAct } from '../decisions/decision.ts';
 import { firstReadable } from '../pages.ts';
-import { type ConsumerStore, type CreateConsumerOutcome, UnreadableRecord } from '../store.ts';
+import type { ConsumerStore, CreateConsumerOutcome } from '../store.ts';
 import { applyOnce } from './apply-once.ts';
 import { type ChangePosition, deliveriesByTime } from './by-time.ts';
-import { leadChangeOf } from './change-feed.ts';
 import type { Connection } from './connection.ts';
-import { checkedConsumers, type Distribution } from './distribution.ts';
+import { checkedConsumers, consumersIn, type Distribution } from './distribution.ts';
 import {
   AFTER_ALL_STUDIOS,
   type ConsumersDocument,
   type DeliveryDocument,
+  enquiredLeadOf,
+  erasedLeadOf,
   ID_ONLY,
+  isErased,
   type LeadDocument,
   NO_CONSUMERS,
   nameOf,
@@ -49,7 +52,7 @@ interface Delivered {
 }
 
 export const mongoConsumers = (connection: Connection, distributing: Distribution): ConsumerStore => ({
-  ...consumerRecords(connection, distributing),
+  ...consumerRecords(connection),
   ...deliveryMethods(connection, distributing),
   ...settlingMethods(connection),
 });
@@ -84,8 +87,8 @@ function changeOfConsumers({ feed, oldEvents, call, report }: Connection) {
     });
 }
 
-function consumerRecords(connection: Connection, { recipients }: Distribution) {
-  const { feed, studios, deliveries, call } = connection;
+function consumerRecords(connection: Connection) {
+  const { feed, studios, deliveries, call, report } = connection;
   const change = changeOfConsumers(connection);
   return {
     createConsumer: (created, by) =>
@@ -97,7 +100,7 @@ function consumerRecords(connection: Connection, { recipients }: Distribution) {
         return { outcome: { kind: 'created', consumer }, list: [...list, consumer], next: next + 1, event };
       }),
 
-    listConsumers: () => call(async () => [...(await recipients()).consumers]),
+    listConsumers: () => call(async () => [...(await consumersIn(connection, report))]),
 
     removeConsumer: (number, by) =>
       change<null>(({ list }) => {
@@ -112,7 +115,7 @@ function consumerRecords(connection: Connection, { recipients }: Distribution) {
         const { list, next } = (await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS;
         const numbers = checkedConsumers(list, () => {}).map(({ number }) => number);
         // A consumer that is created meanwhile has a higher number than those that were given before.
-        const isOrphan = { consumer: { $nin: numbers, $lt: next } };
+        const isOrphan = { consumer: { $nin: [DEFAULT_CONSUMER.number, ...numbers], $lt: next } };
         const options = { ...READ, projection: { studioId: 1 } } as const;
         const found = await deliveries.find(isOrphan, options).limit(MAX_REMOVED).toArray();
         if (found.length === 0) return false;
@@ -173,7 +176,7 @@ function deliveryReader(connection: Connection) {
     return marked.map(({ mark, ...each }) => {
       const { _id, revision } = each.delivery;
       const isSame = revision === mark?.revision || revision === revisions.get(nameOf(_id));
-      return { ...each, isCurrent: isSame && !isUndistributed(mark?.since) };
+      return { ...each, isCurrent: isSame && !mark?.since };
     });
   }
 
@@ -228,9 +231,9 @@ function deliveryMethods(connection: Connection, { distribute, distributeSome }:
 }
 
 /** The current state of a lead, with what a consumer has yet to handle of it. */
-function deliveredChange(lead: LeadDocument, { since, kinds, attempts: stored }: DeliveryDocument) {
-  const current = leadChangeOf(lead);
-  if (current instanceof UnreadableRecord) return current;
+function deliveredChange(document: LeadDocument, { since, kinds, attempts: stored }: DeliveryDocument) {
+  const lead = isErased(document) ? erasedLeadOf(document) : (enquiredLeadOf(document) as Checked<Lead>);
+  const { revision = 0 } = Object(document.changes);
   const attempts = Number.isSafeInteger(stored) ? (stored as number) : 0;
-  return checkedLeadChange(current.lead, { revision: current.revision, since, kinds: Object(kinds), attempts });
+  return checkedLeadChange(lead, { revision, since, kinds: Object(kinds), attempts });
 }

@@ -15,13 +15,12 @@ import { readPage } from '../pages.ts';
 import type { DirectoryStore, EndStudioOutcome, PutOutcome, PutStudioOutcome } from '../store.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';
 import type { StudioReads } from './collections.ts';
-import { type Connection, untilKnown } from './connection.ts';
+import type { Connection } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
   entryOf,
   ID_ONLY,
   memberOf,
-  NO_CONSUMERS,
   NOTHING_DUE,
   READ,
   STUDIO_FIELDS,
@@ -108,11 +107,9 @@ export function mongoDirectory(connection: Connection, reads: StudioReads): Dire
 }
 
 const studioPutter =
-  ({ studios, feed, oldEvents, call, report }: Connection): DirectoryStore['putStudio'] =>
+  ({ studios, oldEvents, call, report }: Connection): DirectoryStore['putStudio'] =>
   (put, by) =>
-    call(async (deadline) => {
-      // Before its first lead, whoever distributes changes has to know that there are test studios.
-      if (put.isTest) await untilKnown(deadline, () => feed.updateOne(...WITH_TEST_STUDIOS));
+    call((deadline) => {
       return applyOnce<StudioDocument, PutStudioOutcome>(studios, deadline, {
         which: { _id: put.id },
         fields: STUDIO_FIELDS,
@@ -166,12 +163,6 @@ const studioEnder =
         },
       }),
     );
-
-const WITH_TEST_STUDIOS: Parameters<Connection['feed']['updateOne']> = [
-  { _id: 'consumers' },
-  { $set: { hasTestStudios: true }, $setOnInsert: NO_CONSUMERS },
-  { upsert: true },
-];
 
 interface Entry {
   readonly studioId: string;

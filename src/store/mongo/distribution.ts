@@ -1,37 +1,26 @@
 import type { Filter, UpdateFilter } from 'mongodb';
 import { MAX_DISTRIBUTION_MS, STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
-import { type Consumer, isOfConsumer } from '../../domain/consumer.ts';
-import {
-  type Acknowledgement,
-  type Delivery,
-  DISTRIBUTED,
-  deliveryOf,
-  distributedSince,
-  HANDLED,
-  isOnlyResent,
-  isResentToOne,
-} from '../../domain/lead-change.ts';
+import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
+import { type Delivery, deliveryOf, HANDLED, isOnlyResent } from '../../domain/lead-change.ts';
 import { checkedConsumer } from '../checked.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { type ChangePosition, undistributedByTime } from './by-time.ts';
+import { type ChangePosition, marksByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import {
   ACKNOWLEDGED,
-  type ConsumersDocument,
   type DeliveryDocument,
   deliveryKey,
   ID_ONLY,
   type LeadDocument,
   type LeadKey,
-  leadKey,
   NO_CONSUMERS,
   OF_MANY,
   READ,
   studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { MARK, markOf, refusalsIn, unmarkedSince } from './marks.ts';
+import { markOf, refusalsIn, unmarkedSince } from './marks.ts';
 import { DUPLICATE, refusedInserts } from './server-refusal.ts';
 
 /** The maximum number of marks that are read at a time. */
@@ -117,121 +106,87 @@ export function checkedConsumers(list: unknown, report: ReportUnreadable): reado
   return list.map((each) => checkedConsumer(Object(each), report));
 }
 
-/** Returns the consumers that there are, without a report of those that cannot be read. */
-export const consumersIn = async ({ feed }: Pick<Connection, 'feed'>): Promise<readonly Consumer[]> =>
-  checkedConsumers(((await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS).list, () => {});
-
-/** To whom changes are distributed. */
-interface Recipients {
-  readonly consumers: readonly Consumer[];
-  readonly hasTestStudios: boolean;
-  /** Without consumers nothing is distributed, unless changes of test studios are to be kept from the unnamed one. */
-  readonly isNeeded: boolean;
-}
+/** Returns the stored consumers. @param report default: those that cannot be read are not reported */
+export const consumersIn = async (
+  { feed }: Pick<Connection, 'feed'>,
+  report: ReportUnreadable = () => {},
+): Promise<readonly Consumer[]> =>
+  checkedConsumers(((await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS).list, report);
 
 export type Distribution = ReturnType<typeof distribution>;
 
-/** Makes deliveries for named consumers of leads that are marked, in MongoDB; within a call. */
+/** Makes deliveries for consumers of leads that are marked, in MongoDB; within a call. */
 export function distribution(connection: Connection) {
-  const { leads, feed, studios, report } = connection;
-  const undistributed = undistributedByTime(connection);
+  const { leads, studios, report } = connection;
+  const marks = marksByTime(connection);
   const deliver = deliveryWriter(connection);
 
-  async function recipients(): Promise<Recipients> {
-    const found: Pick<ConsumersDocument, 'list' | 'hasTestStudios'> =
-      (await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS;
-    const { list, hasTestStudios = false } = found;
-    const consumers = checkedConsumers(list, report);
-    return { consumers, hasTestStudios, isNeeded: consumers.length > 0 || hasTestStudios };
-  }
+  const consumers = async (): Promise<readonly Consumer[]> => [
+    DEFAULT_CONSUMER,
+    ...(await consumersIn(connection, report)),
+  ];
 
-  /** Distributes marks that were read before the recipients. */
-  async function distributeMarks(
-    found: readonly LeadDocument[],
-    { consumers, hasTestStudios }: Recipients,
-  ): Promise<void> {
+  /** Distributes marks that were read before the consumers. */
+  async function distributeMarks(found: readonly LeadDocument[], to: readonly Consumer[]): Promise<void> {
     if (found.length === 0) return;
-    const areTests = { _id: studiosOf(found), isTest: true };
-    const tests = hasTestStudios ? await studios.find(areTests, ID_ONLY).toArray() : [];
+    const tests = await studios.find({ _id: studiosOf(found), isTest: true }, ID_ONLY).toArray();
     const testIds = new Set(tests.map(({ _id }) => _id));
     const each = found.map((lead) => {
       const [mark, createdAt] = [markOf(lead), timeOrNone(lead.createdAt)];
       const which = { id: lead.studioId, isTest: testIds.has(lead.studioId) };
-      const documents = consumers.flatMap((consumer) => {
+      const documents = to.flatMap((consumer) => {
         const delivery = isOfConsumer(consumer, which) && deliveryOf(mark, createdAt, consumer.number);
         return delivery ? deliveryDocument(consumer.number, lead._id, delivery) : [];
       });
-      const since = which.isTest ? null : distributedSince(mark, createdAt);
-      return { documents, move: { updateOne: moveOf(lead, since) } };
+      return { documents, acknowledgement: { updateOne: acknowledgementOf(lead) } };
     });
-    const stored = await deliver(each.flatMap(({ documents }) => documents));
-    const moves = each.filter(({ documents }) => documents.every(stored.has)).map(({ move }) => move);
+    const delivered = await deliver(each.flatMap(({ documents }) => documents));
+    const updates = each
+      .filter(({ documents }) => documents.every(delivered.has))
+      .map(({ acknowledgement }) => acknowledgement);
     // One that the database refuses stays marked: its deliveries are there.
-    if (moves.length > 0) await leads.bulkWrite(moves, { ordered: false }).catch(refusalsIn);
+    if (updates.length > 0) await leads.bulkWrite(updates, { ordered: false }).catch(refusalsIn);
   }
 
-  async function distribute(): Promise<Recipients & { readonly isComplete: boolean }> {
+  async function distribute() {
     const until = performance.now() + MAX_DISTRIBUTION_MS;
-    let to = await recipients();
+    let to: readonly Consumer[] = [];
     let position: ChangePosition | null = null;
-    let isComplete = !to.isNeeded;
+    let isComplete = false;
     for (let isLate = false; !isLate && !isComplete; isLate = performance.now() >= until) {
-      const found: LeadDocument[] = await (position
-        ? undistributed.behind(position, MAX_MARKS)
-        : undistributed.first(MAX_MARKS));
-      to = await recipients();
-      if (to.isNeeded) await distributeMarks(found, to);
+      const found: LeadDocument[] = await (position ? marks.behind(position, MAX_MARKS) : marks.first(MAX_MARKS));
+      to = await consumers();
+      await distributeMarks(found, to);
       const last = found.at(-1);
       isComplete = found.length < MAX_MARKS || !last;
-      position = (last && undistributed.positionOf(last)) ?? null;
+      position = (last && marks.positionOf(last)) ?? null;
     }
-    return { ...to, isComplete };
+    return { consumers: to, isComplete };
   }
 
   return {
-    recipients,
-
     /**
-     * Distributes what is marked, if that is needed; returns to whom, and whether none is left. All who ask meanwhile share it:
-     * else each would read and write the same.
+     * Distributes what is marked; returns to whom, and whether none is left. All who ask meanwhile share it: else each would
+     * read and write the same.
      */
     distribute: oneAtATime(distribute, STORE_CALL_MS),
 
     async distributeSome(): Promise<boolean> {
-      const found = await undistributed.first(MAX_MARKS);
-      await distributeMarks(found, await recipients());
+      const found = await marks.first(MAX_MARKS);
+      await distributeMarks(found, await consumers());
       return found.length < MAX_MARKS;
-    },
-
-    /** Distributes leads that are about to be acknowledged, if that is needed; returns whether it is. */
-    async distributeLeads(acknowledgements: readonly Acknowledgement[]): Promise<boolean> {
-      if (!(await recipients()).isNeeded) return false;
-      const filter = {
-        studioId: studiosOf(acknowledgements),
-        _id: { $in: acknowledgements.map(({ studioId, leadId }) => leadKey(studioId, leadId)) },
-        'changes.since': { $lt: new Date(DISTRIBUTED) },
-      } as Filter<LeadDocument>;
-      const found = await leads.find(filter, MARK).toArray();
-      await distributeMarks(found, await recipients());
-      return true;
     },
   };
 }
 
-/**
- * An update that makes a mark distributed, if it is still as it was read. What else is invalid in it stays.
- *
- * @param since null: nothing waits for the unnamed consumer
- */
-function moveOf({ _id, studioId, changes }: LeadDocument, since: Date | null) {
-  const own = Object.keys(Object(changes.kinds)).filter(isResentToOne);
-  const unset = Object.fromEntries(own.map((kind) => [`changes.kinds.${kind}`, 1]));
+/** An update that acknowledges a mark once it is delivered, if it is still as it was read. What else is invalid in it stays. */
+function acknowledgementOf({ _id, studioId, changes }: LeadDocument) {
   // One that is no mark at all, and yet has a time, goes: the lead is sent with its next change.
   const { filter, update } = Array.isArray(changes)
     ? { filter: { changes: { $size: changes.length } }, update: { $unset: { changes: 1 } } }
     : {
         filter: { 'changes.since': changes.since, ...unmarkedSince({ changes }) },
-        update: { $set: { 'changes.since': since ?? ACKNOWLEDGED }, ...(own.length > 0 && { $unset: unset }) },
+        update: { $set: { 'changes.since': ACKNOWLEDGED }, $unset: { 'changes.kinds': 1 } },
       };
   return {
     filter: { studioId, _id, ...filter } as Filter<LeadDocument>,

@@ -179,8 +179,6 @@ export interface ConsumersDocument extends Changeable {
   /** The number of the next consumer. */
   readonly next: number;
   readonly list: readonly Consumer[];
-  /** Set before the first test studio is stored, and for good. */
-  readonly hasTestStudios?: true;
   /** As in DatabaseEpoch; absent: the database was never restored. */
   readonly epoch?: number;
   readonly restoredTo?: Date;

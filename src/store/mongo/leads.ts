@@ -1,7 +1,8 @@
 import { type Filter, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
+import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
 import { isKeyKept } from '../../domain/enquiry.ts';
 import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
-import { DISTRIBUTED, HANDLED } from '../../domain/lead-change.ts';
+import { HANDLED } from '../../domain/lead-change.ts';
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import {
   decideEnquiry,
@@ -20,6 +21,7 @@ import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
 import { consumersIn } from './distribution.ts';
 import {
+  ACKNOWLEDGED,
   alreadyOpen,
   claimsDocument,
   closedClaim,
@@ -145,7 +147,7 @@ const erasedLeadDeleter =
     repeating(connection)(async () => {
       const { leads, deliveries } = connection;
       const consumers = await consumersIn(connection);
-      const isDistributed = [{ 'changes.since': null }, { 'changes.since': { $gte: new Date(DISTRIBUTED) } }];
+      const isDistributed = [{ 'changes.since': null }, { 'changes.since': ACKNOWLEDGED }];
       const condition = {
         studioId,
         erasedAt: { $lte: erasedUntil },
@@ -159,7 +161,10 @@ const erasedLeadDeleter =
       const waiting = $in.length > 0 ? await deliveries.find(isUnhandled, ID_ONLY).toArray() : [];
       const isWaiting = new Set(waiting.map(({ _id }) => nameOf(_id)));
       const heard = found.filter(({ _id }) => !isWaiting.has(nameOf(_id)));
-      return (await remove(heard, condition)).length;
+      const removed = await remove(heard, condition);
+      const ofDefault = { studioId, _id: { $in: removed.map((id) => deliveryKey(DEFAULT_CONSUMER.number, id)) } };
+      if (removed.length > 0) await deliveries.deleteMany(ofDefault, OF_MANY);
+      return removed.length;
     });
 
 /** A creation that is attempted. */

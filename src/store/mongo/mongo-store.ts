@@ -45,7 +45,7 @@ export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> 
   return {
     ...mongoLeadWrites(connection),
     ...mongoLeadReads(connection, connection.report),
-    ...mongoLeadChanges(repeated, distributing),
+    ...mongoLeadChanges(repeated),
     ...mongoConsumers(repeated, distributing),
     ...mongoRestores(connection),
     ...mongoRetention(connection),

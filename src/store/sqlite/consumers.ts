@@ -17,7 +17,7 @@ export const sqliteConsumers = (connection: Connection, distributing: Distributi
   ...settlingMethods(connection),
 });
 
-function consumerRecords({ database, plainCommits, recordEvent }: Connection, { consumers }: Distribution) {
+function consumerRecords({ database, plainCommits, recordEvent }: Connection, { stored }: Distribution) {
   const insert = database.prepare(
     'INSERT INTO consumers (name, studio_ids, includes_tests, start, created_at, backfills) VALUES (?, ?, ?, ?, ?, ?)',
   );
@@ -32,7 +32,7 @@ function consumerRecords({ database, plainCommits, recordEvent }: Connection, { 
   return {
     createConsumer: (created, by) =>
       plainCommits.write(() => {
-        const decision = decideConsumer(consumers(), created);
+        const decision = decideConsumer(stored(), created);
         if (decision.kind !== 'new') return decision;
         const { name, studioIds, includesTests, start, createdAt, backfills } = decision.consumer;
         const which = [studioIds && JSON.stringify(studioIds), Number(includesTests)] as const;
@@ -41,7 +41,7 @@ function consumerRecords({ database, plainCommits, recordEvent }: Connection, { 
         return { kind: 'created', consumer: { ...decision.consumer, number: Number(lastInsertRowid) } };
       }),
 
-    listConsumers: async () => consumers(),
+    listConsumers: async () => stored(),
 
     removeConsumer: (number, by) =>
       plainCommits.write(() => {
@@ -52,7 +52,7 @@ function consumerRecords({ database, plainCommits, recordEvent }: Connection, { 
 
     removeOrphans: () =>
       plainCommits.write(() => {
-        const numbers = consumers().map(({ number }) => number);
+        const numbers = stored().map(({ number }) => number);
         // Between two consumers that there are, the index has only those of others.
         return [...numbers, Number.MAX_SAFE_INTEGER].some(
           (number, index) => removeBetween.run(numbers[index - 1] ?? 0, number).changes > 0,
@@ -81,8 +81,8 @@ function deliveryMethods(connection: Connection, { distribute, distributeSome }:
     distributeLeadChanges: distributeSome,
 
     async listDeliveries(number, limit) {
-      const { consumers: all, isComplete } = await distribute();
-      const consumer = all.find((each) => each.number === number);
+      const { consumers, isComplete } = await distribute();
+      const consumer = consumers.find((each) => each.number === number);
       return consumer ? { consumer, changes: await readDeliveries(number)(limit), isComplete } : null;
     },
 

@@ -2,16 +2,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { MAX_DISTRIBUTION_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
-import { type Consumer, isOfConsumer } from '../../domain/consumer.ts';
-import {
-  type Acknowledgement,
-  type Delivery,
-  DISTRIBUTED,
-  deliveryOf,
-  distributedSince,
-  isOnlyResent,
-  isResentToOne,
-} from '../../domain/lead-change.ts';
+import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
+import { type Delivery, deliveryOf, isOnlyResent } from '../../domain/lead-change.ts';
 import { checkedConsumer } from '../checked.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -35,10 +27,6 @@ const MARK = columns({
   isTest: 'EXISTS (SELECT 1 FROM test_studios WHERE test_studios.studio_id = studio_numbers.studio_id)',
 });
 
-const marks = (condition: string) => `
-  SELECT ${MARK.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
-  WHERE changed_since < ${DISTRIBUTED} AND ${condition}`;
-
 const DELIVER = `
   INSERT INTO deliveries (consumer, lead, revision, since, due, kinds)
     VALUES (:consumer, CAST(:lead AS INTEGER), :revision, :since, :since, :kinds)
@@ -49,14 +37,11 @@ const DELIVER = `
       reason = iif(:keepsAside, reason, NULL)
       WHERE revision < excluded.revision`;
 
-/** Returns a function that makes the deliveries of marks, and has them count as distributed; within a write. */
+/** Returns a function that makes the deliveries of marks, and acknowledges these; within a write. */
 function rowDistributor(database: DatabaseSync) {
   const insert = database.prepare(DELIVER);
   const acknowledge = database.prepare(
     'UPDATE leads SET changed_since = NULL, change_kinds = NULL WHERE number = CAST(? AS INTEGER)',
-  );
-  const move = database.prepare(
-    'UPDATE leads SET changed_since = ?, change_kinds = coalesce(?, change_kinds) WHERE number = CAST(? AS INTEGER)',
   );
 
   /** @param lead the number of the lead */
@@ -74,11 +59,7 @@ function rowDistributor(database: DatabaseSync) {
         const delivery = isOfConsumer(consumer, which) && deliveryOf(mark, createdAt, consumer.number);
         if (delivery) deliver(consumer.number, lead, delivery);
       }
-      const since = which.isTest ? null : distributedSince(mark, createdAt);
-      const kinds = Object.entries(mark.kinds);
-      const others = kinds.filter(([kind]) => !isResentToOne(kind));
-      const left = others.length < kinds.length ? kindsJson(Object.fromEntries(others)) : null;
-      const { changes } = since === null ? acknowledge.run(lead) : move.run(since.getTime(), left, lead);
+      const { changes } = acknowledge.run(lead);
       assert(changes === 1, 'one_row_by_number');
     }
   };
@@ -86,57 +67,41 @@ function rowDistributor(database: DatabaseSync) {
 
 export type Distribution = ReturnType<typeof distribution>;
 
-/** Makes deliveries for named consumers of leads that are marked, in SQLite. */
+/** Makes deliveries for consumers of leads that are marked, in SQLite. */
 export function distribution({ database, plainCommits, report }: Connection) {
   const selectConsumers = database.prepare(`SELECT number, ${CONSUMER_COLUMNS} FROM consumers ORDER BY number`);
-  const hasMarks = database.prepare(`SELECT 1 FROM leads WHERE changed_since < ${DISTRIBUTED} LIMIT 1`);
-  const selectFirst = prepareLists(database, marks(`true ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`));
-  const selectOne = prepareLists(database, marks("studio_id = ? AND id = unhex(?, '-') AND revision = ?"));
-  const hasTestStudios = database.prepare('SELECT 1 FROM test_studios LIMIT 1');
+  const hasMarks = database.prepare('SELECT 1 FROM leads WHERE changed_since IS NOT NULL LIMIT 1');
+  const selectFirst = prepareLists(
+    database,
+    `SELECT ${MARK.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
+    WHERE changed_since IS NOT NULL ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`,
+  );
   const distributeRows = rowDistributor(database);
 
-  const consumers = (): Consumer[] => selectConsumers.all().map((row) => checkedConsumer(consumerIn(row), report));
+  const stored = (): Consumer[] => selectConsumers.all().map((row) => checkedConsumer(consumerIn(row), report));
+  const consumers = (): Consumer[] => [DEFAULT_CONSUMER, ...stored()];
 
-  /** Without consumers nothing is distributed, unless changes of test studios are to be kept from the unnamed one. */
-  const isNeeded = (to: readonly Consumer[]) => to.length > 0 || hasTestStudios.get() !== undefined;
+  /** Distributes a part of what is marked; returns whether none was left. */
+  const distributeSome = (): Promise<boolean> =>
+    plainCommits.write(() => {
+      const rows = selectFirst.all();
+      distributeRows(rows, consumers());
+      return rows.length < MAX_MARKS;
+    });
 
   /** For all who ask meanwhile: of many, each would add its part to one commit, during which the process does nothing else. */
-  const distributePart = oneAtATime(() =>
-    plainCommits.write(() => {
-      const present = consumers();
-      if (isNeeded(present)) distributeRows(selectFirst.all(), present);
-      return present;
-    }),
-  );
+  const distributePart = oneAtATime(distributeSome);
 
   return {
-    consumers,
+    stored,
+    distributeSome,
 
-    /** Distributes what is marked, if that is needed; returns whether it is, the named consumers, and whether none is left. */
+    /** Distributes what is marked; returns the consumers, and whether none is left. */
     async distribute() {
       const until = performance.now() + MAX_DISTRIBUTION_MS;
-      let to = consumers();
-      const isComplete = () => !isNeeded(to) || hasMarks.get() === undefined;
-      for (let isLate = false; !isLate && !isComplete(); isLate = performance.now() >= until)
-        to = await distributePart();
-      return { isNeeded: isNeeded(to), consumers: to, isComplete: isComplete() };
-    },
-
-    distributeSome: (): Promise<boolean> =>
-      plainCommits.write(() => {
-        const rows = selectFirst.all();
-        distributeRows(rows, consumers());
-        return rows.length < MAX_MARKS;
-      }),
-
-    /** Distributes leads that are about to be acknowledged; within a write. */
-    distributeInWrite(acknowledgements: readonly Acknowledgement[]): void {
-      const to = consumers();
-      if (!isNeeded(to)) return;
-      const rows = acknowledgements.flatMap(({ studioId, leadId, revision }) =>
-        selectOne.all(studioId, leadId, revision),
-      );
-      distributeRows(rows, to);
+      const isComplete = () => hasMarks.get() === undefined;
+      for (let isLate = false; !isLate && !isComplete(); isLate = performance.now() >= until) await distributePart();
+      return { consumers: consumers(), isComplete: isComplete() };
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { assert } from '../../../common/invariants.ts';
+import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
-import { DISTRIBUTED } from '../../domain/lead-change.ts';
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import {
   creationEvent,
@@ -84,11 +84,12 @@ function leadDeleters(
     `SELECT number, hex(id), contact_keys FROM leads
     WHERE studio_number = ? AND id IN (SELECT unhex(value, '-') FROM json_each(?)) AND erased_at <= ?
       AND NOT EXISTS (
-        SELECT 1 FROM consumers WHERE changed_since < ${DISTRIBUTED}
+        SELECT 1 FROM consumers WHERE changed_since IS NOT NULL
           OR EXISTS (SELECT 1 FROM deliveries WHERE consumer = consumers.number AND lead = leads.number))`,
   );
   const deleteEvents = database.prepare('DELETE FROM audit_events WHERE studio_id = ? AND lead_id = ?');
   const removals = [
+    `deliveries WHERE consumer = ${DEFAULT_CONSUMER.number} AND lead`,
     'deliveries WHERE consumer IN (SELECT number FROM consumers) AND lead',
     'former_contacts WHERE lead_number',
     'leads WHERE number',

@@ -78,7 +78,7 @@ function storeOn(connection: Connection, erased: () => unknown): Omit<Store, 'ch
   return {
     ...sqliteLeadWrites(connection, erased),
     ...sqliteLeadReads(connection),
-    ...sqliteLeadChanges(connection, distributing),
+    ...sqliteLeadChanges(connection),
     ...sqliteConsumers(connection, distributing),
     ...sqliteRestores(connection),
     ...sqliteRetention(connection),

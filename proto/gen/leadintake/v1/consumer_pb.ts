@@ -311,7 +311,7 @@ export const LeadSetAsideSchema: GenMessage<LeadSetAside> = /*@__PURE__*/
  */
 export type SetAsideLeadChangesRequest = Message<"leadintake.v1.SetAsideLeadChangesRequest"> & {
   /**
-   * 1 to 63 of `[a-z0-9-]`, beginning with a letter; the consumer without a name sets nothing aside.
+   * 1 to 63 of `[a-z0-9-]`, beginning with a letter; `default`: the consumer without a name.
    *
    * @generated from field: string consumer = 1;
    */
@@ -597,7 +597,8 @@ export const ConsumerStartSchema: GenEnum<ConsumerStart> = /*@__PURE__*/
 
 /**
  * The named consumers of the change feed. Each is sent all changes, and acknowledges for itself; their names are given to
- * PullLeadChanges, WatchLeadChanges, AcknowledgeLeadChanges and ResendLeads. The consumer without a name is always there. Refusals:
+ * PullLeadChanges, WatchLeadChanges, AcknowledgeLeadChanges and ResendLeads. The consumer without a name always exists. `default`
+ * names it, too, unless a consumer of that name was created by release 1.2; a caller with the role `feed` cannot use it. Refusals:
  * see LeadIntakeService.
  *
  * @generated from service leadintake.v1.ConsumerService
@@ -605,7 +606,7 @@ export const ConsumerStartSchema: GenEnum<ConsumerStart> = /*@__PURE__*/
 export const ConsumerService: GenService<{
   /**
    * Creates a consumer. An equal repetition returns it, and creates it anew where it was removed since. Before one that starts now, all earlier changes are set apart; while that
-   * takes longer than the call may, repeat it. Refused with INVALID_REQUEST, CONSUMER_EXISTS (another one has the name), or
+   * takes longer than the call may, repeat it. Refused with INVALID_REQUEST, CONSUMER_EXISTS (another one has the name, or it is `default`), or
    * CONSUMER_LIMIT_REACHED.
    *
    * @generated from rpc leadintake.v1.ConsumerService.CreateConsumer
@@ -616,7 +617,7 @@ export const ConsumerService: GenService<{
     output: typeof CreateConsumerResponseSchema;
   },
   /**
-   * Lists all consumers that the caller may use, oldest first, with what waits for each.
+   * Lists all consumers that the caller may use but the one without a name, oldest first, with what waits for each.
    *
    * @generated from rpc leadintake.v1.ConsumerService.ListConsumers
    */

@@ -1647,7 +1647,7 @@ export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesReque
   wait?: Duration | undefined;
 
   /**
-   * A consumer of ConsumerService; empty: the one without a name.
+   * A consumer of ConsumerService; empty: the one without a name, as with `default`.
    *
    * @generated from field: string consumer = 3;
    */
@@ -1711,7 +1711,7 @@ export const PullLeadChangesResponseSchema: GenMessage<PullLeadChangesResponse> 
  */
 export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesRequest"> & {
   /**
-   * A consumer of ConsumerService; empty: the one without a name.
+   * A consumer of ConsumerService; empty: the one without a name, as with `default`.
    *
    * @generated from field: string consumer = 1;
    */
@@ -1789,7 +1789,7 @@ export type AcknowledgeLeadChangesRequest = Message<"leadintake.v1.AcknowledgeLe
   acknowledgements: LeadChangeAcknowledgement[];
 
   /**
-   * A consumer of ConsumerService; empty: the one without a name.
+   * A consumer of ConsumerService; empty: the one without a name, as with `default`.
    *
    * @generated from field: string consumer = 2;
    */
@@ -1896,7 +1896,7 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
 
   /**
    * A consumer of ConsumerService, which is then sent the leads of the studio again, and no other; empty: all consumers, the one
-   * without a name, too.
+   * without a name, too. `default` needs lead_ids or update_time.
    *
    * @generated from field: string consumer = 3;
    */
