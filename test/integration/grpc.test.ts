@@ -289,7 +289,7 @@ test.each<[rpc: string, request: () => object]>([
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(47));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(45));
 
   test.each(CONTRACT_RPCS)('is required to call %s', async (rpc) => {
     expect(await refusalOf(call(rpc, {}, { authorization: `Bearer ${CORE_TOKEN}x` }))).toEqual(unauthenticated);

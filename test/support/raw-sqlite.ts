@@ -9,9 +9,6 @@ export const STUDIO_NUMBER = '(SELECT number FROM studio_numbers WHERE studio_id
 /** The bytes of an id, in SQL; its parameter is the id. */
 export const ID_BYTES = "unhex(?, '-')";
 
-/** The number of a lead, in SQL; its parameter is the lead's id. */
-export const LEAD_NUMBER = `(SELECT number FROM leads WHERE id = ${ID_BYTES})`;
-
 /** An id's text, in SQL. */
 export const idTextOf = (column: string): string => {
   const part = (from: number, length: number) => `substr(lower(hex(${column})), ${from}, ${length})`;
