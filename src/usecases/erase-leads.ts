@@ -78,7 +78,7 @@ export async function eraseContact(
     if (leads.length + unreadable.length === 0 || isEnough) {
       return {
         erasedCount,
-        mayBeIncomplete: mayBeIncomplete || isEnough,
+        mayBeIncomplete: mayBeIncomplete || isEnough || skipped.size > 0,
         skippedCount: skipped.size,
       };
     }

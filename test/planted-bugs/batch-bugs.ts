@@ -59,13 +59,6 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'of a message that arrives in pieces the first one is lost',
-    inSoak: true,
-    suite: 'test/unit/envelopes.test.ts',
-    caughtBy: 'messages arrive whole, however they are cut',
-    patches: [{ file: 'common/envelopes.ts', find: 'chunks = rest.length > 0 ? [rest] : [];', put: 'chunks = [];' }],
-  },
-  {
     name: 'a message that is cut off counts as refused by the core',
     suite: 'test/crash/cut-connections.test.ts',
     caughtBy:
@@ -73,44 +66,10 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'common/envelopes.ts', find: 'new Error(message)', put: 'undefined' }],
   },
   {
-    name: 'a stream is read although nobody takes what arrives',
-    inSoak: true,
-    suite: 'test/unit/envelopes.test.ts',
-    caughtBy: 'while nobody takes what has arrived, nothing is read',
-    patches: [{ file: 'common/envelopes.ts', find: 'stream.pause()', put: 'undefined' }],
-  },
-  {
-    name: 'a key is authenticated only once in a call',
-    inSoak: true,
-    suite: EXCHANGE_SUITE,
-    caughtBy: 'is checked again for each message, with its permissions',
-    patches: [
-      { file: EXCHANGE, find: 'const authenticateOnce = oncePerSecret(authenticate);', put: '' },
-      {
-        file: EXCHANGE,
-        find: 'const allRead = $VALUE;',
-        put: 'const authenticateOnce = oncePerSecret(authenticate); const allRead = $VALUE;',
-      },
-    ],
-  },
-  {
     name: 'the core does not check the scopes of a key',
     suite: EXCHANGE_SUITE,
     caughtBy:
       'that has only API_KEY_SCOPE_LEADS_READ is refused other items, whatever else is wrong, and nothing is written',
     patches: [{ file: EXCHANGE, find: 'refuseUnlessScoped(bearer, SCOPE_OF[request.case as KeyOperation]);', put: '' }],
-  },
-  {
-    name: 'a response body has all fields of a lead',
-    inSoak: true,
-    suite: EXCHANGE_SUITE,
-    caughtBy: 'of a lead and of a page has the created leads, without their contacts',
-    patches: [
-      {
-        file: 'common/rules/public-api.ts',
-        find: 'return { id, displayName, $$$REST };',
-        put: 'return { ...lead, displayName, $$$REST };',
-      },
-    ],
   },
 ];

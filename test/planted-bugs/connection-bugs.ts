@@ -18,19 +18,6 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a call of one request that no core has processed is not sent again',
-    inSoak: true,
-    suite: OLD_CONNECTIONS,
-    caughtBy: 'a call of a gateway or relay that crosses the GOAWAY is not processed, and is created',
-    patches: [
-      {
-        file: 'common/core-connection.ts',
-        find: 'request.stream || attempt === MAX_ATTEMPTS || !isUnprocessed(error)',
-        put: 'error !== request',
-      },
-    ],
-  },
-  {
     name: 'a gateway keeps the certificates of its start',
     suite: RENEWED,
     caughtBy:
@@ -47,12 +34,5 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
         put: '{ lookup: lookUpCore, secureContext: credentials.secureContext }',
       },
     ],
-  },
-  {
-    name: 'a gateway tries the addresses of a core in the order of the system',
-    inSoak: true,
-    suite: 'test/unit/core-addresses.test.ts',
-    caughtBy: 'each address of a core is tried first at some time, and all of them are tried',
-    patches: [{ file: 'common/core-connection.ts', find: 'Number(address.family !== preferred) + random()', put: '0' }],
   },
 ];

@@ -27,19 +27,6 @@ export const CONTACT_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a mark behind brackets begins no extension',
-    inSoak: true,
-    suite,
-    caughtBy: 'in all pairs of phone numbers generated for DE',
-    patches: [
-      {
-        file: PHONE_NUMBER,
-        find: "const marked = extension === '' ? $FOUND : undefined;",
-        put: "const marked = extension === '' && !/[)]/.test(number) ? $FOUND : undefined;",
-      },
-    ],
-  },
-  {
     name: 'an open lead of release 1.2 refuses another contact',
     suite: 'test/contract/sqlite-store.test.ts',
     caughtBy: 'with 030 1234567 #5 refuses its own contact, not 030 12345675, whose enquiry it does not keep',

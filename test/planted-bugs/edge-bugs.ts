@@ -19,13 +19,6 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a trusted proxy that names no client is not reported',
-    inSoak: true,
-    suite: 'test/unit/client-address.test.ts',
-    caughtBy: 'a proxy that sends no header is the client, and the log says so once and without an address',
-    patches: [{ file: 'gateway/client-address.ts', find: "if (rest === undefined) warn('absent');", put: '' }],
-  },
-  {
     name: 'a body is parsed, however many values it has',
     suite: 'test/security/work-of-refusals.test.ts',
     caughtBy: 'a request with as many elements of a list as it can have costs hardly more than another',
@@ -46,13 +39,6 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a connection with many requests delays all others',
-    inSoak: true,
-    suite: PIPELINE_SUITE,
-    caughtBy: 'a connection full of requests is one caller among many',
-    patches: [{ file: CONNECTIONS, find: 'setImmediate($CARRYON)', put: 'queueMicrotask($CARRYON)' }],
-  },
-  {
     name: 'the number of queued requests is unbounded',
     suite: PIPELINE_SUITE,
     caughtBy:
@@ -66,24 +52,10 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CONNECTIONS, find: 'if (socket.writable) turns[0]?.();', put: 'turns[0]?.();' }],
   },
   {
-    name: 'a connection that reads nothing is never closed',
-    suite: CONNECTIONS_SUITE,
-    caughtBy: 'the connection is closed after the timeout, with a key and without',
-    patches: [{ file: CONNECTIONS, find: 'now - unreadSince >= $TIMEOUT', put: 'false' }],
-    inSoak: true,
-  },
-  {
     name: 'the unread bytes of one key are unbounded',
     suite: CONNECTIONS_SUITE,
     caughtBy: 'those to one key',
     patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(MAX_UNREAD_BYTES_PER_KEY, $OFKEYS, $BYKEY);', put: '' }],
-  },
-  {
-    name: 'one address may have all connections',
-    inSoak: true,
-    suite: CONNECTIONS_SUITE,
-    caughtBy: 'one address cannot have all connections: another has its share, and closed ones are free again',
-    patches: [{ file: CONNECTIONS, find: 'server.maxConnections / ADDRESS_SHARE_DIVISOR', put: 'Infinity' }],
   },
   {
     name: 'a request whose body is malformed loses its id and its quota headers',
@@ -117,47 +89,16 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an address that sends malformed keys is refused as fast as it sends',
-    inSoak: true,
-    suite: 'test/e2e/http/unknown-keys.test.ts',
-    caughtBy:
-      'of an address with too many of them, refusals wait; a known key, and another address, do not: it is malformed',
-    patches: [{ file: 'gateway/admission/authentication.ts', find: 'if (!admitted) await holdRefusal();', put: '' }],
-  },
-  {
     name: 'an error of a connection that has left HTTP ends the gateway',
     suite: 'test/security/cut-conversations.test.ts',
     caughtBy: 'outlives whoever sends two requests at once and leaves at any moment',
     patches: [{ file: 'gateway/socket/connections.ts', find: "socket.on('error', ignore);", put: '' }],
   },
   {
-    name: 'a body that nobody needs is read without an end',
-    inSoak: true,
-    suite: 'test/e2e/http/body-size.test.ts',
-    caughtBy:
-      'of a body that nobody needs no more is read, and its client gets the response: with a key that is not valid',
-    patches: [
-      { file: 'gateway/socket/http-server.ts', find: 'isUnbounded || Number(length) > MAX_BODY_BYTES', put: 'false' },
-    ],
-  },
-  {
     name: 'a connection whose request is not read yet is closed at once after its answer',
     suite: 'test/security/early-answers.test.ts',
     caughtBy: 'before a route: CONNECT',
     patches: [{ file: CONNECTIONS, find: 'this.#lingering.watch(socket);', put: '' }],
-  },
-  {
-    name: 'a client that waits for 100 gets it before its head is read',
-    inSoak: true,
-    suite: 'test/security/early-answers.test.ts',
-    caughtBy: 'no 100 comes before an answer by the head: no key',
-    patches: [
-      {
-        file: 'gateway/socket/http-server.ts',
-        find: 'continueWhenRead(request, response);',
-        put: 'response.writeContinue();',
-      },
-    ],
   },
   {
     name: 'any number of connections linger after their last answer',
@@ -170,14 +111,5 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     suite: 'test/unit/key-look-ups.test.ts',
     caughtBy: 'one look-up finds the owner for all who come meanwhile; only for the first it is a check',
     patches: [{ file: 'gateway/admission/key-look-ups.ts', find: 'this.#underWay.set(name, lookUp);', put: '' }],
-  },
-  {
-    name: 'lists wait in the order of their arrival',
-    inSoak: true,
-    suite: 'test/unit/exchange-batcher.test.ts',
-    caughtBy: 'sends no more before there are results, and groups take turns meanwhile',
-    patches: [
-      { file: 'gateway/core/exchange-batcher.ts', find: 'const { group } = pending.share;', put: "const group = '';" },
-    ],
   },
 ];

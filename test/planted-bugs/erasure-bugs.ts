@@ -23,42 +23,12 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an erasure of a contact hides that it has left a lead',
-    inSoak: true,
-    suite: ON_SQLITE,
-    caughtBy: 'a lead is erased, unless its stage or times are unreadable',
-    patches: [
-      {
-        file: 'src/usecases/erase-leads.ts',
-        find: 'mayBeIncomplete || isEnough || skipped.size > 0',
-        put: 'mayBeIncomplete || isEnough',
-      },
-    ],
-  },
-  {
     name: 'the time that retention goes by follows a clock at once',
     suite: 'test/unit/retention-turns.test.ts',
     caughtBy: 'does not leap with a clock, however often cores start',
     patches: [
       { file: 'src/usecases/retention-turns.ts', find: 'Math.min(at - seen.at, 2 * this.#idleMs)', put: 'Infinity' },
     ],
-  },
-  {
-    name: 'a core has a turn of retention while another has it',
-    inSoak: true,
-    suite: 'test/unit/retention-turns.test.ts',
-    caughtBy: 'gives one core its turns until that has ended, and then another',
-    patches: [
-      { file: 'src/usecases/retention-turns.ts', find: 'if (at - seen.at < this.#idleMs) return null;', put: '' },
-      { file: 'src/usecases/retention-turns.ts', find: 'seen?.version !== found.version', put: '!seen' },
-    ],
-  },
-  {
-    name: 'the time that retention goes by begins with what a clock has just written that may be ahead',
-    inSoak: true,
-    suite: ON_SQLITE,
-    caughtBy: 'a clock that is ahead for some hours, in which the time begins, erases and deletes nothing',
-    patches: [{ file: 'src/domain/retention.ts', find: 'now.getTime() - MARGIN_MS', put: 'now.getTime()' }],
   },
   {
     name: 'retention erases a lead that has changed since it was read',
@@ -103,13 +73,6 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: SQLITE, text: 'WHERE consumer = consumers.number AND lead = leads.number', put: 'WHERE false' }],
   },
   {
-    name: 'on MongoDB, what is left of an erased lead goes before it was distributed',
-    inSoak: true,
-    suite: 'test/contract/mongo-store.test.ts',
-    caughtBy: 'an erased lead is deleted with all that is kept of it, once every named consumer has heard of it',
-    patches: [{ file: 'src/store/mongo/leads.ts', find: 'consumers.length > 0 && { $or: isDistributed }', put: '{}' }],
-  },
-  {
     name: 'on MongoDB, what is left of an erased lead goes if it is distributed after its deliveries were looked for',
     suite: 'test/contract/mongo-store.test.ts',
     caughtBy: 'what others do between any two commands lets none go that a named consumer has not heard of',
@@ -120,30 +83,6 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
         put: '{ studioId, _id: { $in: leadIds.map((leadId) => leadKey(studioId, leadId)) } }',
       },
     ],
-  },
-  {
-    name: 'on MongoDB, old events go of a lead that stays',
-    inSoak: true,
-    suite: 'test/contract/mongo-store.test.ts',
-    caughtBy:
-      'no event goes of one that stays, wherever that ends; what is left behind goes with others; of test studios: false',
-    patches: [{ file: 'src/store/mongo/leads.ts', find: 'withOldEvents.filter(isGone)', put: 'withOldEvents' }],
-  },
-  {
-    name: 'what is left of erased leads goes at once',
-    inSoak: true,
-    suite: ON_SQLITE,
-    caughtBy: 'what is left of the leads of studios that have ended goes after thirty days, and nothing of others',
-    patches: [{ file: 'src/domain/retention.ts', find: 'time.getTime() - ERASED_KEPT_MS', put: 'time.getTime()' }],
-  },
-  {
-    name: 'what an erasure leaves in the log is not told',
-    suite: REMAINS,
-    caughtBy: 'what another process keeps in the log is told when an erasure ends, and after a minute',
-    patches: [
-      { file: 'src/store/sqlite/sqlite-store.ts', find: 'if (isDue && !isTruncated) this.#logStays();', put: '' },
-    ],
-    inSoak: true,
   },
   {
     name: 'the log is never truncated',

@@ -3,19 +3,11 @@ import type { PlantedBug } from './planted-bug.ts';
 const CSV_CELLS = 'test/unit/csv-export.test.ts';
 const CSV = 'operator/csv-export.ts';
 
-const FILTER = 'src/domain/lead-filter.ts';
 const FILTERS = 'test/integration/filters.test.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 
 /** Faults of exports and filters. */
 export const EXPORT_BUGS: readonly PlantedBug[] = [
-  {
-    name: 'an export of the audit log ends now, before an event that is being stored',
-    inSoak: true,
-    suite: 'test/integration/audit.test.ts',
-    caughtBy: 'has each event of all studios and of none once, also where it is resumed, and ends five minutes ago',
-    patches: [{ file: 'src/usecases/export-audit.ts', find: 'to ?? latest', put: 'to ?? clock()' }],
-  },
   {
     name: 'CSV does not escape a formula after an apostrophe',
     suite: CSV_CELLS,
@@ -39,13 +31,6 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
         put: 'false',
       },
     ],
-  },
-  {
-    name: 'a range of times has its end',
-    inSoak: true,
-    suite: FILTERS,
-    caughtBy: 'compares times to the nanosecond: the start of a range is in it, and the end is not',
-    patches: [{ file: FILTER, find: '(!end || time < end)', put: '(!end || time <= end)' }],
   },
   {
     name: 'a list by changes skips leads that changed at one time',

@@ -3,7 +3,6 @@ import type { PlantedBug } from './planted-bug.ts';
 const SQLITE = 'src/store/sqlite/change-feed.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
-const OVER_RPC = 'test/integration/change-feed.test.ts';
 const OLDER_STATE = 'acknowledging an older state does not hide a newer one';
 const ASIDE_OLDER_STATE =
   'setting aside an older state for a time hides no newer one, and what is set aside comes with the next change';
@@ -30,19 +29,6 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     suite: ON_SQLITE,
     caughtBy: HIDDEN,
     patches: [{ file: 'src/store/pages.ts', find: 'position = last;', put: 'return records;' }],
-  },
-  {
-    name: 'a watch repeats entries that it has already sent',
-    inSoak: true,
-    suite: OVER_RPC,
-    caughtBy: 'returns existing and new changes, each state once',
-    patches: [
-      {
-        file: 'src/usecases/change-feed.ts',
-        find: 'versions?.get(keyOfChanged(change)) !== versionOf(change)',
-        put: 'change.revision >= 0',
-      },
-    ],
   },
   {
     name: 'on MongoDB, a stage change is entered in the change feed by a second write',
@@ -93,62 +79,16 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/store/mongo/consumers.ts', find: '[DEFAULT_CONSUMER.number, ...numbers]', put: 'numbers' }],
   },
   {
-    name: 'leads that are asked for while the same are sent are taken for these',
-    inSoak: true,
-    suite: ON_SQLITE,
-    caughtBy: 'leads that are asked for while the same are sent are sent once more',
-    patches: [{ file: 'src/domain/consumer.ts', find: 'id: newId()', put: "id: ''" }],
-  },
-  {
     name: 'on MongoDB, the creation of a consumer that is attempted again returns another one',
     suite: 'test/contract/mongo-lost-replies.test.ts',
     caughtBy: 'of a new consumer: what somebody else removes since does not come again',
     patches: [{ file: 'src/store/mongo/consumers.ts', find: 'if (isApplied) return { outcome };', put: '' }],
   },
   {
-    name: 'on SQLite, setting aside an older state hides a newer one',
-    inSoak: true,
-    suite: ON_SQLITE,
-    caughtBy: ASIDE_OLDER_STATE,
-    patches: [
-      {
-        file: 'src/store/sqlite/settling.ts',
-        text: 'AND revision <= :revision AND due <',
-        put: 'AND :revision >= 0 AND due <',
-      },
-    ],
-  },
-  {
     name: 'on MongoDB, what is set aside stays so when the lead changes',
     suite: ON_MONGO,
     caughtBy: ASIDE_OLDER_STATE,
     patches: [{ file: 'src/store/mongo/distribution.ts', find: '$min: { since, due }', put: '$min: { since }' }],
-  },
-  {
-    name: 'what is set aside until a time comes again at once',
-    inSoak: true,
-    suite: ON_SQLITE,
-    caughtBy: 'what is set aside until a time comes again then, in parts, whatever the clock does',
-    patches: [
-      {
-        file: 'src/store/sqlite/settling.ts',
-        text: 'AND due BETWEEN',
-        put: 'AND due > 0 OR due BETWEEN',
-      },
-    ],
-  },
-  {
-    name: 'on SQLite, a resend of some leads is one of all',
-    inSoak: true,
-    suite: ON_SQLITE,
-    caughtBy: 'some leads of a studio are sent again by their ids, to one consumer or to all',
-    patches: [
-      {
-        file: 'src/store/sqlite/change-feed.ts',
-        text: "id IN (SELECT unhex(value, '-') FROM json_each(?))",
-        put: 'json_valid(?)',
-      },
-    ],
   },
   {
     name: 'a call of the feed that FerretDB ends because of others fails',
@@ -180,27 +120,6 @@ export const FEED_BUGS: readonly PlantedBug[] = [
         put: 'clock().getTime()',
       },
     ],
-  },
-  {
-    name: 'a backup of a restored database counts as its only one',
-    inSoak: true,
-    suite: 'test/e2e/backup.test.ts',
-    caughtBy: 'a backup that is put in place of its database is told from that, until somebody notes it',
-    patches: [
-      {
-        file: 'src/store/sqlite/restores.ts',
-        text: 'coalesce(backed_up_at, excluded.backed_up_at)',
-        put: 'excluded.backed_up_at',
-      },
-    ],
-  },
-  {
-    name: 'on SQLite, a resend of a range of times is one of all',
-    inSoak: true,
-    suite: ON_SQLITE,
-    caughtBy:
-      'those that changed in a range of times are sent again, erased ones too, to one consumer or to all, page by page',
-    patches: [{ file: 'src/store/sqlite/change-feed.ts', find: 'rows.filter(isWanted)', put: 'rows' }],
   },
   {
     name: 'a caller that may feed pulls for any consumer',

@@ -22,19 +22,6 @@ export const IMPORT_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an import takes a UUID in another letter case for another lead',
-    suite: 'test/e2e/cli.test.ts',
-    caughtBy: 'an import knows a closed lead again by its UUID in any letter case, as of 1.2, too',
-    patches: [
-      {
-        file: 'operator/csv-import.ts',
-        find: 'keyOf(uuid ?? id ?? recordOf(fields), studioId)',
-        put: 'keyOf(id ?? recordOf(fields), studioId)',
-      },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'cells of CSV beyond the header are cut off',
     suite: 'test/unit/csv-import.test.ts',
     caughtBy: 'that is wrong costs itself only, in chunks of any size: "Ada,a@b,Berlin"',

@@ -18,13 +18,6 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/store/mongo/documents.ts', find: '-(FULL + MOVED_AT_ONCE)', put: '-1000' }],
   },
   {
-    name: 'events that another process has stored apart are taken out, whichever they are',
-    suite: STORE,
-    caughtBy:
-      'goes on where a process died between storing events apart and taking them out, and where an older core dropped them',
-    patches: [{ file: APPLY_ONCE, find: 'isDeepStrictEqual(stored?.history[0], oldest[0])', put: 'true' }],
-  },
-  {
     name: 'a creation does not rely on the last check of the indexes',
     suite: INDEXES,
     caughtBy:
@@ -44,20 +37,6 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CONNECTION, find: "new WriteConcern('majority', undefined, true)", put: 'new WriteConcern(1)' }],
   },
   {
-    name: 'a core reads from a secondary to which its address leads directly',
-    suite: ADDRESS,
-    caughtBy: 'a secondary is neither read nor reported as ready',
-    // Caught alone, beside busy loops too, and twice not beside the other suites of CI: why is not known yet.
-    inSoak: true,
-    patches: [
-      {
-        file: 'src/store/mongo/reconnecting-client.ts',
-        find: 'if (refusal !== undefined) throw new StoreUnavailable(refusal);',
-        put: '',
-      },
-    ],
-  },
-  {
     name: 'each command knows only the times of its own session',
     suite: SESSIONS,
     caughtBy: 'no method reads anything that is older',
@@ -68,19 +47,6 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: '',
       },
     ],
-  },
-  {
-    name: 'a stage change overwrites a lead that changed since it was read',
-    suite: STORE,
-    caughtBy: '20 concurrent moves of one lead get different values of updatedAt, and the highest is stored',
-    patches: [
-      {
-        file: 'src/store/mongo/marks.ts',
-        find: '{ stage: found.stage, updatedAt: found.updatedAt, ...sameMark(found) }',
-        put: '{}',
-      },
-    ],
-    inSoak: true,
   },
   {
     name: 'an insert whose reply is lost is retried with another id',
@@ -130,28 +96,5 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       { file: 'src/store/mongo/audit.ts', find: 'Math.max(place, event.time.getTime())', put: 'event.time.getTime()' },
     ],
-  },
-  {
-    name: 'an export that goes on within a record misses events of the next',
-    inSoak: true,
-    suite: STORE,
-    caughtBy:
-      'of records with thousands are walked in parts, each once, whatever is added between them, and from any part on',
-    patches: [
-      { file: 'src/store/mongo/audit.ts', find: 'text === id ? Number(passed) : 0', put: 'Number(passed ?? 0)' },
-    ],
-  },
-  {
-    name: 'a command that the driver never finishes is reported as successful',
-    suite: 'test/unit/bounded-collection.test.ts',
-    caughtBy: 'a find that the driver never finishes fails in time and is reported as failed',
-    patches: [
-      {
-        file: 'src/store/mongo/collections.ts',
-        find: 'Promise.race([$COMMAND, timeout])',
-        put: 'Promise.race([$COMMAND, timeout.catch(() => undefined)])',
-      },
-    ],
-    inSoak: true,
   },
 ];

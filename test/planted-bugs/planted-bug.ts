@@ -15,8 +15,6 @@ export interface PlantedBug {
   readonly caughtBy: string;
   /** Whether the fault is visible through the public API: then the conformance suite must catch it, too. */
   readonly isSeenOutside?: true;
-  /** Run only with PLANTED_BUGS=all: a similar variant is run every time. */
-  readonly inSoak?: true;
 }
 
 /** The results of the tests on one variant, by their titles without those of suites. */

@@ -22,7 +22,7 @@ import { STUDIO_BUGS } from './studio-bugs.ts';
 import { UPDATE_BUGS } from './update-bugs.ts';
 import { WEBHOOK_BUGS } from './webhook-bugs.ts';
 
-/** Whether those are run, too, that only a soak runs. */
+/** Whether the conformance suite has to catch all of them that are seen outside, as in a soak. */
 export const ALL = process.env.PLANTED_BUGS === 'all';
 
 /** Every faulty variant once. */
@@ -59,17 +59,15 @@ export const databaseOf = (bug: Pick<PlantedBug, 'patches'>): keyof typeof PLANT
   names(bug, /mongo|redis|count-quota/) ? 'MongoDB' : 'SQLite';
 
 /** The same variant, run against the conformance suite, which takes long: the first of them each time, all in a soak. */
-const fromOutside = (bug: PlantedBug, index: number): PlantedBug => ({
+const fromOutside = (bug: PlantedBug): PlantedBug => ({
   ...bug,
-  ...(index > 0 && { inSoak: true }),
   name: `${bug.name}, seen from outside`,
   suite: 'test/verify/sqlite.test.ts',
   caughtBy: 'a deployment of this release keeps every rule that can be checked from outside',
 });
 
-const toRun = [...ALL_BUGS, ...ALL_BUGS.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside)].filter(
-  ({ inSoak }) => ALL || !inSoak,
-);
+const seenOutside = ALL_BUGS.filter(({ isSeenOutside }) => isSeenOutside);
+const toRun = [...ALL_BUGS, ...(ALL ? seenOutside : seenOutside.slice(0, 1)).map(fromOutside)];
 
 /** The variants to run, by the database that their suites need. */
 export const PLANTED_BUGS = {

@@ -14,31 +14,4 @@ export const REQUEST_LOG_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
-  {
-    name: 'a request names its lead also once that is erased',
-    inSoak: true,
-    suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy:
-      'names no lead that was erased or never was, whenever the request was recorded, and nothing of a studio without leads',
-    patches: [
-      {
-        file: 'src/usecases/request-log.ts',
-        find: "(await store.presenceOfLead(studioId, leadId)) === 'present'",
-        put: 'true',
-      },
-    ],
-  },
-  {
-    name: 'a batch that is sent again is another one',
-    inSoak: true,
-    suite: 'test/unit/request-log.test.ts',
-    caughtBy: 'is sent again, as it is, while the outcome is unknown, and holds up to as much as it holds without',
-    patches: [
-      {
-        file: 'gateway/core/request-log.ts',
-        find: 'this.#core.recordRequests(this.#unsent)',
-        put: 'this.#core.recordRequests({ ...this.#unsent, batchId: randomUUID() })',
-      },
-    ],
-  },
 ];

@@ -36,19 +36,6 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a gateway presents only the new token',
-    inSoak: true,
-    suite: 'test/e2e/callers.test.ts',
-    caughtBy: 'the token that core and gateway share is changed, at the gateway first, and no request fails',
-    patches: [
-      {
-        file: 'common/core-connection.ts',
-        find: 'request.stream ? undefined : token.insteadOf(authorization, error)',
-        put: 'undefined',
-      },
-    ],
-  },
-  {
     name: 'a gateway takes the refusal of one of its tokens for that of its requests',
     suite: 'test/integration/replaced-token.test.ts',
     caughtBy: 'all first calls of a gateway to a core with the former token succeed, and each is executed once',
@@ -59,45 +46,5 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
         put: 'error',
       },
     ],
-  },
-  {
-    name: 'a process presents the former token on although it is refused',
-    inSoak: true,
-    suite: 'test/unit/core-token.test.ts',
-    caughtBy: 'calls that are refused at the same time are repeated with the same one',
-    patches: [{ file: 'common/core-connection.ts', find: 'presented === this.#newest', put: 'true' }],
-  },
-  {
-    name: 'the log has the headers of requests',
-    suite: 'test/security/secrets.test.ts',
-    caughtBy: 'of successful and of refused requests',
-    patches: [
-      {
-        file: 'gateway/observation.ts',
-        find: 'requestId: request.id',
-        put: 'requestId: request.id, headers: request.headers',
-      },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'the core accepts a message of any length',
-    suite: 'test/security/malformed-frames.test.ts',
-    caughtBy: 'a message of the maximum length is accepted, and one that is a byte longer is refused for its length',
-    patches: [{ file: 'src/port/server.ts', find: 'readMaxBytes: MAX_CALL_BYTES', put: '...{}' }],
-    inSoak: true,
-  },
-  {
-    name: 'a cursor of another studio is accepted',
-    suite: 'test/security/isolation.test.ts',
-    caughtBy: 'gets the response of the contract: listing leads with a cursor of another studio',
-    patches: [
-      {
-        file: 'src/domain/cursor.ts',
-        find: 'if (!checksum(scope, head).equals(bytes.subarray(-CHECKSUM_BYTES))) return undefined;',
-        put: '',
-      },
-    ],
-    inSoak: true,
   },
 ];

@@ -6,8 +6,6 @@ const FILES = 'test/contract/sqlite-files.test.ts';
 const SQLITE_STORE = 'src/store/sqlite/sqlite-store.ts';
 const LEADS = 'src/store/sqlite/leads.ts';
 const CREDENTIALS = 'src/store/sqlite/credentials.ts';
-const LEAD_READS = 'src/store/sqlite/lead-reads.ts';
-const LEAD = 'src/domain/lead.ts';
 const CLAIMS = 'src/store/sqlite/leads.ts';
 const SCHEMA = 'src/store/sqlite/schema.ts';
 const MIGRATE = 'src/store/sqlite/migrate.ts';
@@ -59,13 +57,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the check of the store succeeds while writes fail',
-    inSoak: true,
-    suite: STORE,
-    caughtBy: 'makes the check fail until writes succeed again',
-    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#lastError = cause;', put: '' }],
-  },
-  {
     name: 'a commit into a file that was removed is acknowledged until the next check',
     suite: FILES,
     caughtBy: 'once its files have gone, createLead is not acknowledged as the first write',
@@ -76,13 +67,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         put: "const committed = () => path !== ':memory:' && checkpoints.committed();",
       },
     ],
-  },
-  {
-    name: 'a core that finds its files removed reads on from them',
-    suite: FILES,
-    caughtBy: 'once the file is removed, the check fails, then each call, and also when the files are back',
-    patches: [{ file: SQLITE_STORE, find: "if (name !== 'close') files.requireFound();", put: '' }],
-    inSoak: true,
   },
   {
     name: 'a backup that takes the place of an open file is opened with its log',
@@ -109,13 +93,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the database file is readable by every user of the machine',
-    suite: STORE,
-    caughtBy: 'the files are accessible to their owner only, even in a folder open to all',
-    patches: [{ file: 'src/store/sqlite/open-database.ts', find: "closeSync(openSync(path, 'a', 0o600));", put: '' }],
-    inSoak: true,
-  },
-  {
     name: 'a write succeeds before its transaction is committed',
     suite: STORE,
     caughtBy: 'all fail, and none is stored, when the commit fails',
@@ -140,44 +117,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'updatedAt decreases when the clock goes back',
-    suite: STORE,
-    caughtBy: 'updatedAt grows when the clock went back',
-    patches: [
-      { file: LEAD, find: 'new Date(Math.max(now.getTime(), previous.getTime() + 1))', put: 'now' },
-      { file: LEAD, find: "assert(next > previous, 'update_time_grows');", put: '' },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'a lead of another studio is found by its id',
-    suite: STORE,
-    caughtBy: "another studio's leads are never seen",
-    patches: [
-      {
-        file: LEAD_READS,
-        find: `select("id = unhex(?, '-')")`,
-        put: `select("id = unhex(?2, '-') OR id = unhex(?2, '-')")`,
-      },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'a page repeats the last lead of the previous page',
-    isSeenOutside: true,
-    suite: STORE,
-    caughtBy: 'a page has at most the limit, and the pages together have every lead once',
-    patches: [{ file: LEAD_READS, text: 'id < unhex', put: 'id <= unhex' }],
-    inSoak: true,
-  },
-  {
-    name: 'a revoked key is accepted',
-    suite: 'test/e2e/http/authentication.test.ts',
-    caughtBy: 'that is revoked is refused immediately and permanently',
-    patches: [{ file: 'src/domain/api-key.ts', find: 'key.revokedAt === null && $REST', put: '$REST' }],
-    inSoak: true,
-  },
-  {
     name: 'the gateway refuses a request without checking its cached key at the core',
     suite: 'test/e2e/http/check-order.test.ts',
     caughtBy:
@@ -197,43 +136,10 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CREDENTIALS, find: 'if (version !== current) forgetCredentials();', put: '' }],
   },
   {
-    name: 'a remembered credential outlives a change of its own process',
-    suite: STORE,
-    caughtBy: 'a credential reflects its studio and issuer immediately, in every process',
-    patches: [{ file: 'src/store/sqlite/connection.ts', find: 'forgetCredentials();', put: '' }],
-    inSoak: true,
-  },
-  {
-    name: 'a source of another studio is accepted',
-    suite: 'test/e2e/http/create-lead.test.ts',
-    caughtBy: 'that is of another studio is refused, and nothing is written',
-    patches: [
-      {
-        file: CREDENTIALS,
-        text: 'lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = ?',
-        put: 'lead_sources.id = ?',
-      },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'a replay is refused once its source is disabled',
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'gets it after the source was disabled',
     patches: [{ file: CREATE_LEAD, find: 'if (!earlier) throw $REFUSAL;', put: 'throw $REFUSAL;' }],
-  },
-  {
-    name: 'a replay returns the current lead',
-    suite: 'test/e2e/http/idempotency.test.ts',
-    caughtBy: 'gets it after the lead was corrected, also when its contact has an open lead again',
-    patches: [
-      {
-        file: CREATE_LEAD,
-        find: '{ lead: asCreated(outcome.lead), replayed: true }',
-        put: '{ lead: outcome.lead, replayed: true }',
-      },
-    ],
-    inSoak: true,
   },
   {
     name: 'the fingerprint omits the note',
@@ -305,28 +211,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         text: 'INSERT INTO applied_requests',
         put: 'INSERT OR IGNORE INTO applied_requests',
       },
-    ],
-  },
-  {
-    name: 'a closed lead is not found by its contact',
-    inSoak: true,
-    suite: STORE,
-    caughtBy: 'are found, open and closed, and no others',
-    patches: [
-      {
-        file: 'src/store/sqlite/leads.ts',
-        find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: claims.isOpen });',
-        put: 'if (claims.isOpen) claimed.take(studio, claims.contactKeys, { number, isOpen: true });',
-      },
-    ],
-  },
-  {
-    name: 'an unknown stage is accepted',
-    inSoak: true,
-    suite: STORE,
-    caughtBy: 'a lead: only requests for it fail, each list that leaves it out says so, and its claims stay',
-    patches: [
-      { file: 'src/store/checked.ts', find: "if (!isOneOf(LEAD_STAGES, read.stage)) return 'stage';", put: '' },
     ],
   },
 ];

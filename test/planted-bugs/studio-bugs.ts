@@ -1,7 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
-const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const LEFT_OUT = 'has its leads in no consumer that has not asked, named or not, and what waited before waits on';
 
 /** Faults of test studios. */
@@ -11,26 +10,6 @@ export const STUDIO_BUGS: readonly PlantedBug[] = [
     suite: ON_SQLITE,
     caughtBy: LEFT_OUT,
     patches: [{ file: 'src/domain/consumer.ts', find: '(includesTests || !isTest)', put: 'true' }],
-  },
-  {
-    name: 'on MongoDB, deliveries of deleted leads wait for ever',
-    inSoak: true,
-    suite: ON_MONGO,
-    caughtBy: 'a delivery whose lead is gone goes with the next poll',
-    patches: [{ file: 'src/store/mongo/consumers.ts', find: 'lost.length > 0', put: 'lost.length < 0' }],
-  },
-  {
-    name: 'on MongoDB, what a consumer has set aside of a test studio outlives its leads',
-    inSoak: true,
-    suite: ON_MONGO,
-    caughtBy: 'leaves nothing that waits for a consumer, or that it has set aside, before anybody polls',
-    patches: [
-      {
-        file: 'src/store/mongo/leads.ts',
-        find: 'await deliveries.deleteMany({ studioId, _id }, OF_MANY);',
-        put: '',
-      },
-    ],
   },
   {
     name: 'any studio can be emptied',

@@ -4,9 +4,7 @@ const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const IN_SQLITE = 'src/store/sqlite/leads.ts';
 
 const FREES = 'of an open lead: the former contact becomes free and the new one taken';
-const ORIGINAL = 'a replay returns the original data, whatever was corrected since, even after a restart';
 const STALE = 'a move of a lead that has changed since the expected time is stale and writes nothing';
-const REOPENED = 'a reopening during a correction claims the corrected contact';
 
 /** Faults of corrections on SQLite, and of what both stores share. */
 export const UPDATE_BUGS: readonly PlantedBug[] = [
@@ -23,19 +21,6 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'each correction overwrites the original data of a lead',
-    inSoak: true,
-    suite: ON_SQLITE,
-    caughtBy: ORIGINAL,
-    patches: [
-      {
-        file: 'src/store/decisions/leads.ts',
-        find: '...(!found.isCorrected && { original: lead })',
-        put: 'original: lead',
-      },
-    ],
-  },
-  {
     name: 'a move overwrites what a colleague has changed since the expected time',
     suite: ON_SQLITE,
     caughtBy: STALE,
@@ -44,19 +29,6 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
         file: 'src/store/decisions/leads.ts',
         find: 'Boolean(expected && expected.getTime() !== updatedAt.getTime())',
         put: 'false',
-      },
-    ],
-  },
-  {
-    name: 'a lead corrected concurrently is reopened with the claims of its former contact',
-    inSoak: true,
-    suite: ON_SQLITE,
-    caughtBy: REOPENED,
-    patches: [
-      {
-        file: 'src/store/decisions/leads.ts',
-        find: "if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { outcome: { kind: 'other-contact' } };",
-        put: '',
       },
     ],
   },
