@@ -363,7 +363,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     /** They are elements of one document. */
     async function damageConsumer(name: string, field: string, value: unknown): Promise<void> {
       const feed = client.db().collection<ConsumersDocument>('feed');
-      const { list = [] } = (await feed.findOne()) ?? {};
+      const { list = [] } = (await feed.findOne({ _id: 'consumers' })) ?? {};
       const damaged = list.map((each) => (each.name === name ? { ...each, [field]: value } : each)) as Consumer[];
       await feed.updateOne({ _id: 'consumers' }, { $set: { list: damaged } });
     }

@@ -193,8 +193,6 @@ const ALSO_IN_SUITES = [
   'on MongoDB, a change that was acknowledged is delivered again',
   'cells of CSV beyond the header are cut off',
   'each command knows only the times of its own session',
-  'each attempt to send a lead has a new idempotency key',
-  'a lost reply of the core is reported as not written',
   'in memory, a refused key is admitted before the announced time',
   'a caller may call methods outside its roles',
 ];

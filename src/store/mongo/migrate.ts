@@ -31,7 +31,10 @@ export async function migrateFrom12(database: Db): Promise<StoreUnavailable | un
 async function endRetentionOfHeld(database: Db): Promise<void> {
   const [studios, leads] = [database.collection<StudioDocument>('studios'), database.collection<LeadDocument>('leads')];
   const isHeld = { hold: { $ne: null } } as object;
-  const held = [...(await studios.distinct('_id', isHeld)), ...(await leads.distinct('studioId', isHeld))];
+  const held = [
+    ...(await studios.find(isHeld, ID_ONLY).toArray()).map(({ _id }) => _id),
+    ...(await leads.find(isHeld, { projection: { studioId: 1 } }).toArray()).map(({ studioId }) => studioId),
+  ];
   const kept = await studios
     .find({ _id: { $in: held }, retention: { $ne: null } }, { projection: { retention: 1 } })
     .toArray();
