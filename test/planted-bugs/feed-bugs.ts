@@ -44,7 +44,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an acknowledgement of an older revision removes a newer delivery',
+    name: 'an acknowledgement of an older revision removes a newer one',
     suite: ON_SQLITE,
     caughtBy: OLDER_STATE,
     patches: [
