@@ -38,7 +38,8 @@ export interface Consumer extends NewConsumer {
 
 /** The consumer of calls that name none. It is not stored, so that it always exists; numbers of stored ones begin at 1. */
 export const DEFAULT_CONSUMER: Consumer = {
-  number: 0,
+  // Higher than those of stored ones: a core of 1.2 removes deliveries below the next number that no consumer has.
+  number: 2 ** 30,
   name: 'default',
   studioIds: null,
   includesTests: false,

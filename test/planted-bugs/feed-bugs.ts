@@ -73,12 +73,6 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on MongoDB, what waits for the consumer without a name counts as left by one that was removed',
-    suite: ON_MONGO,
-    caughtBy: 'what waits for the consumer without a name stays when others are created and removed',
-    patches: [{ file: 'src/store/mongo/consumers.ts', find: '[DEFAULT_CONSUMER.number, ...numbers]', put: 'numbers' }],
-  },
-  {
     name: 'on MongoDB, the creation of a consumer that is attempted again returns another one',
     suite: 'test/contract/mongo-lost-replies.test.ts',
     caughtBy: 'of a new consumer: what somebody else removes since does not come again',

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { type ChangeMark, DISTRIBUTED, deliveryOf, marked } from '../../src/domain/lead-change.ts';
 import { NOW, plus } from '../support/builders.ts';
 
@@ -21,10 +22,14 @@ test.each<[string, Date, Date]>([
   ['its creation without a time of that', new Date(DISTRIBUTED), LONG_AGO],
 ])('a mark that release 1.2 distributed is for the consumer without a name alone, since %s', (_, since, first) => {
   const mark = { revision: 7, since, kinds: { created: first, updated: plus(NOW, 1) } };
-  expect(deliveryOf(mark, LONG_AGO, 0)).toEqual({ ...mark, since: first });
+  expect(deliveryOf(mark, LONG_AGO, DEFAULT_CONSUMER.number)).toEqual({ ...mark, since: first });
   expect(deliveryOf(mark, LONG_AGO, 1)).toBe(null);
   // Its next change is for all; a named consumer may hear of the former ones again.
   const changed = marked(mark, 'erased', plus(NOW, 2));
-  expect(Object.keys(deliveryOf(changed, LONG_AGO, 0)?.kinds ?? {})).toEqual(['created', 'updated', 'erased']);
+  expect(Object.keys(deliveryOf(changed, LONG_AGO, DEFAULT_CONSUMER.number)?.kinds ?? {})).toEqual([
+    'created',
+    'updated',
+    'erased',
+  ]);
   expect(Object.keys(deliveryOf(changed, LONG_AGO, 1)?.kinds ?? {})).toContain('erased');
 });

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Filter } from 'mongodb';
-import { type Consumer, DEFAULT_CONSUMER, ofEachConsumer } from '../../domain/consumer.ts';
+import { type Consumer, ofEachConsumer } from '../../domain/consumer.ts';
 import type { Lead } from '../../domain/lead.ts';
 import { HANDLED, type LeadChange, SET_ASIDE } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
@@ -115,7 +115,7 @@ function consumerRecords(connection: Connection) {
         const { list, next } = (await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS;
         const numbers = checkedConsumers(list, () => {}).map(({ number }) => number);
         // A consumer that is created meanwhile has a higher number than those that were given before.
-        const isOrphan = { consumer: { $nin: [DEFAULT_CONSUMER.number, ...numbers], $lt: next } };
+        const isOrphan = { consumer: { $nin: numbers, $lt: next } };
         const options = { ...READ, projection: { studioId: 1 } } as const;
         const found = await deliveries.find(isOrphan, options).limit(MAX_REMOVED).toArray();
         if (found.length === 0) return false;

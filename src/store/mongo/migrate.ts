@@ -3,6 +3,7 @@ import { BY_MIGRATION } from '../../domain/audit.ts';
 import { CONTACT_RULE_VERSION, ofEarlierRelease } from '../earlier-release.ts';
 import { StoreUnavailable } from '../store.ts';
 import { ID_ONLY, type LeadDocument, type SchemaDocument, type StudioDocument } from './documents.ts';
+import { isInserted } from './server-refusal.ts';
 
 /** What databases of this release have as their version; those of 1.2 have none. */
 const SCHEMA_VERSION = 2;
@@ -23,7 +24,7 @@ export async function migrateFrom12(database: Db): Promise<StoreUnavailable | un
     return ofEarlierRelease('the database');
   }
   await endRetentionOfHeld(database);
-  await schemas.updateOne({ _id: 'schema' }, { $setOnInsert: { version: SCHEMA_VERSION } }, { upsert: true });
+  await isInserted(schemas.insertOne({ _id: 'schema', version: SCHEMA_VERSION }));
   return undefined;
 }
 

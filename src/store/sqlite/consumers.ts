@@ -1,3 +1,4 @@
+import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
 import { DEFERRED, SET_ASIDE } from '../../domain/lead-change.ts';
 import { decideConsumer } from '../decisions/consumers.ts';
 import { deploymentEvent } from '../decisions/decision.ts';
@@ -54,7 +55,7 @@ function consumerRecords({ database, plainCommits, recordEvent }: Connection, { 
       plainCommits.write(() => {
         const numbers = stored().map(({ number }) => number);
         // Between two consumers that there are, the index has only those of others.
-        return [...numbers, Number.MAX_SAFE_INTEGER].some(
+        return [...numbers, DEFAULT_CONSUMER.number].some(
           (number, index) => removeBetween.run(numbers[index - 1] ?? 0, number).changes > 0,
         );
       }),
