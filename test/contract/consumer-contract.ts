@@ -96,7 +96,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await changesOf(relay)).toEqual(changes);
     });
 
-    test('what waits for the consumer without a name stays when others are created and removed', async () => {
+    test('the consumer without a name keeps its changes when others are created and removed', async () => {
       const before = await created(aLead({ createdAt: NOW }));
       const relay = await consumer();
       const during = await created(aLead({ createdAt: plus(NOW, 1000) }));
@@ -296,7 +296,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       ]);
     });
 
-    test('default names the consumer without a name, unless an earlier release has stored one of that name', async () => {
+    test('default names the consumer without a name, unless release 1.2 stored one so named', async () => {
       const { name } = DEFAULT_CONSUMER;
       const events = await store.listAuditEvents(OF_DEPLOYMENT, null);
       expect(await store.createConsumer(aConsumer({ name }), BY)).toEqual({ kind: 'exists' });

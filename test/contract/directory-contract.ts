@@ -207,7 +207,7 @@ export function directoryContract(opened: () => OpenedStore): void {
     });
 
     // @proves erasure-6
-    test('a studio ends for good, without members, sources and retention; its leads stay until they are erased', async () => {
+    test('a studio ends for good, loses members, sources and retention, and keeps its leads', async () => {
       const ended = { kind: 'ended', members: 0, sources: 0 };
       await store.putStudio({ ...aStudio(), retentionDays: 30 }, BY);
       const [lead, gone] = [await created(), await created()];

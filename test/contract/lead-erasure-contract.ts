@@ -90,7 +90,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       expect(await store.presenceOfLead(STUDIO_ID, first.id)).toBeNull();
       expect(await store.listAuditEvents(STUDIO_ID, first.id)).toEqual([]);
       expect((await store.walkErasedLeads(STUDIO_ID, null, 10)).leads).toMatchObject([{ id: second.id }]);
-      // What waits for the consumer without a name kept none of them, and goes with them, although nobody polls.
+      // The consumer without a name, for which nobody polls, kept none of them.
       expect(await store.measureDeliveries(DEFAULT_CONSUMER.number, 10)).toMatchObject({ waiting: { leads: 3 } });
       expect((await changesIn(store, 10)).map(({ lead }) => lead.id)).not.toContain(first.id);
       await store.removeConsumer(number, BY);

@@ -317,7 +317,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
 
   // @proves mongodb-21 leads-34
   test.for(Object.entries(calls))('%s uses an index', async ([, [by, atMost, call]]) => {
-    // What calls before it have marked would be distributed with it.
+    // The call would distribute the marks of the calls before it, too.
     while (!(await store.distributeLeadChanges()));
     const plans = await plansOf(call);
     // The name matters: another index that starts with the studio would need a scan of the whole studio.

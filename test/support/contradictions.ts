@@ -29,7 +29,7 @@ const IN_FILE = {
   'keys of contacts although it is erased': `
     SELECT hex(id) AS id FROM leads WHERE erased_at IS NOT NULL AND (
       length(contact_keys) > 0 OR number IN (SELECT lead_number FROM contact_claims UNION SELECT lead_number FROM former_contacts))`,
-  // Those of a removed consumer are deleted later.
+  // Deliveries of a removed consumer are deleted later.
   'deliveries, and does not exist': `
     SELECT lead AS id FROM deliveries
     WHERE lead NOT IN (SELECT number FROM leads) AND consumer IN (SELECT number FROM consumers)`,

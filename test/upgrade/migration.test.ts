@@ -73,7 +73,7 @@ const openElsewhere = (path: string) => {
 };
 
 // @proves crashes-51
-test('a file of release 1.2 is migrated when it is opened, and a copy of it as it was stays beside it', () => {
+test('opening a file of release 1.2 migrates it, and leaves a copy of it as it was', () => {
   const path = aFileOf12();
   const before = contentsOf(path);
 
@@ -87,7 +87,7 @@ test('a file of release 1.2 is migrated when it is opened, and a copy of it as i
   expect(left.toSorted()).toEqual(['leads.db', 'leads.db.before-2.0']);
 });
 
-test('the retention of studios that had holds is off after a migration, with an event, and no other', async () => {
+test('a migration ends the retention of studios that had holds, and of no other', async () => {
   const path = aFileOf12();
   withDatabase(path, (database) =>
     database.exec(`
@@ -190,7 +190,7 @@ test('processes that start at once migrate a file once', async () => {
 });
 
 // @proves crashes-51
-test(`a migration that is killed at any of ${KILLS} moments leaves a file of either release, and loses nothing`, async () => {
+test(`a migration killed at any of ${KILLS} moments leaves a file of either release`, async () => {
   const original = aFileOf12();
   withDatabase(original, (database) =>
     database.exec(`

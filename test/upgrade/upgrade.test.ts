@@ -101,7 +101,7 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
   }
 
   // @proves crashes-51
-  test('of release 1.2 is migrated by the first core, which ends the retention of studios that had holds', async () => {
+  test('is migrated by the first core, which ends the retention of studios that had holds', async () => {
     const { databaseUrl, feed, studios } = await aDatabaseOf12();
     const retention = { days: 90, since: new Date(1) };
     await studios.updateMany({ _id: { $in: ['berlin', 'moves'] } } as never, { $set: { retention } });
@@ -121,7 +121,7 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
     }
   });
 
-  test('of a newer release is refused', async () => {
+  test('is refused if a newer release has written it', async () => {
     const { databaseUrl, feed } = await aDatabaseOf12();
     await feed.insertOne({ _id: 'schema', version: 3 } as never);
 

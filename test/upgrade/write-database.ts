@@ -106,7 +106,7 @@ for (const { contact } of [again, { contact: fields.contact }]) {
 await putStudio(deps, { ...berlin, id: 'keeps-nothing', keepEnquiries: false });
 await create('keeps-nothing', byEmail('once@example.org'));
 
-// What goes by itself.
+// Retention.
 await putStudio(deps, { ...berlin, id: 'retains', retentionDays: 365 });
 const kept = await create('retains', byEmail('kept@example.org'), { note: 'For ever.' });
 await store.putRetentionTime(null, systemClock());

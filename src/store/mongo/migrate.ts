@@ -5,7 +5,7 @@ import { StoreUnavailable } from '../store.ts';
 import { ID_ONLY, type LeadDocument, type SchemaDocument, type StudioDocument } from './documents.ts';
 import { isInserted } from './server-refusal.ts';
 
-/** What databases of this release have as their version; those of 1.2 have none. */
+/** The version that this release notes in a database. Release 1.2 notes none. */
 const SCHEMA_VERSION = 2;
 
 /**

@@ -2,7 +2,7 @@ import { existsSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { resultCodeOf } from './group-commit.ts';
 
-/** What a file system error means for a database file, and what to do. */
+/** Says by the code of a file system error what is wrong with a database file, and what to do. */
 const FILE_FAULTS: Readonly<Record<string, string>> = {
   EACCES: 'may not be opened by this user: give them the file and its folder, to read and to write',
   EPERM: 'may not be opened by this user: give them the file and its folder, to read and to write',
