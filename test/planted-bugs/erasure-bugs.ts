@@ -57,7 +57,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a studio that has ended can be put again',
     suite: ON_SQLITE,
-    caughtBy: 'a studio ends for good, without members, sources and retention; its leads stay until they are erased',
+    caughtBy: 'a studio ends for good, loses members, sources and retention, and keeps its leads',
     patches: [
       {
         file: 'src/store/decisions/directory.ts',
