@@ -327,7 +327,8 @@ function exportOutcomes(registry: Registry): (call: FinishedCall) => void {
   });
   return ({ operation, outcome, replayed, consumer }) => {
     if (replayed) replays.inc();
-    if (operation === 'AcknowledgeLeadChanges' && outcome === 'ok' && consumer === '') acknowledgements.inc();
+    const isOfDefault = consumer === '' || consumer === DEFAULT_CONSUMER.name;
+    if (operation === 'AcknowledgeLeadChanges' && outcome === 'ok' && isOfDefault) acknowledgements.inc();
   };
 }
 

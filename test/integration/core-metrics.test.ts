@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { STORE_CALL_MS } from '../../common/deadlines.ts';
+import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { type CoreMetrics, callOf, callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aConsumer, anApiKey, aStudio, BY, DAY_MS } from '../support/builders.ts';
@@ -67,7 +68,7 @@ test('consumers that cannot be counted in time make a scrape wait for two named 
 
   const exported = await registry.metrics();
 
-  expect(asked).toEqual([0, 1, 2]);
+  expect(asked).toEqual([DEFAULT_CONSUMER.number, 1, 2]);
   for (const name of names) expect(exported).toContain(`consumer_changes_waiting{consumer="${name}"} Nan`);
 });
 
@@ -85,9 +86,10 @@ test('acknowledgements of the consumer without a name are counted apart', async 
 
   expect(await counted()).toBe('0');
   await acknowledge('');
+  await acknowledge(DEFAULT_CONSUMER.name);
   await acknowledge('crm');
   await expect(acknowledge('', () => Promise.reject(new Error('not stored')))).rejects.toThrow();
-  expect(await counted()).toBe('1');
+  expect(await counted()).toBe('2');
 });
 
 // @proves monitoring-2
