@@ -31,6 +31,8 @@ export async function arrange(store: Store): Promise<void> {
   await store.putLeadSource(source, BY);
   await store.createApiKey(key, NOW);
   await store.createLead(lead, claims);
+  // Whoever lists changes distributes those that are marked first, and that is a write.
+  await store.distributeLeadChanges();
 }
 
 type Call = (store: Store) => Promise<unknown>;
