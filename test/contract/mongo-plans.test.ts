@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type CommandStartedEvent, type Document, MongoClient, type Sort, UUID } from 'mongodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { expiredLeads } from '../../src/domain/retention.ts';
 import { collectionsOf } from '../../src/store/mongo/collections.ts';
@@ -272,7 +273,11 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       LIVE_KEYS + REVOKED_KEYS + 2,
       () => store.listAuditEvents(studioId, null),
     ],
-    'the change feed': [['changedSince', '_id_', 'consumer', '_id_'], PAGE + 2, () => store.listDeliveries(0, PAGE)],
+    'the change feed': [
+      ['changedSince', '_id_', 'consumer', '_id_'],
+      PAGE + 2,
+      () => store.listDeliveries(DEFAULT_CONSUMER.number, PAGE),
+    ],
     'resending leads': [['_id_', '_id_'], 2, () => store.resendLeads({ studioId, after: leadId, limit: 1 }, NOW)],
     'what waits for a named consumer': [
       ['changedSince', '_id_', 'consumer', 'consumer'],
