@@ -21,7 +21,6 @@ import {
   type StudioDocument,
 } from '../../src/store/mongo/documents.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
-import { readDatabase } from '../../src/store/open-store.ts';
 import {
   type AuditPart,
   type Store,
@@ -29,7 +28,6 @@ import {
   StoreUnavailable,
   type UnreadableRecord,
 } from '../../src/store/store.ts';
-import { everyRecord } from '../../src/usecases/every-record.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { openedStore, patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
@@ -690,23 +688,6 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     for (const text of personal) expect(document).not.toContain(text);
     expect(document).toContain(leadId);
     expect(document).toContain(claims.idempotencyKey);
-  });
-
-  // @proves limits-12
-  test('doctor --records creates neither a collection nor an index', async () => {
-    const url = urlOf(`${name}-empty`);
-    let count = 0;
-    await readDatabase(
-      url,
-      () => {},
-      async (records) => {
-        for await (const more of everyRecord(records)) count += more;
-      },
-    );
-    expect(count).toBe(0);
-    const client = new MongoClient(url);
-    onTestFinished(() => client.close());
-    expect(await client.db().listCollections().toArray()).toEqual([]);
   });
 
   // @proves leads-13 mongodb-14

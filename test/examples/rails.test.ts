@@ -9,7 +9,7 @@ import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
 import { commandsIn, describeWithTools, runCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
-import { ROOT, type RunningProcess, sharedFolder, temporaryFolder } from '../support/processes.ts';
+import { ROOT, type RunningProcess, sharedFolder } from '../support/processes.ts';
 import { testRecipe, testRecipeOnServers } from '../support/recipe-situations.ts';
 import { expectToBeASender } from '../support/senders.ts';
 import { aServiceWithPackages } from '../support/served-packages.ts';
@@ -218,9 +218,10 @@ describeWithTools(
   [`ruby -e 'require "rails"; require "sqlite3"; require "puma"; require "mysql2"; require "pg"'`],
   'the recipe for Rails with its worker',
   () => {
+    const home = sharedFolder();
     testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async (database, settings, onTestFinished) => {
       const url = `http://127.0.0.1:${await freePort()}`;
-      const env = { HOME: temporaryFolder(), PORT: new URL(url).port, DATABASE_URL: urlOf(database), ...settings };
+      const env = { HOME: home(), PORT: new URL(url).port, DATABASE_URL: urlOf(database), ...settings };
       const { status, stderr } = await runCommands(commandsIn(page, 'rails-set-up'), {
         ...env,
         LEAD_INTAKE_URL: serviceUrl(),
