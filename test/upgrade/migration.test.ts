@@ -16,7 +16,7 @@ vi.setConfig({ testTimeout: 300_000 });
 
 /** The moments at which a migration is killed, and the leads that it then moves. */
 const KILLS = 50;
-const LEADS = 20_000;
+const LEADS = 5000;
 
 function aFileOf12(): string {
   const path = join(temporaryFolder(), 'leads.db');
