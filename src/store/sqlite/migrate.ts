@@ -104,12 +104,7 @@ function writeCopy(path: string, copy: string): void {
   remove();
   try {
     closeSync(openSync(partial, 'wx', 0o600));
-    const source = new DatabaseSync(path, { readOnly: true, timeout: SQLITE_BUSY_MS });
-    source.prepare('VACUUM INTO ?').run(partial);
-    source.close();
-    const backup = new DatabaseSync(partial);
-    markBackup(backup, Date.now());
-    backup.close();
+    vacuumInto(path, partial);
     renameSync(partial, copy);
     syncFolder(dirname(copy));
   } catch (error) {
@@ -117,6 +112,14 @@ function writeCopy(path: string, copy: string): void {
   } finally {
     remove();
   }
+}
+
+/** Both files are closed also where it fails: an open one would have the next attempt refused as in use. */
+function vacuumInto(path: string, partial: string): void {
+  using source = new DatabaseSync(path, { readOnly: true, timeout: SQLITE_BUSY_MS });
+  source.prepare('VACUUM INTO ?').run(partial);
+  using backup = new DatabaseSync(partial);
+  markBackup(backup, Date.now());
 }
 
 /** This release has no holds. What they kept must not go by itself, so the retention of their studios ends; returns these. */
