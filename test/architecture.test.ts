@@ -279,6 +279,13 @@ test.each(['src/check-health.ts', 'gateway/check-health.ts'])('%s, which runs of
   expect(packages.filter(({ imported }) => !imported.startsWith('node:'))).toEqual([]);
 });
 
+// Node runs the sources as they are, and the oldest that package.json allows has no explicit resource management.
+test('no file of the product has a declaration that the oldest Node cannot parse', () => {
+  const product = FILES.filter((file) => PRODUCTION.test(file));
+  const declares = (file: string) => /^ *(?:await )?using \w+ =/m.test(readFileSync(join(ROOT, file), 'utf8'));
+  expect(product.filter(declares)).toEqual([]);
+});
+
 test('the trace exporter is loaded only with traces enabled', () => {
   const users = imports.filter(({ file, imported }) => PRODUCTION.test(file) && imported.endsWith('/otlp-tracer.ts'));
   expect(users.map(({ file }) => file)).toEqual(['common/open-tracer.ts']);

@@ -116,10 +116,18 @@ function writeCopy(path: string, copy: string): void {
 
 /** Both files are closed also where it fails: an open one would have the next attempt refused as in use. */
 function vacuumInto(path: string, partial: string): void {
-  using source = new DatabaseSync(path, { readOnly: true, timeout: SQLITE_BUSY_MS });
-  source.prepare('VACUUM INTO ?').run(partial);
-  using backup = new DatabaseSync(partial);
-  markBackup(backup, Date.now());
+  const source = new DatabaseSync(path, { readOnly: true, timeout: SQLITE_BUSY_MS });
+  try {
+    source.prepare('VACUUM INTO ?').run(partial);
+  } finally {
+    source.close();
+  }
+  const backup = new DatabaseSync(partial);
+  try {
+    markBackup(backup, Date.now());
+  } finally {
+    backup.close();
+  }
 }
 
 /** This release has no holds. What they kept must not go by itself, so the retention of their studios ends; returns these. */
