@@ -3,7 +3,7 @@ import { Argument, Option } from 'commander';
 import { printable, printableJson } from '../../common/printable.ts';
 import { readDatabaseUrl } from '../../src/config.ts';
 import { backUpDatabase, vacuumDatabase } from '../../src/store/open-store.ts';
-import { StoreUnavailable } from '../../src/store/store.ts';
+import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import { createDemo } from '../../src/usecases/create-demo.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { exportAuditEvents } from '../../src/usecases/export-audit.ts';

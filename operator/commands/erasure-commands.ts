@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
-import { type ReportUnreadable, UnreadableRecord } from '../../src/store/store.ts';
+import { type ReportUnreadable, UnreadableRecord } from '../../src/store/port/faults.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { countClosedLeads, eraseClosedLeads, eraseContact, eraseLead } from '../../src/usecases/erase-leads.ts';
 import { examineStudio } from '../../src/usecases/erase-studio.ts';

@@ -1,6 +1,6 @@
 import { errorSummary } from '../../common/error-summary.ts';
 import { readDatabase } from '../../src/store/open-store.ts';
-import type { ReportUnreadable, UnreadableRecord } from '../../src/store/store.ts';
+import type { ReportUnreadable, UnreadableRecord } from '../../src/store/port/faults.ts';
 import { everyRecord } from '../../src/usecases/every-record.ts';
 import type { Notes } from './finding.ts';
 

@@ -18,7 +18,10 @@ import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from 
 import type { GivenLeadData } from '../domain/lead-data.ts';
 import type { GivenLeadFilter, TimeRange } from '../domain/lead-filter.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
-import type { Credential, LeadRecord, LeadState, WaitingChanges } from '../store/store.ts';
+import type { Credential } from '../store/port/api-keys.ts';
+import type { WaitingChanges } from '../store/port/deliveries.ts';
+import type { LeadState } from '../store/port/lead-changes.ts';
+import type { LeadRecord } from '../store/port/lead-reads.ts';
 import { type ListedConsumer, MAX_COUNTED } from '../usecases/consumers.ts';
 import type { LeadCounts } from '../usecases/count-leads.ts';
 import type { LeadEvent } from '../usecases/lead-events.ts';

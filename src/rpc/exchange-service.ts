@@ -12,7 +12,7 @@ import {
 import type { ApiKeyScope } from '../domain/api-key.ts';
 import type { Caller } from '../domain/caller.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import type { Credential } from '../store/store.ts';
+import type { Credential } from '../store/port/api-keys.ts';
 import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';

@@ -16,6 +16,7 @@ import {
 import type { CallerRole } from '../domain/caller.ts';
 import { type Consumer, DEFAULT_CONSUMER } from '../domain/consumer.ts';
 import type { LeadView } from '../domain/lead.ts';
+import { refusalOfCreation } from '../domain/lead-creation.ts';
 import { DATA_FIELDS } from '../domain/lead-data.ts';
 import { Faults, type Refusal } from '../domain/refusal.ts';
 import {
@@ -28,7 +29,7 @@ import {
 } from '../usecases/change-feed.ts';
 import { changeLeadStage, type UpdateLeadCommand, updateLead } from '../usecases/change-lead.ts';
 import { countLeads } from '../usecases/count-leads.ts';
-import { createLead, refusalOfCreation } from '../usecases/create-lead.ts';
+import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
 import { exportContact } from '../usecases/export-contact.ts';

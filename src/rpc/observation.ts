@@ -14,7 +14,10 @@ import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts'
 import type { Caller } from '../domain/caller.ts';
 import { DEFAULT_CONSUMER } from '../domain/consumer.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { MeasuredDeliveries, ReportUnreadable, SlowCommands, Store, StoreCommand } from '../store/store.ts';
+import type { MeasuredDeliveries } from '../store/port/deliveries.ts';
+import type { ReportUnreadable } from '../store/port/faults.ts';
+import type { SlowCommands, StoreCommand } from '../store/port/listeners.ts';
+import type { Store } from '../store/store.ts';
 import { MAX_COUNTED, measureConsumer } from '../usecases/consumers.ts';
 import type { Changing } from '../usecases/dependencies.ts';
 import { countEndingKeys, ENDING_WITHIN_DAYS } from '../usecases/manage-api-keys.ts';

@@ -5,7 +5,7 @@ import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/er
 import { type Status, StatusSchema } from '../../proto/gen/google/rpc/status_pb.ts';
 import type { RefusalReason as WireReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts';
 import { Refusal, type RefusalReason } from '../domain/refusal.ts';
-import { StoreUnavailable } from '../store/store.ts';
+import { StoreUnavailable } from '../store/port/faults.ts';
 
 /** The domain of this service's reasons in ErrorInfo. */
 const DOMAIN = 'leadintake';

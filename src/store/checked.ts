@@ -16,6 +16,7 @@ import {
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { CHANGE_KINDS, isResentToOne, type LeadChange } from '../domain/lead-change.ts';
+import type { EarlierCreation } from '../domain/lead-creation.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../domain/lead-data.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
 import { faultOfRequest, type LoggedRequest } from '../domain/request-log.ts';
@@ -29,14 +30,8 @@ import {
   STUDIO_STATUSES,
   type Studio,
 } from '../domain/studio.ts';
-import {
-  type CountedLead,
-  type EarlierCreation,
-  type LeadRecord,
-  type LeadsOfContact,
-  type ReportUnreadable,
-  UnreadableRecord,
-} from './store.ts';
+import { type ReportUnreadable, UnreadableRecord } from './port/faults.ts';
+import type { CountedLead, LeadRecord, LeadsOfContact } from './port/lead-reads.ts';
 
 /*
  * Every record is checked when it is read, because the database may hold records that this release did not write. The

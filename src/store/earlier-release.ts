@@ -1,4 +1,4 @@
-import { StoreUnavailable } from './store.ts';
+import { StoreUnavailable } from './port/faults.ts';
 
 /** The rule of keys of each studio on MongoDB: one with another was last written by a release before 1.2. */
 export const CONTACT_RULE_VERSION = 2;

@@ -1,6 +1,8 @@
 import { realpath, stat } from 'node:fs/promises';
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/database-name.ts';
+import { type ReportUnreadable, StoreUnavailable } from './port/faults.ts';
+import type { StoreListeners } from './port/listeners.ts';
 import {
   type Backup,
   type BackupWatch,
@@ -11,16 +13,10 @@ import {
   vacuumFile,
 } from './sqlite/database-file.ts';
 import { openSqliteStore, readSqlite } from './sqlite/sqlite-store.ts';
-import {
-  type RecordReaders,
-  type ReportUnreadable,
-  type Store,
-  type StoreListeners,
-  StoreUnavailable,
-} from './store.ts';
+import type { RecordReaders, Store } from './store.ts';
 
+export { LOG_STAYS } from './port/listeners.ts';
 export { absentFile } from './sqlite/database-file.ts';
-export { LOG_STAYS } from './store.ts';
 
 /* The only module that depends on the adapters. That of MongoDB is loaded where it is used: its driver is a third of what a command loads. */
 

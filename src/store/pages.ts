@@ -2,7 +2,8 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { assert } from '../../common/invariants.ts';
 import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import type { Checked } from './checked.ts';
-import { type Page, type ReportUnreadable, UnreadableRecord } from './store.ts';
+import { type ReportUnreadable, UnreadableRecord } from './port/faults.ts';
+import type { Page } from './port/page.ts';
 
 /** The minimum size of further reads, after a first read with unreadable records. */
 const MIN_NEXT_READ = 100;

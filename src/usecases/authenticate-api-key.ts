@@ -3,7 +3,7 @@ import { hashKeySecret, hintOf, secretsIn } from '../../common/rules/key-secret.
 import { type ApiKey, isLive, mayManageKeys } from '../domain/api-key.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
-import type { ApiKeyStore, Credential } from '../store/store.ts';
+import type { ApiKeyStore, Credential } from '../store/port/api-keys.ts';
 import type { Changing } from './dependencies.ts';
 
 /**

@@ -4,7 +4,7 @@ import { openClaims } from '../domain/contact.ts';
 import type { LeadStage } from '../domain/lead.ts';
 import { type Correction, type GivenLeadData, noteLeadFaults } from '../domain/lead-data.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import type { ChangeLeadStageOutcome, LeadState, UpdateLeadOutcome } from '../store/store.ts';
+import type { ChangeLeadStageOutcome, LeadState, UpdateLeadOutcome } from '../store/port/lead-changes.ts';
 import type { Changing } from './dependencies.ts';
 import { noteRequester, requestedBy } from './requests.ts';
 import { regionsOf } from './studios.ts';

@@ -14,7 +14,8 @@ import {
 import type { LeadChange } from '../domain/lead-change.ts';
 import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { type ConsumerChanges, type MeasuredDeliveries, StoreUnavailable } from '../store/store.ts';
+import type { ConsumerChanges, MeasuredDeliveries } from '../store/port/deliveries.ts';
+import { StoreUnavailable } from '../store/port/faults.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { requestedBy } from './requests.ts';
 

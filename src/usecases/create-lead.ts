@@ -4,12 +4,12 @@ import type { Actor } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
 import { fingerprintOf } from '../domain/fingerprint.ts';
 import { asCreated, type Lead } from '../domain/lead.ts';
+import type { CreateLeadOutcome } from '../domain/lead-creation.ts';
+import { refusalOfCreation, replayOutcome } from '../domain/lead-creation.ts';
 import { type GivenLeadData, leadDataOf, noteLeadFaults } from '../domain/lead-data.ts';
 import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';
-import { replayOutcome } from '../store/decisions/leads.ts';
-import type { CreateLeadOutcome } from '../store/store.ts';
 import type { Dependencies } from './dependencies.ts';
 
 export interface CreateLeadCommand extends GivenLeadData {
@@ -97,22 +97,6 @@ function resultOf(outcome: CreateLeadOutcome): CreatedLead {
       return { lead: asCreated(outcome.lead), replayed: true };
     default:
       throw refusalOfCreation(outcome);
-  }
-}
-
-export function refusalOfCreation(
-  outcome: Exclude<CreateLeadOutcome, { readonly kind: 'created' | 'replayed' }>,
-): Refusal {
-  switch (outcome.kind) {
-    case 'idempotency-conflict':
-      return new Refusal('IDEMPOTENCY_CONFLICT');
-    case 'erased':
-      // The fingerprint was erased too, so the data cannot be compared. A late retry must not recreate the person's data.
-      return new Refusal('IDEMPOTENCY_CONFLICT', 'The lead that the idempotency key created was erased.', {
-        metadata: { erased: 'true' },
-      });
-    case 'already-open':
-      return new Refusal('LEAD_ALREADY_OPEN', undefined, { metadata: { leadId: outcome.leadId } });
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Page, RecordReaders } from '../store/store.ts';
+import type { Page } from '../store/port/page.ts';
+import type { RecordReaders } from '../store/store.ts';
 import { eachStoredPage } from './requests.ts';
 
 const PAGE = 100;

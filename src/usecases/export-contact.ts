@@ -1,7 +1,7 @@
 import type { Contact } from '../domain/contact.ts';
 import { noteContactFault } from '../domain/lead-data.ts';
 import { Faults } from '../domain/refusal.ts';
-import type { LeadRecord } from '../store/store.ts';
+import type { LeadRecord } from '../store/port/lead-reads.ts';
 import type { Reading } from './dependencies.ts';
 import { leadsOf } from './read-leads.ts';
 import { existingStudio } from './studios.ts';

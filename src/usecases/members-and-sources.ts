@@ -3,7 +3,7 @@ import { type Requester, requestIdentity } from '../domain/audit.ts';
 import { eachPage } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member, type MemberRole } from '../domain/studio.ts';
-import type { PutOutcome } from '../store/store.ts';
+import type { PutOutcome } from '../store/port/directory.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { noteRequester, type PageQuery, requestedBy, startOfPage, tokenAfter } from './requests.ts';
 import { existingStudio } from './studios.ts';

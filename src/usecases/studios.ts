@@ -4,7 +4,7 @@ import { isRegionCode, type RegionCode, type StudioRegions } from '../domain/con
 import { studioBeforePage, studioTokenAfter } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { quotaLimitFault, retentionDaysFault, type Studio } from '../domain/studio.ts';
-import type { DirectoryStore } from '../store/store.ts';
+import type { DirectoryStore } from '../store/port/directory.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { eachStoredPage, notePageFaults, noteRequester, type PageQuery, requestedBy } from './requests.ts';
 

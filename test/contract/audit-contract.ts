@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { AUDIT_ACTIONS, type AuditEvent, OF_DEPLOYMENT } from '../../src/domain/audit.ts';
 import type { MemberRole } from '../../src/domain/studio.ts';
-import type { AuditPart, Store } from '../../src/store/store.ts';
+import type { AuditPart } from '../../src/store/port/audit.ts';
+import type { Store } from '../../src/store/store.ts';
 import {
   aConsumer,
   aLead,

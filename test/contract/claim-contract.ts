@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type Contact, openClaims, searchKeys } from '../../src/domain/contact.ts';
 import type { Lead } from '../../src/domain/lead.ts';
+import type { CreateLeadOutcome } from '../../src/domain/lead-creation.ts';
 import type { Studio } from '../../src/domain/studio.ts';
-import type { CreateLeadOutcome, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { leadsOf } from '../../src/usecases/read-leads.ts';
 import { aClaim, aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { contradictionsIn } from '../support/contradictions.ts';

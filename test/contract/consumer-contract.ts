@@ -5,7 +5,8 @@ import { type Consumer, DEFAULT_CONSUMER, type NewConsumer, withBackfill } from 
 import type { Lead } from '../../src/domain/lead.ts';
 import type { LeadChange, LeadSetAside } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { type Store, UnreadableRecord } from '../../src/store/store.ts';
+import { UnreadableRecord } from '../../src/store/port/faults.ts';
+import type { Store } from '../../src/store/store.ts';
 import { getConsumer, listDeliveries, measureConsumer, removeConsumer } from '../../src/usecases/consumers.ts';
 import { aConsumer, aLead, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { patiently } from '../support/patience.ts';

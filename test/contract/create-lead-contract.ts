@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { LeadStage } from '../../src/domain/lead.ts';
+import type { CreateLeadOutcome } from '../../src/domain/lead-creation.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import type { CreateLeadOutcome, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, changesIn, describeThroughStores, moveLead, OPEN_STAGES } from './store-actions.ts';

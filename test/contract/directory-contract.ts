@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member } from '../../src/domain/studio.ts';
-import type { Store, StudioPut } from '../../src/store/store.ts';
+import type { StudioPut } from '../../src/store/port/directory.ts';
+import type { Store } from '../../src/store/store.ts';
 import { aLeadSource, aMember, anApiKey, aStudio, BY, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, sourcesIn } from './store-actions.ts';

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { BOUNDS } from '../../common/rules/field-rules.ts';
 import type { Lead } from '../../src/domain/lead.ts';
-import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { StoreUnavailable } from '../../src/store/port/faults.ts';
+import type { Store } from '../../src/store/store.ts';
 import {
   aLead,
   aLeadSource,

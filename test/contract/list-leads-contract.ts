@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
-import type { Page, Store } from '../../src/store/store.ts';
+import type { Page } from '../../src/store/port/page.ts';
+import type { Store } from '../../src/store/store.ts';
 import { aLead, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, leadsIn } from './store-actions.ts';

@@ -1,6 +1,7 @@
 import type { Document } from 'mongodb';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { StoreUnavailable } from '../../src/store/port/faults.ts';
+import type { Store } from '../../src/store/store.ts';
 import { aLead, claimsOf } from '../support/builders.ts';
 import { aStoreOnAFake, type FakeMongoDb, nameOf, refusal } from '../support/fake-mongodb.ts';
 

@@ -21,13 +21,10 @@ import {
   type StudioDocument,
 } from '../../src/store/mongo/documents.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
-import {
-  type AuditPart,
-  type Store,
-  type StoreObserver,
-  StoreUnavailable,
-  type UnreadableRecord,
-} from '../../src/store/store.ts';
+import type { AuditPart } from '../../src/store/port/audit.ts';
+import { StoreUnavailable, type UnreadableRecord } from '../../src/store/port/faults.ts';
+import type { StoreObserver } from '../../src/store/port/listeners.ts';
+import type { Store } from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { openedStore, patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';

@@ -5,7 +5,8 @@ import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
 import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
-import type { AuditPart, Store } from '../../src/store/store.ts';
+import type { AuditPart } from '../../src/store/port/audit.ts';
+import type { Store } from '../../src/store/store.ts';
 import {
   aConsumer,
   aLead,

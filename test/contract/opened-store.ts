@@ -3,7 +3,8 @@ import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { AuditEvent } from '../../src/domain/audit.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import type { LeadSource, Member } from '../../src/domain/studio.ts';
-import type { Store, UnreadableRecord } from '../../src/store/store.ts';
+import type { UnreadableRecord } from '../../src/store/port/faults.ts';
+import type { Store } from '../../src/store/store.ts';
 import { aMember, aStudio, BY } from '../support/builders.ts';
 
 /** An empty store for one test, with access to its database. */

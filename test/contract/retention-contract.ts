@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { isOpen, LEAD_STAGES, type Lead } from '../../src/domain/lead.ts';
 import { newIdAt } from '../../src/domain/new-id.ts';
-import { type Store, StoreUnavailable, type StudioPut } from '../../src/store/store.ts';
+import type { StudioPut } from '../../src/store/port/directory.ts';
+import { StoreUnavailable } from '../../src/store/port/faults.ts';
+import type { Store } from '../../src/store/store.ts';
 import { countExpiredLeads, type RetentionObserver, retainLeads } from '../../src/usecases/retain-leads.ts';
 import { putStudio } from '../../src/usecases/studios.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';

@@ -8,6 +8,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
+import { StoreUnavailable, type UnreadableRecord } from '../../src/store/port/faults.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
 import { connectionTo, MAX_STORED_REQUESTS } from '../../src/store/sqlite/connection.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
@@ -18,7 +19,7 @@ import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { sqliteRetention } from '../../src/store/sqlite/retention.ts';
 import { schemaVersion } from '../../src/store/sqlite/schema.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { countLeads, everyStudioWithLeads } from '../../src/usecases/count-leads.ts';
 import {
   aClaim,

@@ -5,7 +5,8 @@ import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { Acknowledgement, LeadChange } from '../../src/domain/lead-change.ts';
 import type { Correction } from '../../src/domain/lead-data.ts';
-import type { Page, Store } from '../../src/store/store.ts';
+import type { Page } from '../../src/store/port/page.ts';
+import type { Store } from '../../src/store/store.ts';
 import { aLead, aSecretHash, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 

@@ -5,7 +5,8 @@ import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { LeadSource } from '../../src/domain/studio.ts';
 import { NO_NAME, NO_TIME } from '../../src/store/checked.ts';
-import { type Store, UnreadableRecord } from '../../src/store/store.ts';
+import { UnreadableRecord } from '../../src/store/port/faults.ts';
+import type { Store } from '../../src/store/store.ts';
 import { eraseContact } from '../../src/usecases/erase-leads.ts';
 import {
   aLead,

@@ -11,8 +11,8 @@ import { MAX_RECORDED_REQUESTS, RECORDED_FIELDS } from '../../common/rules/reque
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ListRequestsRequestSchema, LoggedRequest } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
+import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { StoreUnavailable } from '../../src/store/store.ts';
 import { times } from '../support/builders.ts';
 import { Canaries } from '../support/canaries.ts';
 import { arrangeStudio, type CoreClients, connectToCore, type StudioWithKey } from '../support/core-clients.ts';

@@ -5,7 +5,7 @@ import { BadRequestSchema } from '../../proto/gen/google/rpc/error_details_pb.ts
 import { AuditAction } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { createCoreMetrics, retentionObserver } from '../../src/rpc/observation.ts';
-import { StoreUnavailable } from '../../src/store/store.ts';
+import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import { DAY_MS, NOW } from '../support/builders.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';

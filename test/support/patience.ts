@@ -1,6 +1,8 @@
 import { vi } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
-import { type Store, type StoreListeners, StoreUnavailable } from '../../src/store/store.ts';
+import { StoreUnavailable } from '../../src/store/port/faults.ts';
+import type { StoreListeners } from '../../src/store/port/listeners.ts';
+import type { Store } from '../../src/store/store.ts';
 
 /** Makes a call as a caller does: again while its outcome is unknown, as on a busy server. It must be the same call each time. */
 export async function patiently<Result>(call: () => Promise<Result>): Promise<Result> {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RetentionStore, RetentionTime, Store } from '../../src/store/store.ts';
+import type { RetentionStore, RetentionTime } from '../../src/store/port/retention.ts';
+import type { Store } from '../../src/store/store.ts';
 import { RetentionTurns } from '../../src/usecases/retention-turns.ts';
 import { DAY_MS, NOW } from '../support/builders.ts';
 

@@ -2,7 +2,7 @@ import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { actorIn } from '../../domain/audit.ts';
 import { numberText } from '../../domain/studio.ts';
 import { type Checked, readableOrThrow } from '../checked.ts';
-import type { ApiKeyCommand, ApiKeyReplacement, ReplaceApiKeyOutcome } from '../store.ts';
+import type { ApiKeyCommand, ApiKeyReplacement, ReplaceApiKeyOutcome } from '../port/api-keys.ts';
 import type { Decision } from './decision.ts';
 
 export interface StoredApiKey {

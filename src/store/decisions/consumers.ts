@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { MAX_CONSUMERS } from '../../../common/rules/field-rules.ts';
 import { type Consumer, DEFAULT_CONSUMER, firstBackfills, type NewConsumer } from '../../domain/consumer.ts';
-import type { CreateConsumerOutcome } from '../store.ts';
+import type { CreateConsumerOutcome } from '../port/consumers.ts';
 
 /** Decides about a new consumer, among those that are stored. @returns `new`: it is to be stored, with the next number */
 export function decideConsumer(

@@ -1,5 +1,5 @@
 import { type Actor, type AuditContext, type AuditEvent, actorIn, OF_DEPLOYMENT } from '../../domain/audit.ts';
-import type { Act } from '../store.ts';
+import type { Act } from '../port/audit.ts';
 
 /**
  * What a command decides about a record as it was read. A decision is pure, and made again whenever the record has changed

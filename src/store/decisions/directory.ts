@@ -10,7 +10,7 @@ import {
   sourceText,
 } from '../../domain/studio.ts';
 import { isOneOf } from '../checked.ts';
-import type { EndStudioOutcome, PutOutcome, PutStudioOutcome, StudioPut } from '../store.ts';
+import type { EndStudioOutcome, PutOutcome, PutStudioOutcome, StudioPut } from '../port/directory.ts';
 import type { DecidedEvent, Decision } from './decision.ts';
 
 export interface StoredStudio {

@@ -1,23 +1,13 @@
 import { type AuditContext, actorIn } from '../../domain/audit.ts';
 import { contactKeys, isSameContact, MAX_FORMER_KEYS, type OpenClaims, type RegionCode } from '../../domain/contact.ts';
 import { type KeptEnquiries, withEnquiry } from '../../domain/enquiry.ts';
-import { type Fingerprint, sameData } from '../../domain/fingerprint.ts';
 import { type ErasedLead, isOpen, type Lead, nextUpdate } from '../../domain/lead.ts';
 import { type ChangeMark, marked } from '../../domain/lead-change.ts';
 import { type Correction, correctedFields, type OriginalFields } from '../../domain/lead-data.ts';
 import { type Checked, readableOrThrow } from '../checked.ts';
-import {
-  type ChangeLeadStageOutcome,
-  type CreateLeadOutcome,
-  type EarlierCreation,
-  type ErasedCreation,
-  type EraseLeadOutcome,
-  type LeadErasure,
-  type LeadStageChange,
-  type LeadUpdate,
-  UnreadableRecord,
-  type UpdateLeadOutcome,
-} from '../store.ts';
+import { UnreadableRecord } from '../port/faults.ts';
+import type { ChangeLeadStageOutcome, LeadStageChange, LeadUpdate, UpdateLeadOutcome } from '../port/lead-changes.ts';
+import type { EraseLeadOutcome, LeadErasure } from '../port/lead-erasure.ts';
 import { type DecidedEvent, type Decision, eventOfAct } from './decision.ts';
 
 export interface StoredLead {
@@ -149,17 +139,6 @@ export function decideLeadErasure(
 
 const isStale = ({ updatedAt }: Pick<Lead, 'updatedAt'>, expected: Date | null | undefined): boolean =>
   Boolean(expected && expected.getTime() !== updatedAt.getTime());
-
-/**
- * The outcome of a creation with a used idempotency key: the earlier lead if the data is the same, else a conflict.
- * @rule 4.1.2
- */
-export function replayOutcome(earlier: EarlierCreation | ErasedCreation, repeated: Fingerprint): CreateLeadOutcome {
-  if ('kind' in earlier) return earlier;
-  return sameData(earlier.fingerprint, repeated)
-    ? { kind: 'replayed', lead: earlier.lead }
-    : { kind: 'idempotency-conflict' };
-}
 
 /** A lead because of which a creation is refused, with what is stored of its past. */
 export interface EnquiredLead extends Pick<StoredLead, 'lead' | 'mark'> {

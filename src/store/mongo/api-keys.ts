@@ -11,7 +11,8 @@ import {
 } from '../decisions/api-keys.ts';
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import { readPage } from '../pages.ts';
-import { type ApiKeyCommand, type ApiKeyStore, UnreadableRecord } from '../store.ts';
+import type { ApiKeyCommand, ApiKeyStore } from '../port/api-keys.ts';
+import { UnreadableRecord } from '../port/faults.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
 import { requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';

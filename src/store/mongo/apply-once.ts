@@ -2,7 +2,7 @@ import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID
 import { assert } from '../../../common/invariants.ts';
 import { MAX_APPLIED_REQUESTS } from '../../domain/audit.ts';
 import type { DecidedEvent } from '../decisions/decision.ts';
-import { UnreadableRecord } from '../store.ts';
+import { UnreadableRecord } from '../port/faults.ts';
 import { untilKnown } from './connection.ts';
 import {
   appended,

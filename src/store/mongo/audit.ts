@@ -2,7 +2,7 @@ import { BSON, type Collection, type Filter, type UUID } from 'mongodb';
 import { type AuditEvent, MAX_AUDIT_EVENTS, OF_DEPLOYMENT } from '../../domain/audit.ts';
 import { type Checked, checkedEvent, readableOrNull } from '../checked.ts';
 import { eventOfAct } from '../decisions/decision.ts';
-import type { AuditStore } from '../store.ts';
+import type { AuditStore } from '../port/audit.ts';
 import { recordIn } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import {

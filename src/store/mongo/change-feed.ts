@@ -1,6 +1,7 @@
 import type { UpdateFilter } from 'mongodb';
 import { type ChangeMark, marked, resentTo } from '../../domain/lead-change.ts';
-import { type LeadChangeStore, StoreUnavailable, UnreadableRecord } from '../store.ts';
+import { StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
+import type { ResendStore } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
 import { type LeadDocument, nameOf, studiosOf } from './documents.ts';
 import { findSome, MARK, markOf, refusalsIn, sameMark } from './marks.ts';
@@ -9,10 +10,10 @@ import { findSome, MARK, markOf, refusalsIn, sameMark } from './marks.ts';
 const MAX_ATTEMPTS = 5;
 
 /** The marks of the change feed, in MongoDB: a lead's mark is a part of its document. */
-export const mongoLeadChanges = (connection: Connection): LeadChangeStore => ({ resendLeads: resender(connection) });
+export const mongoLeadChanges = (connection: Connection): ResendStore => ({ resendLeads: resender(connection) });
 
 /** Returns a function that marks leads as if they had changed. */
-function resender({ leads, call, report }: Connection): LeadChangeStore['resendLeads'] {
+function resender({ leads, call, report }: Connection): ResendStore['resendLeads'] {
   /** Marks leads as they were read; returns the number of refused ones, and the leads that have changed meanwhile. */
   async function markAll(found: readonly LeadDocument[], mark: (lead: LeadDocument) => ChangeMark) {
     const studioId = studiosOf(found);

@@ -12,7 +12,7 @@ import {
 } from 'mongodb';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
-import type { SlowCommands, StoreCommand, StoreObserver } from '../store.ts';
+import type { SlowCommands, StoreCommand, StoreObserver } from '../port/listeners.ts';
 import {
   type ApiKeyDocument,
   type ConsumersDocument,

@@ -8,7 +8,8 @@ import {
 } from '../../../common/deadlines.ts';
 import { BrokenInvariant } from '../../../common/invariants.ts';
 import { describeDuplicates } from '../database-state.ts';
-import { type ReportUnreadable, type StoreListeners, StoreUnavailable, UnreadableRecord } from '../store.ts';
+import { type ReportUnreadable, StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
+import type { StoreListeners } from '../port/listeners.ts';
 import { type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
 import {

@@ -7,7 +7,8 @@ import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { decideConsumer } from '../decisions/consumers.ts';
 import { type DecidedEvent, eventOfAct } from '../decisions/decision.ts';
 import { firstReadable } from '../pages.ts';
-import type { ConsumerStore, CreateConsumerOutcome } from '../store.ts';
+import type { ConsumerStore, CreateConsumerOutcome } from '../port/consumers.ts';
+import type { DeliveryStore } from '../port/deliveries.ts';
 import { applyOnce } from './apply-once.ts';
 import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
@@ -51,7 +52,7 @@ interface Delivered {
   readonly isCurrent: boolean;
 }
 
-export const mongoConsumers = (connection: Connection, distributing: Distribution): ConsumerStore => ({
+export const mongoConsumers = (connection: Connection, distributing: Distribution): ConsumerStore & DeliveryStore => ({
   ...consumerRecords(connection),
   ...deliveryMethods(connection, distributing),
   ...settlingMethods(connection),
@@ -137,7 +138,7 @@ function consumerRecords(connection: Connection) {
         const put = (each: Consumer) => (each === found ? { ...each, backfills } : each);
         return { outcome: true, list: list.map(put) };
       }),
-  } satisfies Partial<ConsumerStore>;
+  } satisfies ConsumerStore;
 }
 
 function deliveryReader(connection: Connection) {
@@ -227,7 +228,7 @@ function deliveryMethods(connection: Connection, { distribute, distributeSome }:
           isComplete,
         };
       }),
-  } satisfies Partial<ConsumerStore>;
+  } satisfies Partial<DeliveryStore>;
 }
 
 /** The current state of a lead, with what a consumer has yet to handle of it. */

@@ -12,7 +12,7 @@ import {
   sourceEvents,
 } from '../decisions/directory.ts';
 import { readPage } from '../pages.ts';
-import type { DirectoryStore, EndStudioOutcome, PutOutcome, PutStudioOutcome } from '../store.ts';
+import type { DirectoryStore, EndStudioOutcome, PutOutcome, PutStudioOutcome } from '../port/directory.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';
 import type { StudioReads } from './collections.ts';
 import type { Connection } from './connection.ts';

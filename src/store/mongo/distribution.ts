@@ -4,7 +4,7 @@ import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
 import { type Delivery, deliveryOf, HANDLED, isOnlyResent } from '../../domain/lead-change.ts';
 import { checkedConsumer } from '../checked.ts';
-import { type ReportUnreadable, UnreadableRecord } from '../store.ts';
+import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
 import { type ChangePosition, marksByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import {

@@ -7,6 +7,7 @@ import type { RegionCode } from '../../domain/contact.ts';
 import type { KeptEnquiries } from '../../domain/enquiry.ts';
 import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
+import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
 import { DATA_FIELDS, type OriginalFields } from '../../domain/lead-data.ts';
 import { HIGHEST_ID, LOWEST_ID } from '../../domain/new-id.ts';
 import type { LoggedRequest } from '../../domain/request-log.ts';
@@ -38,14 +39,9 @@ import {
   type StoredClaims,
 } from '../decisions/leads.ts';
 import { CONTACT_RULE_VERSION } from '../earlier-release.ts';
-import {
-  type EarlierCreation,
-  type ErasedCreation,
-  type LeadOfStudio,
-  type ReportUnreadable,
-  type SomeLeads,
-  UnreadableRecord,
-} from '../store.ts';
+import type { LeadOfStudio } from '../port/deliveries.ts';
+import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
+import type { SomeLeads } from '../port/resending.ts';
 
 /**
  * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail

@@ -5,7 +5,8 @@ import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { idBelow } from '../../domain/new-id.ts';
 import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
-import type { LeadErasureStore, LeadStore, LeadWrites, ReportUnreadable } from '../store.ts';
+import type { ReportUnreadable } from '../port/faults.ts';
+import type { LeadReads } from '../port/lead-reads.ts';
 import type { Connection } from './connection.ts';
 import {
   claimsWithKey,
@@ -44,10 +45,7 @@ const FOR_COUNT = {
   projection: { studioId: 1, stage: 1, sourceId: 1, createdAt: 1, updatedAt: 1, erasedAt: 1, apiKeyId: 1 },
 } as const;
 
-export function mongoLeadReads(
-  { leads, call }: Connection,
-  report: ReportUnreadable,
-): Omit<LeadStore & LeadErasureStore, LeadWrites> {
+export function mongoLeadReads({ leads, call }: Connection, report: ReportUnreadable): LeadReads {
   const documentsById = leadFinder<LeadKey>(leads, {
     filterOf: (keys) => ({
       studioId: studiosOf(keys),
@@ -123,7 +121,7 @@ export function mongoLeadReads(
 }
 
 const unerasedWalker =
-  ({ leads, call }: Pick<Connection, 'leads' | 'call'>): LeadErasureStore['walkUnerasedLeads'] =>
+  ({ leads, call }: Pick<Connection, 'leads' | 'call'>): LeadReads['walkUnerasedLeads'] =>
   (studioId, after, limit) =>
     call(async () => {
       const _id = leadIdsAfter(studioId, after);
@@ -135,7 +133,7 @@ const unerasedWalker =
 function leadCounts(
   { leads, call }: Pick<Connection, 'leads' | 'call'>,
   report: ReportUnreadable,
-): Pick<LeadStore, 'listLeadsToCount' | 'measureStage'> {
+): Pick<LeadReads, 'listLeadsToCount' | 'measureStage'> {
   return {
     listLeadsToCount: (studioId, before, limit, filter) =>
       call(async () => {
@@ -160,7 +158,7 @@ function leadCounts(
 
 /** Returns a function that makes listLeads and walkLeads. */
 function leadPages({ leads, call }: Pick<Connection, 'leads' | 'call'>, report: ReportUnreadable) {
-  return (first: 'newest' | 'oldest'): LeadStore['listLeads'] =>
+  return (first: 'newest' | 'oldest'): LeadReads['listLeads'] =>
     (studioId, after, limit, filter) =>
       call(() => {
         const [order, options] = first === 'newest' ? ([-1, PUBLIC] as const) : ([1, WITHOUT_HISTORY] as const);

@@ -3,6 +3,8 @@ import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
 import { isKeyKept } from '../../domain/enquiry.ts';
 import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import { HANDLED } from '../../domain/lead-change.ts';
+import type { CreateLeadOutcome } from '../../domain/lead-creation.ts';
+import { replayOutcome } from '../../domain/lead-creation.ts';
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import {
   decideEnquiry,
@@ -12,10 +14,11 @@ import {
   type EnquiryWrite,
   hasKey,
   type LeadWrite,
-  replayOutcome,
   type StoredLead,
 } from '../decisions/leads.ts';
-import type { CreateLeadOutcome, CreationOptions, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
+import type { LeadChanges, LeadCommand } from '../port/lead-changes.ts';
+import type { CreationOptions, LeadCreation } from '../port/lead-creation.ts';
+import type { LeadErasureStore } from '../port/lead-erasure.ts';
 import { applyOnce, KeyedMutex, recordIn } from './apply-once.ts';
 import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
@@ -66,7 +69,7 @@ export function mongoLeadWrites(connection: Connection) {
     deleteErasedLeads: erasedLeadDeleter(connection, remove),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
-  } satisfies Partial<LeadStore & LeadErasureStore>;
+  } satisfies LeadCreation & LeadChanges & LeadErasureStore;
 }
 
 /** Their claims, keys and events are parts of leads. Deliveries that are made meanwhile go with the next poll, which finds no lead. */
@@ -176,7 +179,7 @@ interface Creation extends CreationOptions {
   readonly attemptedAt: LeadKey[];
 }
 
-function leadCreator(connection: Connection): LeadStore['createLead'] {
+function leadCreator(connection: Connection): LeadCreation['createLead'] {
   const { call, indexes } = connection;
   const mutex = new KeyedMutex();
   const inserts = batchedInserts(connection);

@@ -1,7 +1,7 @@
 import type { Collection, Filter, WriteError } from 'mongodb';
 import type { ChangeMark } from '../../domain/lead-change.ts';
 import { isIn } from '../../domain/lead-filter.ts';
-import type { SomeLeads } from '../store.ts';
+import type { SomeLeads } from '../port/resending.ts';
 import { ACKNOWLEDGED, type ChangesDocument, type LeadDocument, lastIdOfFull, READ, someOf } from './documents.ts';
 import { refusedWrites } from './server-refusal.ts';
 

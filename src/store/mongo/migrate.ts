@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb';
 import { BY_MIGRATION } from '../../domain/audit.ts';
 import { CONTACT_RULE_VERSION, ofEarlierRelease } from '../earlier-release.ts';
-import { StoreUnavailable } from '../store.ts';
+import { StoreUnavailable } from '../port/faults.ts';
 import { ID_ONLY, type LeadDocument, type SchemaDocument, type StudioDocument } from './documents.ts';
 import { isInserted } from './server-refusal.ts';
 

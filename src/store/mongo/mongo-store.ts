@@ -1,13 +1,9 @@
 import { type Db, type Document, MongoError } from 'mongodb';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { describeDuplicates, type ServerState, type SilentServer } from '../database-state.ts';
-import {
-  type RecordReaders,
-  type ReportUnreadable,
-  type Store,
-  type StoreListeners,
-  StoreUnavailable,
-} from '../store.ts';
+import { type ReportUnreadable, StoreUnavailable } from '../port/faults.ts';
+import type { StoreListeners } from '../port/listeners.ts';
+import type { RecordReaders, Store } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
 import { mongoLeadChanges } from './change-feed.ts';

@@ -11,7 +11,8 @@ import {
 } from 'mongodb';
 import { STORE_CALL_MS, STORE_DISCONNECT_MS, STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { BrokenInvariant } from '../../../common/invariants.ts';
-import { type StoreCommand, StoreUnavailable, UnreadableRecord } from '../store.ts';
+import { StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
+import type { StoreCommand } from '../port/listeners.ts';
 import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 const RECONNECT_DELAY_MS = 500;

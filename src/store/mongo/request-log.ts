@@ -1,6 +1,6 @@
 import { checkedRequest } from '../checked.ts';
 import { readPage } from '../pages.ts';
-import type { RequestLogStore } from '../store.ts';
+import type { RequestLogStore } from '../port/request-log.ts';
 import type { Connection } from './connection.ts';
 import { ID_ONLY, leadIdsBetween, leadKey, OF_MANY, READ, type RequestDocument } from './documents.ts';
 import { DUPLICATE, refusedInserts } from './server-refusal.ts';

@@ -1,4 +1,4 @@
-import type { RetentionStore } from '../store.ts';
+import type { RetentionStore } from '../port/retention.ts';
 import type { Connection } from './connection.ts';
 import { READ } from './documents.ts';
 import { isInserted } from './server-refusal.ts';

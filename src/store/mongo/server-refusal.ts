@@ -1,5 +1,5 @@
 import { MongoBulkWriteError, MongoServerError, MongoWriteConcernError, type WriteError } from 'mongodb';
-import { StoreUnavailable } from '../store.ts';
+import { StoreUnavailable } from '../port/faults.ts';
 
 /** A call that must not be attempted again: the server refused it, or a repetition could take effect twice. */
 export class NotRepeatable extends StoreUnavailable {}

@@ -10,7 +10,7 @@ import {
   type Settled,
   settledOf,
 } from '../../domain/lead-change.ts';
-import type { ConsumerStore, LeadOfStudio } from '../store.ts';
+import type { DeliveryStore, LeadOfStudio } from '../port/deliveries.ts';
 import { deliveriesByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -96,7 +96,7 @@ export function settlingMethods(connection: Connection) {
           return { ...lead, reason, attempts, due, retryAt: retryTimeOf(due) };
         });
       }),
-  } satisfies Partial<ConsumerStore>;
+  } satisfies Partial<DeliveryStore>;
 
   /** Changes the deliveries of leads that a consumer names, and says what became of them; within a call. */
   async function settle(

@@ -10,7 +10,7 @@ import {
 } from '../decisions/api-keys.ts';
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import { readPage } from '../pages.ts';
-import type { ApiKeyCommand, ApiKeyStore } from '../store.ts';
+import type { ApiKeyCommand, ApiKeyStore } from '../port/api-keys.ts';
 import type { Connection } from './connection.ts';
 import { API_KEY_COLUMNS, apiKeyIn, apiKeyOf, type Row } from './rows.ts';
 

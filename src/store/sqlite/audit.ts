@@ -1,7 +1,7 @@
 import { type AuditEvent, MAX_AUDIT_EVENTS, OF_DEPLOYMENT } from '../../domain/audit.ts';
 import { readableOrNull } from '../checked.ts';
 import { eventOfAct } from '../decisions/decision.ts';
-import type { AuditStore } from '../store.ts';
+import type { AuditStore } from '../port/audit.ts';
 import type { Connection } from './connection.ts';
 import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
 

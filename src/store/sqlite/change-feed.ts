@@ -7,7 +7,7 @@ import { DEFERRED, type LeadChange, marked, resentTo } from '../../domain/lead-c
 import { isIn } from '../../domain/lead-filter.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
-import type { LeadChangeStore, SomeLeads } from '../store.ts';
+import type { ResendStore, SomeLeads } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
 import {
   columns,
@@ -84,7 +84,7 @@ export function deliveriesIn({
 }
 
 /** The marks of the change feed, in SQLite: a lead's mark is a part of its row. */
-export function sqliteLeadChanges({ database, plainCommits, studios }: Connection): LeadChangeStore {
+export function sqliteLeadChanges({ database, plainCommits, studios }: Connection): ResendStore {
   const selectToResend = leadsToSend(database);
   const resend = database.prepare(`UPDATE leads SET ${SET_MARK} WHERE number = CAST(:number AS INTEGER)`);
   return {

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type AuditEvent, actorIn } from '../../domain/audit.ts';
 import type { DecidedEvent, Decision } from '../decisions/decision.ts';
-import type { ReportUnreadable } from '../store.ts';
+import type { ReportUnreadable } from '../port/faults.ts';
 import { credentialReader } from './credentials.ts';
 import type { GroupCommit, sharedTransaction } from './group-commit.ts';
 import { studioNumbers } from './rows.ts';

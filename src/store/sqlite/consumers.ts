@@ -2,7 +2,8 @@ import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
 import { DEFERRED, SET_ASIDE } from '../../domain/lead-change.ts';
 import { decideConsumer } from '../decisions/consumers.ts';
 import { deploymentEvent } from '../decisions/decision.ts';
-import type { ConsumerStore } from '../store.ts';
+import type { ConsumerStore } from '../port/consumers.ts';
+import type { DeliveryStore } from '../port/deliveries.ts';
 import { deliveriesIn } from './change-feed.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
@@ -12,7 +13,7 @@ import { settlingMethods } from './settling.ts';
 /** The maximum number of deliveries that a transaction removes. */
 const MAX_REMOVED = 1000;
 
-export const sqliteConsumers = (connection: Connection, distributing: Distribution): ConsumerStore => ({
+export const sqliteConsumers = (connection: Connection, distributing: Distribution): ConsumerStore & DeliveryStore => ({
   ...consumerRecords(connection, distributing),
   ...deliveryMethods(connection, distributing),
   ...settlingMethods(connection),
@@ -66,7 +67,7 @@ function consumerRecords({ database, plainCommits, recordEvent }: Connection, { 
       plainCommits.write(
         () => putBackfills.run(JSON.stringify(backfills), number, JSON.stringify(before)).changes === 1,
       ),
-  } satisfies Partial<ConsumerStore>;
+  } satisfies ConsumerStore;
 }
 
 function deliveryMethods(connection: Connection, { distribute, distributeSome }: Distribution) {
@@ -99,5 +100,5 @@ function deliveryMethods(connection: Connection, { distribute, distributeSome }:
         isComplete,
       };
     },
-  } satisfies Partial<ConsumerStore>;
+  } satisfies Partial<DeliveryStore>;
 }

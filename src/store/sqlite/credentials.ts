@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { checkedStudio, readableOrNull } from '../checked.ts';
-import type { ApiKeyStore, Credential, ReportUnreadable } from '../store.ts';
+import type { ApiKeyStore, Credential } from '../port/api-keys.ts';
+import type { ReportUnreadable } from '../port/faults.ts';
 import { API_KEY_COLUMNS, apiKeyOf, leadSourceOf, memberOf, type Row, STUDIO_FIELDS, studioIn } from './rows.ts';
 
 /** The maximum number of credentials that are remembered; all are forgotten when there would be more. */

@@ -5,7 +5,7 @@ import { access, constants, link, open, rename, rm, stat, statfs } from 'node:fs
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { FileState } from '../database-state.ts';
-import { StoreUnavailable } from '../store.ts';
+import { StoreUnavailable } from '../port/faults.ts';
 import { fileFault, nearestFolder } from './file-fault.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
 import { openDatabase } from './open-database.ts';

@@ -10,7 +10,7 @@ import {
   sourceEvents,
 } from '../decisions/directory.ts';
 import { readPage } from '../pages.ts';
-import type { DirectoryStore, EndStudioOutcome, PutOutcome } from '../store.ts';
+import type { DirectoryStore, EndStudioOutcome, PutOutcome } from '../port/directory.ts';
 import type { Connection } from './connection.ts';
 import { leadSourceOf, memberOf, type Row, STUDIO_FIELDS, studioIn } from './rows.ts';
 

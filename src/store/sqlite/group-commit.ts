@@ -2,7 +2,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { assert, BrokenInvariant } from '../../../common/invariants.ts';
-import { type StoreObserver, StoreUnavailable } from '../store.ts';
+import { StoreUnavailable } from '../port/faults.ts';
+import type { StoreObserver } from '../port/listeners.ts';
 
 /** The maximum number of writes that wait for another process's write lock; further ones are refused immediately. */
 export const MAX_WAITING_WRITES = 2048;

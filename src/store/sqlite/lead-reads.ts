@@ -5,7 +5,8 @@ import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { idBelow } from '../../domain/new-id.ts';
 import { type Checked, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
-import { type LeadErasureStore, type LeadStore, type LeadWrites, UnreadableRecord } from '../store.ts';
+import { UnreadableRecord } from '../port/faults.ts';
+import type { LeadReads } from '../port/lead-reads.ts';
 import type { Connection } from './connection.ts';
 import { creationFinder, entryRange } from './leads.ts';
 import {
@@ -35,7 +36,7 @@ const AFTER_ALL_IDS = 'ff'.repeat(17);
 /** The leads between two ids, in the order of these. */
 const BETWEEN = "id > unhex(?, '-') AND id < unhex(?, '-') ORDER BY id";
 
-export function sqliteLeadReads(connection: Connection): Omit<LeadStore & LeadErasureStore, LeadWrites> {
+export function sqliteLeadReads(connection: Connection): LeadReads {
   const { database, studios, isApplied, report } = connection;
   const findByKey = creationFinder(connection);
   const select = (condition: string, { sql }: { readonly sql: string } = WITH_ORIGINAL) =>
@@ -51,7 +52,7 @@ export function sqliteLeadReads(connection: Connection): Omit<LeadStore & LeadEr
   }
 
   const page =
-    (first: 'newest' | 'oldest', { byId, byUpdate }: typeof newest): LeadStore['listLeads'] =>
+    (first: 'newest' | 'oldest', { byId, byUpdate }: typeof newest): LeadReads['listLeads'] =>
     async (studioId, after, limit, filter) => {
       const studio = studios.of(studioId);
       if (studio === undefined) return { records: [], next: null, skipped: 0 };
@@ -146,7 +147,7 @@ const LAST_MS = 9e15;
 const changesOf = (filter?: Pick<LeadFilter, 'updated'>) =>
   [filter?.updated.start?.getTime() ?? -LAST_MS, filter?.updated.end?.getTime() ?? LAST_MS] as const;
 
-function unerasedWalker({ database, studios }: Connection): LeadErasureStore['walkUnerasedLeads'] {
+function unerasedWalker({ database, studios }: Connection): LeadReads['walkUnerasedLeads'] {
   const select = prepareLists(
     database,
     `SELECT hex(id), erased_at IS NULL FROM leads WHERE studio_number = ? AND ${BETWEEN} LIMIT ? + 0`,
@@ -158,7 +159,7 @@ function unerasedWalker({ database, studios }: Connection): LeadErasureStore['wa
   };
 }
 
-function leadCounts({ database, studios, report }: Connection): Pick<LeadStore, 'listLeadsToCount' | 'measureStage'> {
+function leadCounts({ database, studios, report }: Connection): Pick<LeadReads, 'listLeadsToCount' | 'measureStage'> {
   const selectToCount = prepareLists(
     database,
     `SELECT ${COUNTED.sql} FROM leads WHERE studio_number = ? AND ${BETWEEN} DESC LIMIT ? + 0`,
@@ -189,7 +190,7 @@ function leadCounts({ database, studios, report }: Connection): Pick<LeadStore, 
   };
 }
 
-function contactFinder({ database, studios, report }: Connection): LeadStore['findLeadsOfContact'] {
+function contactFinder({ database, studios, report }: Connection): LeadReads['findLeadsOfContact'] {
   const selectOfContact = prepareLists(
     database,
     `SELECT ${LEAD_COLUMNS.sql} FROM contact_claims JOIN leads ON leads.number = lead_number

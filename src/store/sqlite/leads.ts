@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { assert } from '../../../common/invariants.ts';
 import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
+import { replayOutcome } from '../../domain/lead-creation.ts';
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import {
   creationEvent,
@@ -13,10 +14,11 @@ import {
   KEY_RULE,
   type KeyRule,
   type LeadWrite,
-  replayOutcome,
   type StoredLead,
 } from '../decisions/leads.ts';
-import type { LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
+import type { LeadChanges, LeadCommand } from '../port/lead-changes.ts';
+import type { LeadCreation } from '../port/lead-creation.ts';
+import type { LeadErasureStore } from '../port/lead-erasure.ts';
 import type { Connection } from './connection.ts';
 import {
   CREATION,
@@ -67,7 +69,7 @@ export function sqliteLeadWrites(connection: Connection, erased: () => unknown =
       return leads;
     },
     deleteErasedLeads,
-  } satisfies Partial<LeadStore & LeadErasureStore>;
+  } satisfies LeadCreation & LeadChanges & LeadErasureStore;
 }
 
 /** Returns functions that delete leads of a studio, with all that is kept of them. */
@@ -122,7 +124,7 @@ function leadDeleters(
   };
 }
 
-function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore['createLead'] {
+function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreation['createLead'] {
   const { database, plainCommits, studios, recordEvent } = connection;
   const findByKey = creationFinder(connection);
   const keepEnquiry = enquiryKeeper(connection);

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { BY_MIGRATION } from '../../domain/audit.ts';
 import { ofEarlierRelease } from '../earlier-release.ts';
-import { StoreUnavailable } from '../store.ts';
+import { StoreUnavailable } from '../port/faults.ts';
 import { fileFault } from './file-fault.ts';
 import { isLocked } from './group-commit.ts';
 import { markBackup } from './restores.ts';

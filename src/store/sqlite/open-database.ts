@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { ofEarlierRelease } from '../earlier-release.ts';
-import { StoreUnavailable } from '../store.ts';
+import { StoreUnavailable } from '../port/faults.ts';
 import { fileFault } from './file-fault.ts';
 import { isLocked } from './group-commit.ts';
 import { migrateFrom12 } from './migrate.ts';

@@ -1,5 +1,5 @@
 import { realpathSync, statSync } from 'node:fs';
-import { StoreUnavailable } from '../store.ts';
+import { StoreUnavailable } from '../port/faults.ts';
 
 /** Device and inode of files, by their paths. */
 export type Identities = ReadonlyMap<string, string | undefined>;

@@ -1,7 +1,7 @@
 import type { LoggedRequest } from '../../domain/request-log.ts';
 import { checkedRequest, type Unchecked } from '../checked.ts';
 import { readPage } from '../pages.ts';
-import type { RequestLogStore } from '../store.ts';
+import type { RequestLogStore } from '../port/request-log.ts';
 import type { Connection } from './connection.ts';
 import { objectIn, type Row } from './rows.ts';
 

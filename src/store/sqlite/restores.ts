@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { epochAfterRestore } from '../../domain/database-epoch.ts';
 import { checkedEpoch } from '../checked.ts';
 import { deploymentEvent, restoreAct } from '../decisions/decision.ts';
-import type { RestoreStore } from '../store.ts';
+import type { RestoreStore } from '../port/restores.ts';
 import type { Connection } from './connection.ts';
 import { number, prepareLists, timeOrNull } from './rows.ts';
 

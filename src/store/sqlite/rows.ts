@@ -4,6 +4,7 @@ import type { AuditEvent } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
 import type { ErasedLead, Lead } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
+import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../../domain/lead-data.ts';
 import type { LeadSource, Member, Retention, Studio } from '../../domain/studio.ts';
 import {
@@ -25,7 +26,8 @@ import {
   withEnquiries,
 } from '../checked.ts';
 import type { EnquiredLead } from '../decisions/leads.ts';
-import type { CountedLead, EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
+import type { ReportUnreadable } from '../port/faults.ts';
+import type { CountedLead } from '../port/lead-reads.ts';
 
 /** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
 export type Row = Record<string, SQLOutputValue>;

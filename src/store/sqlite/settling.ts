@@ -7,7 +7,7 @@ import {
   type Settled,
   settledOf,
 } from '../../domain/lead-change.ts';
-import type { ConsumerStore } from '../store.ts';
+import type { DeliveryStore } from '../port/deliveries.ts';
 import type { Connection } from './connection.ts';
 import { idText } from './rows.ts';
 
@@ -97,5 +97,5 @@ export function settlingMethods({ database, plainCommits, studios }: Connection)
         return { studioId, leadId, revision, reason, attempts, due, retryAt: retryTimeOf(due) };
       });
     },
-  } satisfies Partial<ConsumerStore>;
+  } satisfies Partial<DeliveryStore>;
 }

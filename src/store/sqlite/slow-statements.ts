@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { SlowCommands } from '../store.ts';
+import type { SlowCommands } from '../port/listeners.ts';
 
 /** Reports the slow statements of a database: those prepared from now on, and transactions. */
 export function reportSlowStatements(database: DatabaseSync, { fromMs, report }: SlowCommands): void {

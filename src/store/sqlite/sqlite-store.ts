@@ -2,13 +2,9 @@ import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { SQLITE_BUSY_MS, SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
-import {
-  type RecordReaders,
-  type ReportUnreadable,
-  type Store,
-  type StoreListeners,
-  StoreUnavailable,
-} from '../store.ts';
+import { type ReportUnreadable, StoreUnavailable } from '../port/faults.ts';
+import type { StoreListeners } from '../port/listeners.ts';
+import type { RecordReaders, Store } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
 import { sqliteLeadChanges } from './change-feed.ts';
