@@ -28,18 +28,3 @@ export interface PublicLead {
   readonly createdAt: string;
   readonly updatedAt: string;
 }
-
-type LeadToPublish = Omit<PublicLead, 'createdAt' | 'updatedAt'> & {
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
-};
-
-/** @rule 2.1.id 2.1.displayName 2.1.sourceId 2.1.note 2.1.createdAt 2.1.updatedAt 2.1.nothing-else 2.1.no-contact */
-export function publicLead(lead: LeadToPublish): PublicLead {
-  const { id, displayName, stage, sourceId, note } = lead;
-  const createdAt = lead.createdAt.toISOString();
-  // Most leads are unchanged, and formatting a time costs as much as the rest of a lead.
-  const isUnchanged = lead.updatedAt.getTime() === lead.createdAt.getTime();
-  const updatedAt = isUnchanged ? createdAt : lead.updatedAt.toISOString();
-  return { id, displayName, stage, sourceId, note, createdAt, updatedAt };
-}

@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { assert, BrokenInvariant } from '../../common/invariants.ts';
 import { textOfHash } from '../../common/rules/key-secret.ts';
-import { type KeyOperation, publicLead, SCOPE_OF } from '../../common/rules/public-api.ts';
+import { type KeyOperation, SCOPE_OF } from '../../common/rules/public-api.ts';
 import {
   type ExchangeItem,
   type ExchangeRequest,
@@ -11,12 +11,13 @@ import {
 } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import type { ApiKeyScope } from '../domain/api-key.ts';
 import type { Caller } from '../domain/caller.ts';
+import { publicLead, senderText } from '../domain/public-lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Credential } from '../store/port/api-keys.ts';
 import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
-import { getLead, listLeads, pageLimit } from '../usecases/read-leads.ts';
+import { getPublicLead, listPublicLeads, pageLimit } from '../usecases/read-leads.ts';
 import { callerOf } from './callers.ts';
 import { bearerToWire, leadDataFromWire, sourceIdFromWire } from './convert.ts';
 import { callOf, connectionDraining, type RunCall, refused } from './observation.ts';
@@ -165,7 +166,7 @@ function operationsOf(deps: Dependencies): Operations {
         const command = { studioId: bearer.studio.id, idempotencyKey, ...leadDataFromWire(creation) };
         const { lead, replayed } = await createLead(deps, command, bearer);
         summary.leadId = lead.id;
-        return { outcome: { case: 'body', value: json({ lead: publicLead(lead) }) }, leadId: lead.id, replayed };
+        return { ...leadBody(publicLead(lead, senderText(lead))), leadId: lead.id, replayed };
       },
     },
 
@@ -173,8 +174,7 @@ function operationsOf(deps: Dependencies): Operations {
       name: 'GetLead',
       async execute({ studio }, { leadId }, summary) {
         summary.leadId = leadId;
-        const lead = await getLead(deps, { studioId: studio.id, leadId, view: 'basic' });
-        return { outcome: { case: 'body', value: json({ lead: publicLead(lead) }) } };
+        return leadBody(await getPublicLead(deps, { studioId: studio.id, leadId }));
       },
     },
 
@@ -182,9 +182,8 @@ function operationsOf(deps: Dependencies): Operations {
       name: 'ListLeads',
       // @rule 2.4.leads 2.4.nextCursor
       async execute({ studio }, { pageSize, pageToken }) {
-        const page = await listLeads(deps, { studioId: studio.id, pageSize, pageToken, view: 'basic' });
-        const body = json({ leads: page.leads.map(publicLead), nextCursor: page.nextPageToken || null });
-        return { outcome: { case: 'body', value: body } };
+        const { leads, nextPageToken } = await listPublicLeads(deps, { studioId: studio.id, pageSize, pageToken });
+        return body(`{"leads":[${leads.join()}],"nextCursor":${JSON.stringify(nextPageToken || null)}}`);
       },
     },
   };
@@ -253,7 +252,10 @@ function unknownRequest(): Refusal {
   return faults.refusal();
 }
 
-const json = (body: object): Uint8Array => Buffer.from(JSON.stringify(body));
+const body = (json: string) => ({ outcome: { case: 'body', value: Buffer.from(json) } }) as const;
+
+/** @param lead its JSON */
+const leadBody = (lead: string) => body(`{"lead":${lead}}`);
 
 /**
  * Lets one function wait for a notification. It resumes on the next tick, after all promises that settle in this one:

@@ -19,6 +19,7 @@ import { CHANGE_KINDS, isResentToOne, type LeadChange } from '../domain/lead-cha
 import type { EarlierCreation } from '../domain/lead-creation.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../domain/lead-data.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
+import { publicLead, senderText } from '../domain/public-lead.ts';
 import { faultOfRequest, type LoggedRequest } from '../domain/request-log.ts';
 import {
   isQuotaLimit,
@@ -165,6 +166,31 @@ export function checkedCountedLead(read: Unchecked<CountedLead>): Checked<Counte
 /** Returns a lead; null: it does not match the filter. */
 export const matching = (filter: LeadFilter | undefined, lead: Checked<Lead> | null): Checked<Lead> | null =>
   filter && lead && !(lead instanceof UnreadableRecord) && !isMatch(filter, lead) ? null : lead;
+
+/** Returns the JSON of the public lead of one that was checked. */
+export const publicJson = (lead: Lead): string => publicLead(lead, senderText(lead));
+
+/**
+ * Returns the JSON of a public lead without reading the text of its sender; undefined: something may be invalid.
+ *
+ * @param text JSON without its braces
+ */
+export function publicJsonOf(
+  { id, stage, createdAt, updatedAt }: Unchecked<Pick<Lead, 'id' | 'stage' | 'createdAt' | 'updatedAt'>>,
+  text: string,
+): string | undefined {
+  // Within a value, a backslash would precede a quote. So these are where the members begin, and there is no other one.
+  const [source, note] = [text.indexOf('","sourceId":'), text.indexOf(',"note":')];
+  const isName = text.startsWith(NAME_IS) && isLength(source - NAME_IS.length, BOUNDS.displayName.max);
+  const isAlone = text.indexOf('","') === source && text.indexOf('","', note + 1) === -1;
+  if (!isName || !isAlone || !isOneOf(LEAD_STAGES, stage) || !isTime(createdAt) || !isTime(updatedAt)) return undefined;
+  const [sourceId, said] = [text.slice(source + SOURCE_IS.length, note), text.slice(note + NOTE_IS.length)];
+  const isSource = sourceId === 'null' || (sourceId.length === 38 && isCanonicalUuid(sourceId.slice(1, -1)));
+  const isNote = said === 'null' || (said.startsWith('"') && isLength(said.length - 2, BOUNDS.note.max));
+  return isSource && isNote && isCanonicalUuid(id) ? publicLead({ id, stage, createdAt, updatedAt }, text) : undefined;
+}
+
+const [NAME_IS, SOURCE_IS, NOTE_IS] = ['"displayName":"', '","sourceId":', ',"note":"'.slice(0, -1)];
 
 function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
   if (!isCanonicalUuid(read.id)) return 'id';
@@ -428,7 +454,9 @@ export const uuidOfHex = (hex: string): string =>
 
 /** Whether this service may have written a text: a code point has at most two UTF-16 units. */
 const isText = (value: unknown, max: number): value is string =>
-  typeof value === 'string' && value.length >= 1 && value.length <= 2 * max;
+  typeof value === 'string' && isLength(value.length, max);
+
+const isLength = (length: number, max: number): boolean => length >= 1 && length <= 2 * max;
 
 export const isOneOf = <Word>(words: readonly Word[], value: unknown): value is Word => words.includes(value as Word);
 

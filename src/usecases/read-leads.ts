@@ -8,14 +8,13 @@ import { noteContactFault } from '../domain/lead-data.ts';
 import { filterOf, type GivenLeadFilter, isByUpdate, scopeOf } from '../domain/lead-filter.ts';
 import { HIGHEST_ID, newestFirst } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
+import type { LeadOfStudio } from '../store/port/deliveries.ts';
 import type { Store } from '../store/store.ts';
 import type { Reading } from './dependencies.ts';
 import { notePageFaults, type PageQuery, startOfPage, tokenAfter } from './requests.ts';
 import { regionsOf } from './studios.ts';
 
-export interface GetLeadQuery {
-  readonly studioId: string;
-  readonly leadId: string;
+export interface GetLeadQuery extends LeadOfStudio {
   /** Undefined: unknown. */
   readonly view: LeadView | undefined;
 }
@@ -26,16 +25,29 @@ export interface GetLeadQuery {
  * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND
  * @rule 1.own-studio 4.2.current-state 4.2.not-found
  */
-export async function getLead({ store }: Reading, { studioId, leadId, view }: GetLeadQuery): Promise<Lead> {
+export async function getLead({ store }: Reading, { view, ...query }: GetLeadQuery): Promise<Lead> {
+  const { studioId, leadId } = checkedQuery(query, view);
+  const lead = await store.findLead(studioId, leadId);
+  if (!lead) throw new Refusal('LEAD_NOT_FOUND');
+  assert(lead.studioId === studioId, 'lead_of_studio');
+  return lead;
+}
+
+/** Returns the JSON of the PublicLead of a lead. Otherwise as getLead. */
+export async function getPublicLead({ store }: Reading, query: LeadOfStudio): Promise<string> {
+  const { studioId, leadId } = checkedQuery(query, 'basic');
+  const lead = await store.findPublicLead(studioId, leadId);
+  if (lead === null) throw new Refusal('LEAD_NOT_FOUND');
+  return lead;
+}
+
+function checkedQuery({ studioId, leadId }: LeadOfStudio, view: LeadView | undefined): LeadOfStudio {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
   faults.note('leadId', uuidFault(leadId));
   if (!view) faults.note('view', 'must be a known view');
   faults.refuseIfAny();
-  const lead = await store.findLead(studioId, leadId.toLowerCase());
-  if (!lead) throw new Refusal('LEAD_NOT_FOUND');
-  assert(lead.studioId === studioId, 'lead_of_studio');
-  return lead;
+  return { studioId, leadId: leadId.toLowerCase() };
 }
 
 export interface ListLeadsQuery extends PageQuery {
@@ -80,6 +92,23 @@ export async function listLeads(
     'lead_of_studio',
   );
   return { leads, nextPageToken: tokenAfter(list, scope, next), skippedCount };
+}
+
+/**
+ * Lists the JSON of the PublicLead of each lead, as listLeads does without a filter.
+ *
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function listPublicLeads(
+  { store }: Reading,
+  { studioId, ...page }: PageQuery & { readonly studioId: string },
+): Promise<{ readonly leads: readonly string[]; readonly nextPageToken: string }> {
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  const before = startOfPage('leads', studioId, page, faults);
+  faults.refuseIfAny();
+  const { records: leads, next } = await store.listPublicLeads(studioId, before, pageLimit(page.pageSize));
+  return { leads, nextPageToken: tokenAfter('leads', studioId, next) };
 }
 
 /** Returns the maximum number of leads on a page of a requested size. */

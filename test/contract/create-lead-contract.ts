@@ -5,7 +5,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, changesIn, describeThroughStores, moveLead, OPEN_STAGES } from './store-actions.ts';
+import { actionsOn, changesIn, describeThroughStores, moveLead, OPEN_STAGES, publicFormOf } from './store-actions.ts';
 
 /** The promises of `createLead`, and of concurrent writes for one key or contact. */
 export function createLeadContract(opened: () => OpenedStore): void {
@@ -32,6 +32,23 @@ export function createLeadContract(opened: () => OpenedStore): void {
         fingerprint: claims.fingerprint,
       });
       expect(await everyLead()).toEqual([lead]);
+    });
+
+    test.each([
+      ['every character that JSON escapes', '"\\\b\f\n\r\t\u0001\u001f\u007f\u2028'],
+      ['text like the members of JSON', '","sourceId":null,"note":"x","x":"'],
+      ['text beyond the basic plane', 'Zoë 🦉 ÀÉ'],
+    ])('a public lead with %s in name and note is what findLead returns', async (_, text) => {
+      for (const [displayName, note, sourceId] of [
+        [text, text, newId()],
+        [text, null, null],
+        [`${text}\\`, `${text}\\`, null],
+      ] as const) {
+        const lead = await created(aLead({ displayName, note, sourceId, createdAt: new Date(-1) }));
+        expect(JSON.parse((await store.findPublicLead(lead.studioId, lead.id)) ?? '')).toEqual(publicFormOf(lead));
+        expect(await store.findLead(lead.studioId, lead.id)).toEqual(lead);
+      }
+      await everyLead();
     });
 
     // @proves leads-43

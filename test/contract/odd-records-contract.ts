@@ -78,6 +78,12 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       return [idsOf(records), next];
     },
   },
+  listPublicLeads: {
+    async call({ store }, before) {
+      const { records, next } = await store.listPublicLeads(STUDIO_ID, before, LIMIT);
+      return [idsOf(records.map((lead) => JSON.parse(lead))), next];
+    },
+  },
   walkLeads: {
     async call({ store }, after) {
       const { records, next } = await store.walkLeads(STUDIO_ID, after, LIMIT);

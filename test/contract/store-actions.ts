@@ -96,8 +96,20 @@ export function describeThroughStores(
   });
 }
 
-export const leadsIn = async (store: Store, ...page: Parameters<Store['listLeads']>): Promise<readonly Lead[]> =>
-  (await store.listLeads(...page)).records;
+/** Returns the leads of a page. The same page of public leads must have each of them. */
+export async function leadsIn(store: Store, studioId: string, before: string | null, limit: number) {
+  const { records, next } = await store.listLeads(studioId, before, limit);
+  const page = await store.listPublicLeads(studioId, before, limit);
+  expect([page.records.map((lead) => JSON.parse(lead)), page.next]).toEqual([records.map(publicFormOf), next]);
+  return records;
+}
+
+/** What the public API says of a lead. */
+export const publicFormOf = ({ id, displayName, stage, sourceId, note, createdAt, updatedAt }: Lead) => ({
+  ...{ id, displayName, stage, sourceId, note },
+  createdAt: createdAt.toISOString(),
+  updatedAt: updatedAt.toISOString(),
+});
 
 export const sourcesIn = async (store: Store, studioId: string) =>
   (await store.listLeadSources(studioId, null, 2000)).records;

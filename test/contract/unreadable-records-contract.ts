@@ -22,7 +22,16 @@ import {
   times,
 } from '../support/builders.ts';
 import { type Damage, type OpenedStore, tryEach } from './opened-store.ts';
-import { actionsOn, changesIn, correctLead, keysIn, moveLead, replacementOf, sourcesIn } from './store-actions.ts';
+import {
+  actionsOn,
+  changesIn,
+  correctLead,
+  keysIn,
+  moveLead,
+  publicFormOf,
+  replacementOf,
+  sourcesIn,
+} from './store-actions.ts';
 
 /** The promises about records that this release did not write or cannot read: each damage of the adapter is tried. */
 export function unreadableRecordsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
@@ -57,19 +66,26 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         await opened().damage(damage, bad);
 
         // Concurrently, so that one batch reads them.
-        const [own, ...others] = await Promise.allSettled([
+        const [own, ownPublic, ...others] = await Promise.allSettled([
           store.findLead(studioId, bad.id),
+          store.findPublicLead(studioId, bad.id),
           store.findLead(theirs.studioId, theirs.id),
           store.findLead(studioId, newest.id),
           store.listLeads(studioId, null, 10),
+          store.listPublicLeads(studioId, null, 10).then(({ records, ...page }) => ({
+            ...page,
+            records: records.map((lead) => JSON.parse(lead)),
+          })),
           store.walkLeads(studioId, null, 10),
           store.findLeadsOfContact(studioId, claims[1]?.contactKeys ?? []),
         ]);
-        expect(own).toMatchObject({ status: 'rejected', reason: { constructor: UnreadableRecord, kind: 'lead' } });
+        for (const read of [own, ownPublic])
+          expect(read).toMatchObject({ status: 'rejected', reason: { constructor: UnreadableRecord, kind: 'lead' } });
         expect(others.map((other) => 'value' in other && other.value)).toEqual([
           theirs,
           newest,
           { records: [newest, oldest], next: null, skipped: 1 },
+          { records: [newest, oldest].map(publicFormOf), next: null, skipped: 1 },
           { records: [oldest, newest], next: null, skipped: 1 },
           { leads: [], unreadable: [bad.id] },
         ]);

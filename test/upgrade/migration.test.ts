@@ -3,9 +3,10 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { UUID } from 'mongodb';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
@@ -48,18 +49,27 @@ const KEPT = [
   'sqlite_sequence',
 ];
 
+const idIn = (bytes: unknown) => bytes && new UUID(Buffer.from(bytes as Uint8Array)).toString();
+
+/** Name, source and note of a lead of this release; false: it was erased. */
+function textsIn(text: SQLOutputValue) {
+  if (text === null) return false;
+  const { displayName, sourceId, note } = JSON.parse(`{${text}}`);
+  return [displayName, sourceId, note];
+}
+
 /** A digest of what a file of either release has to keep. */
 const contentsOf = (path: string) =>
   withDatabase(path, (database) => {
     const digest = createHash('sha256');
-    const columns = withDatabase(join(import.meta.dirname, 'sqlite-1.2.db'), (of12) =>
-      of12
-        .prepare("SELECT name FROM pragma_table_info('leads')")
-        .all()
-        .map(({ name }) => name),
-    );
-    for (const row of database.prepare(`SELECT ${columns} FROM leads ORDER BY number`).iterate())
-      for (const value of Object.values(row)) digest.update(value instanceof Uint8Array ? value : `${value},`);
+    for (const { sender_text: text, display_name: name, source_id: source, note, ...row } of database
+      .prepare('SELECT * FROM leads ORDER BY number')
+      .iterate()) {
+      const ofSender = text === undefined ? row.erased_at === null && [name, idIn(source), note] : textsIn(text);
+      digest.update(JSON.stringify(ofSender));
+      for (const [column, value] of Object.entries(row).toSorted())
+        if (column !== 'api_key_id') digest.update(value instanceof Uint8Array ? value : `${value},`);
+    }
     for (const table of KEPT)
       digest.update(JSON.stringify(database.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all()));
     return digest.digest('hex');

@@ -74,6 +74,9 @@ export const PUBLIC = {
   },
 } as const;
 
+/** Reads of a lead also its enquiries. */
+export const SHOWN = { ...READ, projection: { ...PUBLIC.projection, 'original.enquiries': 1 } } as const;
+
 /** Reads leads also without their enquiries. */
 export const WITHOUT_ORIGINAL = { ...READ, projection: { ...WITHOUT_HISTORY.projection, original: 0 } } as const;
 

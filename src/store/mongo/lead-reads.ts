@@ -1,9 +1,16 @@
-import { type Filter, UUID } from 'mongodb';
+import { type Filter, type FindOptions, UUID } from 'mongodb';
 import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
 import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { idBelow } from '../../domain/new-id.ts';
-import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
+import {
+  checkedCountedLead,
+  leadsOfContact,
+  matching,
+  publicJson,
+  readableOrNull,
+  readableOrThrow,
+} from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import type { ReportUnreadable } from '../port/faults.ts';
 import type { LeadReads } from '../port/lead-reads.ts';
@@ -27,6 +34,7 @@ import {
   presentLeadOf,
   READ,
   recordOf,
+  SHOWN,
   studiosOf,
   WITHOUT_HISTORY,
   WITHOUT_ORIGINAL,
@@ -46,20 +54,9 @@ const FOR_COUNT = {
 } as const;
 
 export function mongoLeadReads({ leads, call }: Connection, report: ReportUnreadable): LeadReads {
-  const documentsById = leadFinder<LeadKey>(leads, {
-    filterOf: (keys) => ({
-      studioId: studiosOf(keys),
-      _id: { $in: [...keys] },
-    }),
-    namesOf: ({ _id }) => [nameOf(_id)],
-    wanted: (key) => [nameOf(key)],
-  });
-  async function readBy<Read>(studioId: string, leadId: string, read: (document: LeadDocument) => Read) {
-    const document = await call((deadline) => documentsById.submit(leadKey(studioId, leadId), deadline));
-    return document && read(document);
-  }
-
+  const { readPublic, readShown, readAll } = readersById({ leads, call });
   const page = leadPages({ leads, call }, report);
+  const listLeads = page('newest');
 
   return {
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
@@ -67,12 +64,19 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
         (found) => found && creationOf(found),
       ),
 
-    findLead: (studioId, leadId) => readBy(studioId, leadId, (document) => readableOrThrow(enquiredLeadOf(document))),
+    findLead: (studioId, leadId) =>
+      readShown(studioId, leadId, (document) => readableOrThrow(enquiredLeadOf(document))),
 
-    findLeadRecord: (studioId, leadId) => readBy(studioId, leadId, (document) => recordOf(document, report)),
+    findPublicLead: (studioId, leadId) =>
+      readPublic(studioId, leadId, (document) => {
+        const lead = readableOrThrow(presentLeadOf(document));
+        return lead && publicJson(lead);
+      }),
+
+    findLeadRecord: (studioId, leadId) => readAll(studioId, leadId, (document) => recordOf(document, report)),
 
     presenceOfLead: (studioId, leadId) =>
-      readBy(studioId, leadId, (document) => (isErased(document) ? 'erased' : 'present')),
+      readPublic(studioId, leadId, (document) => (isErased(document) ? 'erased' : 'present')),
 
     isLeadChangeApplied: (studioId, leadId, requestId) =>
       call(async () => {
@@ -102,7 +106,12 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
         return { ...more, leads: more.leads.slice(0, MAX_LEADS_PER_CONTACT) };
       }),
 
-    listLeads: page('newest'),
+    listLeads,
+
+    async listPublicLeads(studioId, before, limit) {
+      const { records, ...more } = await listLeads(studioId, before, limit);
+      return { ...more, records: records.map(publicJson) };
+    },
 
     walkLeads: page('oldest'),
 
@@ -118,6 +127,23 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
         return { leads: erased, next: lastIdOfFull(found, limit) };
       }),
   };
+}
+
+/** Returns functions that read some fields of a lead. */
+function readersById({ leads, call }: Pick<Connection, 'leads' | 'call'>) {
+  function reader(options: FindOptions) {
+    const finder = leadFinder<LeadKey>(leads, {
+      filterOf: (keys) => ({ studioId: studiosOf(keys), _id: { $in: [...keys] } }),
+      namesOf: ({ _id }) => [nameOf(_id)],
+      wanted: (key) => [nameOf(key)],
+      options,
+    });
+    return async <Read>(studioId: string, leadId: string, read: (document: LeadDocument) => Read) => {
+      const document = await call((deadline) => finder.submit(leadKey(studioId, leadId), deadline));
+      return document && read(document);
+    };
+  }
+  return { readPublic: reader(PUBLIC), readShown: reader(SHOWN), readAll: reader(WITHOUT_HISTORY) };
 }
 
 const unerasedWalker =

@@ -1,4 +1,4 @@
-import { type Filter, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
+import { type Filter, type FindOptions, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
 import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
 import { isKeyKept } from '../../domain/enquiry.ts';
 import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
@@ -404,16 +404,18 @@ interface Lookup<Request> {
   namesOf(lead: LeadDocument): readonly string[];
   /** Any of these names the lead that is requested. */
   wanted(request: Request): readonly string[];
+  /** What to read of it. */
+  readonly options?: FindOptions;
 }
 
 /** Combines reads of one lead each. */
 export const leadFinder = <Request>(
   leads: Connection['leads'],
-  { filterOf, namesOf, wanted }: Lookup<Request>,
+  { filterOf, namesOf, wanted, options = WITHOUT_HISTORY }: Lookup<Request>,
 ): Batched<Request, LeadDocument | null> =>
   requestBatcher(
     async (requests) => {
-      const found = await leads.find(filterOf(requests), WITHOUT_HISTORY).toArray();
+      const found = await leads.find(filterOf(requests), options).toArray();
       const byName = new Map(found.flatMap((lead) => namesOf(lead).map((name) => [name, lead])));
       return requests.map((request) => wanted(request).flatMap((name) => byName.get(name) ?? [])[0] ?? null);
     },

@@ -25,6 +25,9 @@ export interface LeadReads {
   /** Returns a lead of the studio, with its enquiries; must not return another studio's. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
 
+  /** Returns the JSON of the PublicLead of a lead of the studio; null, and throws, as findLead does. */
+  findPublicLead(studioId: string, leadId: string): Promise<string | null>;
+
   /** Returns all that is kept of a lead of the studio; null: it has none, or that was erased. */
   findLeadRecord(studioId: string, leadId: string): Promise<LeadRecord | 'unreadable' | null>;
 
@@ -50,6 +53,9 @@ export interface LeadReads {
    * `created` may miss some.
    */
   listLeads(studioId: string, before: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
+
+  /** Lists the JSON of the PublicLead of each lead, as listLeads does without a filter. */
+  listPublicLeads(studioId: string, before: string | null, limit: number): Promise<Page<string>>;
 
   /**
    * Lists as listLeads does, but lowest first, and with their enquiries. A walk must return each lead that existed at its

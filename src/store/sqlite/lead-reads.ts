@@ -3,7 +3,7 @@ import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, type Lead, type LeadStage, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
 import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { idBelow } from '../../domain/new-id.ts';
-import { type Checked, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
+import { type Checked, leadsOfContact, matching, publicJson, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import { UnreadableRecord } from '../port/faults.ts';
 import type { LeadReads } from '../port/lead-reads.ts';
@@ -20,8 +20,10 @@ import {
   LEAD_COLUMNS,
   type ListRow,
   lastIdOfFull,
+  PUBLIC,
   prepareLists,
   presentLeadOf,
+  publicLeadOf,
   RECORD,
   recordOf,
   WITH_ORIGINAL,
@@ -39,8 +41,7 @@ const BETWEEN = "id > unhex(?, '-') AND id < unhex(?, '-') ORDER BY id";
 export function sqliteLeadReads(connection: Connection): LeadReads {
   const { database, studios, isApplied, report } = connection;
   const findByKey = creationFinder(connection);
-  const select = (condition: string, { sql }: { readonly sql: string } = WITH_ORIGINAL) =>
-    prepareLists(database, `SELECT ${sql} FROM leads WHERE studio_number = ? AND ${condition}`);
+  const select = leadSelector(database);
   const selectById = select("id = unhex(?, '-')");
   const selectRecord = select("id = unhex(?, '-')", RECORD);
   // `+ 0`, because SQLite replans a query for each new value that is bound to LIMIT, but not for a computed one.
@@ -100,6 +101,8 @@ export function sqliteLeadReads(connection: Connection): LeadReads {
 
     walkLeads: page('oldest', oldest),
 
+    ...publicLeads(connection, rowOf),
+
     ...leadCounts(connection),
 
     walkUnerasedLeads: unerasedWalker(connection),
@@ -109,6 +112,50 @@ export function sqliteLeadReads(connection: Connection): LeadReads {
       const rows = studio === undefined ? [] : oldest.byId.all(studio, after ?? '', AFTER_ALL_IDS, limit);
       const leads = rows.filter(isErased).flatMap((row) => readableOrNull(erasedLeadOf(studioId, row), report) ?? []);
       return { leads, next: lastIdOfFull(rows, limit) };
+    },
+  };
+}
+
+/** Returns a function that prepares a query of leads of a studio. */
+const leadSelector =
+  (database: DatabaseSync) =>
+  (condition: string, { sql }: { readonly sql: string } = WITH_ORIGINAL) =>
+    prepareLists(database, `SELECT ${sql} FROM leads WHERE studio_number = ? AND ${condition}`);
+
+/** @param rowOf returns all columns of a lead */
+function publicLeads(
+  { database, studios, report }: Connection,
+  rowOf: (studioId: string, leadId: string) => ListRow | undefined,
+): Pick<LeadReads, 'findPublicLead' | 'listPublicLeads'> {
+  const select = leadSelector(database);
+  const selectById = select("id = unhex(?, '-')", PUBLIC);
+  const selectPage = select(`${BETWEEN} DESC LIMIT ? + 0`, PUBLIC);
+
+  /** Returns the JSON of a public lead; null: it was erased. @param row PUBLIC */
+  function publicOf(studioId: string, row: ListRow): Checked<string> | null {
+    if (row[PUBLIC.at.erasedAt] !== null) return null;
+    const text = publicLeadOf(row);
+    if (text !== undefined) return text;
+    const lead = presentLeadOf(studioId, rowOf(studioId, idText(row[PUBLIC.at.id] as string)) as ListRow);
+    return lead === null || lead instanceof UnreadableRecord ? lead : publicJson(lead);
+  }
+
+  return {
+    async findPublicLead(studioId, leadId) {
+      const studio = studios.of(studioId);
+      const row = studio === undefined ? undefined : selectById.get(studio, leadId);
+      return row ? readableOrThrow(publicOf(studioId, row)) : null;
+    },
+
+    async listPublicLeads(studioId, before, limit) {
+      const studio = studios.of(studioId);
+      const listing = {
+        read: (position: string | null, count: number) =>
+          studio === undefined ? [] : selectPage.all(studio, '', position ?? AFTER_ALL_IDS, count),
+        idOf: (row: ListRow) => idText(row[PUBLIC.at.id] as string),
+        check: (row: ListRow) => publicOf(studioId, row),
+      };
+      return readPage(listing, { after: before, limit }, report);
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import { BOUNDS, CONTACT_TYPES } from '../../../common/rules/field-rules.ts';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
@@ -6,6 +7,7 @@ import type { ErasedLead, Lead } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
 import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../../domain/lead-data.ts';
+import { senderText } from '../../domain/public-lead.ts';
 import type { LeadSource, Member, Retention, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
@@ -21,6 +23,7 @@ import {
   creatingKey,
   earlierCreation,
   leadRecord,
+  publicJsonOf,
   type Unchecked,
   uuidOfHex,
   withEnquiries,
@@ -66,11 +69,9 @@ export function columns<Name extends string>(sqlOf: Readonly<Record<Name, string
 
 export const LEAD_COLUMNS = columns({
   id: 'hex(leads.id)',
-  displayName: 'display_name',
+  senderText: 'sender_text',
   contactType: 'contact_type',
   contactValue: 'contact_value',
-  sourceId: 'iif(source_id IS NULL, NULL, hex(source_id))',
-  note: 'note',
   stage: 'stage',
   createdAt: number('created_at'),
   updatedAt: number('updated_at'),
@@ -78,46 +79,55 @@ export const LEAD_COLUMNS = columns({
   apiKeyId: 'hex(api_key_id)',
 });
 
-/**
- * The columns with the personal data of a lead: how its value is written and read from a lead, and what is left of it once
- * the lead is erased.
- */
+/** The columns with the personal data of a lead: their values, and what is left of these once the lead is erased. */
 export const PERSONAL: readonly {
   readonly column: string;
-  readonly value: string;
-  readonly of: (lead: Lead) => string | null;
+  readonly of: (lead: Lead) => string;
   readonly erased: string;
 }[] = [
-  { column: 'display_name', value: '?', of: ({ displayName }) => displayName, erased: "''" },
-  { column: 'contact_type', value: '?', of: ({ contact }) => contact.type, erased: "''" },
-  { column: 'contact_value', value: '?', of: ({ contact }) => contact.value, erased: "''" },
-  { column: 'source_id', value: "unhex(?, '-')", of: ({ sourceId }) => sourceId, erased: 'NULL' },
-  { column: 'note', value: '?', of: ({ note }) => note, erased: 'NULL' },
+  { column: 'sender_text', of: senderText, erased: 'NULL' },
+  { column: 'contact_type', of: ({ contact }) => contact.type, erased: "''" },
+  { column: 'contact_value', of: ({ contact }) => contact.value, erased: "''" },
 ];
 
-const { id, sourceId, stage, createdAt, updatedAt, apiKeyId } = LEAD_COLUMNS.sqlOf;
+const { id, stage, createdAt, updatedAt, erasedAt, apiKeyId } = LEAD_COLUMNS.sqlOf;
 
 /** The columns that a count needs; a row of these begins as one of LEAD_COLUMNS does. */
 export const COUNTED = columns({
   id,
+  senderText: 'sender_text',
   stage,
-  sourceId,
   createdAt,
   updatedAt,
-  isErased: 'erased_at IS NOT NULL',
+  erasedAt,
   apiKeyId,
 });
+
+/** The columns that a public lead needs; its text is NULL where the contact cannot be read. */
+export const PUBLIC = columns({
+  id,
+  text: `iif(contact_type IN (${CONTACT_TYPES.map((type) => `'${type}'`)}) AND length(contact_value) BETWEEN 1 AND ${BOUNDS.email.max}, sender_text, NULL)`,
+  stage,
+  createdAt,
+  updatedAt,
+  erasedAt,
+});
+
+/** Returns the JSON of a public lead; undefined: it may be unreadable. @param row PUBLIC */
+export function publicLeadOf([id, text, stage, created, updated]: ListRow): string | undefined {
+  const lead = { id: idText(id as string), stage, createdAt: dateOf(created), updatedAt: dateOf(updated) };
+  return text === null ? undefined : publicJsonOf(lead, text as string);
+}
 
 /** @param row COUNTED */
 export function countedLeadOf(studioId: string, row: ListRow): Checked<CountedLead> | null {
   const { at } = COUNTED;
-  if (row[at.isErased]) return null;
-  const sourceId = row[at.sourceId];
+  if (row[at.erasedAt] !== null) return null;
   return checkedCountedLead({
     id: idText(row[at.id] as string),
     studioId,
     stage: row[at.stage],
-    sourceId: sourceId === null ? null : idText(sourceId as string),
+    sourceId: textsOf(`{${row[at.senderText]}}`).sourceId,
     createdAt: dateOf(row[at.createdAt]),
     updatedAt: dateOf(row[at.updatedAt]),
     ...creatingKey(idText(row[at.apiKeyId] as string)),
@@ -201,7 +211,10 @@ export const recordOf = (studioId: string, row: ListRow, report: ReportUnreadabl
 
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn(json: string | null): Unchecked<OriginalFields> | undefined {
-  if (json === null) return undefined;
+  return json === null ? undefined : textsOf(json);
+}
+
+function textsOf(json: string): Unchecked<OriginalFields> {
   const { displayName, sourceId, note } = Object(objectIn(json));
   return { displayName, sourceId, note };
 }
@@ -226,14 +239,11 @@ export function enquiryTargetOf(studioId: string, row: ListRow): EnquiredLead {
 
 function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
   const { at } = LEAD_COLUMNS;
-  const sourceId = row[at.sourceId];
   return {
     id: idText(row[at.id] as string),
     studioId,
-    displayName: row[at.displayName],
+    ...textsOf(`{${row[at.senderText]}}`),
     contact: { type: row[at.contactType], value: row[at.contactValue] },
-    sourceId: sourceId === null ? null : idText(sourceId as string),
-    note: row[at.note],
     stage: row[at.stage],
     createdAt: dateOf(row[at.createdAt]),
     updatedAt: dateOf(row[at.updatedAt]),

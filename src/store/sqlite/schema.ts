@@ -10,11 +10,10 @@ export const LEADS = `(
   number              INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
   studio_number       INTEGER NOT NULL,
   id                  BLOB NOT NULL,
-  display_name        TEXT NOT NULL,
+  -- Its senderText; NULL: it was erased.
+  sender_text         TEXT CHECK (json_valid('{' || sender_text || '}')),
   contact_type        TEXT NOT NULL,
   contact_value       TEXT NOT NULL,
-  source_id           BLOB,
-  note                TEXT,
   stage               TEXT NOT NULL,
   created_at          INTEGER NOT NULL,
   updated_at          INTEGER NOT NULL,

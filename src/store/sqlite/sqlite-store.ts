@@ -123,7 +123,7 @@ function contentsFault(database: DatabaseSync): string | undefined {
 }
 
 /** The most frequent reads, which share a transaction. */
-const SHARING: readonly string[] = ['findCredential', 'findLead', 'listLeads'];
+const SHARING: readonly string[] = ['findCredential', 'findLead', 'findPublicLead', 'listLeads', 'listPublicLeads'];
 
 const DRIVER_ERRORS = new Set(['ERR_SQLITE_ERROR', 'ERR_INVALID_STATE']);
 
