@@ -10,6 +10,7 @@ const ADAPTER_IMPORTS = [
   'common/deadlines.ts',
   'common/invariants.ts',
   'common/one-at-a-time.ts',
+  'common/rules/',
   'common/throttle.ts',
   'src/domain/',
   'src/store/checked.ts',

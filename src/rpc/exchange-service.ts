@@ -11,7 +11,7 @@ import {
 } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import type { ApiKeyScope } from '../domain/api-key.ts';
 import type { Caller } from '../domain/caller.ts';
-import { publicLead, senderText } from '../domain/public-lead.ts';
+import { publicLeadOf } from '../domain/public-lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Credential } from '../store/port/api-keys.ts';
 import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
@@ -166,7 +166,7 @@ function operationsOf(deps: Dependencies): Operations {
         const command = { studioId: bearer.studio.id, idempotencyKey, ...leadDataFromWire(creation) };
         const { lead, replayed } = await createLead(deps, command, bearer);
         summary.leadId = lead.id;
-        return { ...leadBody(publicLead(lead, senderText(lead))), leadId: lead.id, replayed };
+        return { ...leadBody(publicLeadOf(lead)), leadId: lead.id, replayed };
       },
     },
 

@@ -19,7 +19,7 @@ import { CHANGE_KINDS, isResentToOne, type LeadChange } from '../domain/lead-cha
 import type { EarlierCreation } from '../domain/lead-creation.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../domain/lead-data.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
-import { publicLead, senderText } from '../domain/public-lead.ts';
+import type { LeadInJson } from '../domain/public-lead.ts';
 import { faultOfRequest, type LoggedRequest } from '../domain/request-log.ts';
 import {
   isQuotaLimit,
@@ -167,30 +167,17 @@ export function checkedCountedLead(read: Unchecked<CountedLead>): Checked<Counte
 export const matching = (filter: LeadFilter | undefined, lead: Checked<Lead> | null): Checked<Lead> | null =>
   filter && lead && !(lead instanceof UnreadableRecord) && !isMatch(filter, lead) ? null : lead;
 
-/** Returns the JSON of the public lead of one that was checked. */
-export const publicJson = (lead: Lead): string => publicLead(lead, senderText(lead));
+/** Whether a lead is valid whose texts are JSON, and its ids UUIDs. Of some that are, the length of the JSON says otherwise. */
+export const isLeadInJson = (read: Unchecked<LeadInJson>): read is LeadInJson =>
+  isJsonText(read.displayName, BOUNDS.displayName.max) &&
+  isOneOf(LEAD_STAGES, read.stage) &&
+  (read.note === 'null' || isJsonText(read.note, BOUNDS.note.max)) &&
+  isTimeMs(read.createdAt) &&
+  isTimeMs(read.updatedAt);
 
-/**
- * Returns the JSON of a public lead without reading the text of its sender; undefined: something may be invalid.
- *
- * @param text JSON without its braces
- */
-export function publicJsonOf(
-  { id, stage, createdAt, updatedAt }: Unchecked<Pick<Lead, 'id' | 'stage' | 'createdAt' | 'updatedAt'>>,
-  text: string,
-): string | undefined {
-  // Within a value, a backslash would precede a quote. So these are where the members begin, and there is no other one.
-  const [source, note] = [text.indexOf('","sourceId":'), text.indexOf(',"note":')];
-  const isName = text.startsWith(NAME_IS) && isLength(source - NAME_IS.length, BOUNDS.displayName.max);
-  const isAlone = text.indexOf('","') === source && text.indexOf('","', note + 1) === -1;
-  if (!isName || !isAlone || !isOneOf(LEAD_STAGES, stage) || !isTime(createdAt) || !isTime(updatedAt)) return undefined;
-  const [sourceId, said] = [text.slice(source + SOURCE_IS.length, note), text.slice(note + NOTE_IS.length)];
-  const isSource = sourceId === 'null' || (sourceId.length === 38 && isCanonicalUuid(sourceId.slice(1, -1)));
-  const isNote = said === 'null' || (said.startsWith('"') && isLength(said.length - 2, BOUNDS.note.max));
-  return isSource && isNote && isCanonicalUuid(id) ? publicLead({ id, stage, createdAt, updatedAt }, text) : undefined;
-}
-
-const [NAME_IS, SOURCE_IS, NOTE_IS] = ['"displayName":"', '","sourceId":', ',"note":"'.slice(0, -1)];
+/** Whether JSON is a text that this service may have written. */
+const isJsonText = (json: unknown, max: number): boolean =>
+  typeof json === 'string' && json.startsWith('"') && isLength(json.length - 2, max);
 
 function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
   if (!isCanonicalUuid(read.id)) return 'id';
@@ -479,11 +466,9 @@ function isContact(value: unknown): value is Contact {
   return isContactType(type) && isText(text, BOUNDS[type].max);
 }
 
-function isTime(value: unknown): value is Date {
-  if (!(value instanceof Date)) return false;
-  const ms = value.getTime();
-  return ms >= FIRST_TIME_MS && ms <= LAST_TIME_MS;
-}
+const isTime = (value: unknown): value is Date => value instanceof Date && isTimeMs(value.getTime());
+
+const isTimeMs = (ms: unknown): boolean => typeof ms === 'number' && ms >= FIRST_TIME_MS && ms <= LAST_TIME_MS;
 
 const isHash = (value: unknown): value is Uint8Array => value instanceof Uint8Array && value.length === SHA256_BYTES;
 

@@ -89,10 +89,7 @@ export async function tryEach(
 /** The damage that leaves a lead without a name. */
 export function emptyName(damages: readonly Damage[]): Damage {
   const found = damages.find(
-    ({ kind, field, value }) =>
-      kind === 'lead' &&
-      /^(?:displayName|sender_text)$/.test(field) &&
-      (value === '' || String(value).startsWith('"displayName":""')),
+    ({ kind, field, value }) => kind === 'lead' && /^display_?name$/i.test(field) && (value === '' || value === '""'),
   );
   if (!found) throw new Error('the adapter has no damage that empties the name of a lead');
   return found;

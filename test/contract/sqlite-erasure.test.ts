@@ -214,8 +214,8 @@ test('a truncation of the log that failed is done later', async () => {
   onTestFinished(() => holder.close());
   holder.exec('PRAGMA secure_delete = ON');
   const found = () => readFileSync(join(folder, 'leads.db-wal')).includes('Passing note');
-  holder.prepare('UPDATE leads SET sender_text = ?').run('"note":"Passing note"');
-  holder.prepare('UPDATE leads SET sender_text = NULL').run();
+  holder.prepare('UPDATE leads SET note = ?').run('"Passing note"');
+  holder.prepare('UPDATE leads SET note = NULL').run();
   expect(found()).toBe(true);
   // The worker cannot open the file.
   const { identities } = new OpenedFiles(join(folder, 'leads.db'));

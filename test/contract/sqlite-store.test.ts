@@ -77,17 +77,11 @@ const DAMAGES: readonly Damage[] = (
     ['lead', 'created_at', FAR],
     ['lead', 'created_at', 8.64e15],
     ['lead', 'updated_at', -FAR],
-    ...[
-      '"displayName":"","sourceId":null,"note":null',
-      `"displayName":"${'x'.repeat(1_000_000)}","sourceId":null,"note":null`,
-      `"displayName":"Ada","sourceId":null,"note":"${'x'.repeat(10_000)}"`,
-      '"displayName":"Ada","sourceId":null,"note":""',
-      '"displayName":"Ada","sourceId":null,"note":5',
-      '"displayName":"Ada","sourceId":null',
-      '"displayName":"Ada","sourceId":"website","note":null',
-      '"displayName":null,"sourceId":null,"note":null',
-      '',
-    ].map((text) => ['lead', 'sender_text', text] as const),
+    ...['""', `"${'x'.repeat(1_000_000)}"`, 'null', '5', 'true', '{}', null].map(
+      (value) => ['lead', 'display_name', value] as const,
+    ),
+    ...[`"${'x'.repeat(10_000)}"`, '""', '5', '[]'].map((value) => ['lead', 'note', value] as const),
+    ['lead', 'source_id', 'website'],
     ['creation', 'fingerprint', ''],
     ['creation', 'fingerprint', 'x'.repeat(44)],
     ['creation', 'fingerprint_version', 99],
@@ -515,9 +509,9 @@ describe('SQLite', () => {
     // The oldest 5,000 are won, and the next 15,000 lost.
     connect().exec(`
       WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 120000)
-      INSERT INTO leads (studio_number, id, sender_text, contact_type, contact_value, stage, created_at, updated_at,
+      INSERT INTO leads (studio_number, id, display_name, contact_type, contact_value, stage, created_at, updated_at,
         contact_keys, rule_version, idempotency_key, fingerprint, fingerprint_version)
-      SELECT 1, unhex(printf('%012x', 1700000000000 + number) || '70008000000000000000'), '"displayName":"Ada","sourceId":null,"note":null', 'email', 'a@b',
+      SELECT 1, unhex(printf('%012x', 1700000000000 + number) || '70008000000000000000'), '"Ada"', 'email', 'a@b',
         iif(number <= 5000, 'won', iif(number <= 20000, 'lost', 'new')), 1700000000000 + number, 1700000000000 + number,
         x'', 1, randomblob(16), x'', 1 FROM numbers`);
 
@@ -588,7 +582,7 @@ describe('SQLite', () => {
       await Promise.all(
         open.map((lead, at) => writes.createLead(lead, claimsOf(lead, { contactKeys: [keys[at] ?? ''] }))),
       );
-      const damage = connection.database.prepare("UPDATE leads SET sender_text = '' WHERE number <= ?");
+      const damage = connection.database.prepare("UPDATE leads SET display_name = '0' WHERE number <= ?");
       expect(damage.run(unreadable).changes).toBe(unreadable);
 
       for (const some of [keys.slice(0, 1), keys]) {

@@ -16,7 +16,7 @@ export const idTextOf = (column: string): string => {
 };
 
 /** The columns of leads that hold bytes; a text must be cast to be stored in them. */
-const BYTES = ['id', 'contact_keys', 'idempotency_key', 'fingerprint'];
+const BYTES = ['id', 'source_id', 'contact_keys', 'idempotency_key', 'fingerprint'];
 
 export const isBytes = (column: string): boolean => BYTES.includes(column);
 

@@ -3,10 +3,9 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { UUID } from 'mongodb';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
@@ -49,26 +48,19 @@ const KEPT = [
   'sqlite_sequence',
 ];
 
-const idIn = (bytes: unknown) => bytes && new UUID(Buffer.from(bytes as Uint8Array)).toString();
-
-/** Name, source and note of a lead of this release; false: it was erased. */
-function textsIn(text: SQLOutputValue) {
-  if (text === null) return false;
-  const { displayName, sourceId, note } = JSON.parse(`{${text}}`);
-  return [displayName, sourceId, note];
-}
-
 /** A digest of what a file of either release has to keep. */
 const contentsOf = (path: string) =>
   withDatabase(path, (database) => {
     const digest = createHash('sha256');
-    for (const { sender_text: text, display_name: name, source_id: source, note, ...row } of database
+    const version = database.prepare('PRAGMA user_version').get()?.user_version;
+    for (const { display_name: name, note, api_key_id: _, ...row } of database
       .prepare('SELECT * FROM leads ORDER BY number')
       .iterate()) {
-      const ofSender = text === undefined ? row.erased_at === null && [name, idIn(source), note] : textsIn(text);
-      digest.update(JSON.stringify(ofSender));
-      for (const [column, value] of Object.entries(row).toSorted())
-        if (column !== 'api_key_id') digest.update(value instanceof Uint8Array ? value : `${value},`);
+      const texts =
+        version === 9 ? [name ?? '""', note ?? 'null'].map((text) => JSON.parse(text as string)) : [name, note];
+      digest.update(JSON.stringify(texts));
+      for (const [, value] of Object.entries(row).toSorted())
+        digest.update(value instanceof Uint8Array ? value : `${value},`);
     }
     for (const table of KEPT)
       digest.update(JSON.stringify(database.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all()));

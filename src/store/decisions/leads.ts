@@ -52,12 +52,12 @@ export const KEY_RULE = 3;
 /** The version of release 1.2, whose keys include some by which different contacts met. */
 const KEY_RULE_OF_1_2 = 2;
 
-/** Returns whether a lead claims a key rightly. A lead that cannot be read keeps all that it claims. */
-export const hasKey = (lead: Checked<Lead> | null, rule: KeyRule | undefined, key: string): boolean =>
-  rule?.version !== KEY_RULE_OF_1_2 ||
-  lead === null ||
-  lead instanceof UnreadableRecord ||
-  contactKeys(lead.contact, rule.region).includes(key);
+/** Returns whether a lead, which is read if need be, claims a key rightly. One that cannot be read keeps all that it claims. */
+export function hasKey(read: () => Checked<Lead> | null, rule: KeyRule | undefined, key: string): boolean {
+  if (rule?.version !== KEY_RULE_OF_1_2) return true;
+  const lead = read();
+  return lead === null || lead instanceof UnreadableRecord || contactKeys(lead.contact, rule.region).includes(key);
+}
 
 type LeadDecision<Outcome> = Decision<Outcome, LeadWrite>;
 

@@ -3,14 +3,8 @@ import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
 import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { idBelow } from '../../domain/new-id.ts';
-import {
-  checkedCountedLead,
-  leadsOfContact,
-  matching,
-  publicJson,
-  readableOrNull,
-  readableOrThrow,
-} from '../checked.ts';
+import { publicLeadOf } from '../../domain/public-lead.ts';
+import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import type { ReportUnreadable } from '../port/faults.ts';
 import type { LeadReads } from '../port/lead-reads.ts';
@@ -70,7 +64,7 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
     findPublicLead: (studioId, leadId) =>
       readPublic(studioId, leadId, (document) => {
         const lead = readableOrThrow(presentLeadOf(document));
-        return lead && publicJson(lead);
+        return lead && publicLeadOf(lead);
       }),
 
     findLeadRecord: (studioId, leadId) => readAll(studioId, leadId, (document) => recordOf(document, report)),
@@ -110,7 +104,7 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
 
     async listPublicLeads(studioId, before, limit) {
       const { records, ...more } = await listLeads(studioId, before, limit);
-      return { ...more, records: records.map(publicJson) };
+      return { ...more, records: records.map(publicLeadOf) };
     },
 
     walkLeads: page('oldest'),

@@ -252,10 +252,9 @@ const staleClaims =
   ({ leads }: Pick<Connection, 'leads'>) =>
   async (holder: LeadDocument, keys: readonly string[]): Promise<boolean> => {
     const { studioId, _id, openContactKey, contactRule } = holder;
-    const lead = leadOf(holder);
     const claims = [openContactKey].flat();
     const shared = keys.filter((key) => claims.includes(openClaim(key)));
-    if (shared.some((key) => hasKey(lead, contactRule, key))) return false;
+    if (shared.some((key) => hasKey(() => leadOf(holder), contactRule, key))) return false;
     const freed = new Map(shared.map((key) => [openClaim(key), closedClaim(key, `${_id.id}`)]));
     const $set = { openContactKey: claims.map((claim) => freed.get(claim) ?? claim) };
     await leads.updateOne({ _id, studioId, ...asRead(holder) }, { $set });

@@ -3,7 +3,8 @@ import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, type Lead, type LeadStage, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
 import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { idBelow } from '../../domain/new-id.ts';
-import { type Checked, leadsOfContact, matching, publicJson, readableOrNull, readableOrThrow } from '../checked.ts';
+import { publicLeadOf } from '../../domain/public-lead.ts';
+import { type Checked, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import { UnreadableRecord } from '../port/faults.ts';
 import type { LeadReads } from '../port/lead-reads.ts';
@@ -23,7 +24,7 @@ import {
   PUBLIC,
   prepareLists,
   presentLeadOf,
-  publicLeadOf,
+  publicLeadIn,
   RECORD,
   recordOf,
   WITH_ORIGINAL,
@@ -134,10 +135,10 @@ function publicLeads(
   /** Returns the JSON of a public lead; null: it was erased. @param row PUBLIC */
   function publicOf(studioId: string, row: ListRow): Checked<string> | null {
     if (row[PUBLIC.at.erasedAt] !== null) return null;
-    const text = publicLeadOf(row);
+    const text = publicLeadIn(row);
     if (text !== undefined) return text;
     const lead = presentLeadOf(studioId, rowOf(studioId, idText(row[PUBLIC.at.id] as string)) as ListRow);
-    return lead === null || lead instanceof UnreadableRecord ? lead : publicJson(lead);
+    return lead === null || lead instanceof UnreadableRecord ? lead : publicLeadOf(lead);
   }
 
   return {

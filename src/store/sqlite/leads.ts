@@ -133,7 +133,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreati
       studio_number, id, ${PERSONAL.map(({ column }) => column)}, stage, created_at, updated_at,
       contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since, api_key_id
     ) VALUES (
-      ?, unhex(?, '-'), ${PERSONAL.map(() => '?')}, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?, unhex(?, '-')
+      ?, unhex(?, '-'), ${PERSONAL.map(({ value }) => value)}, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?, unhex(?, '-')
     )
       ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`);
   // @rule 4.1.1 4.1.3 4.1.at-once
@@ -226,7 +226,7 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
   const update = database.prepare(`
     UPDATE leads SET
       stage = :stage, updated_at = :updatedAt, original = coalesce(:original, original), ${SET_MARK},
-      ${PERSONAL.map(({ column }) => `${column} = ?`)}
+      ${PERSONAL.map(({ column, value }) => `${column} = ${value}`)}
     WHERE number = :number`);
   const erase = database.prepare(`
     UPDATE leads SET
@@ -353,7 +353,7 @@ function contactClaims(database: DatabaseSync) {
         if (number === otherThan) continue;
         const stage = claim[CLAIMING.at.stage] as LeadStage | null;
         const rule = { version: claim[CLAIMING.at.version], region: claim[CLAIMING.at.region] } as KeyRule;
-        if (stage !== null && isOpen(stage) && hasKey(presentLeadOf(studioId, claim), rule, contactKey))
+        if (stage !== null && isOpen(stage) && hasKey(() => presentLeadOf(studioId, claim), rule, contactKey))
           return { number, id: idText(claim[CLAIMING.at.id] as string) };
         // The lead was closed or deleted by hand, or is not of this contact. It is still found by what it had claimed.
         remove.run(studio, hashBytes(contactKey), number);

@@ -146,26 +146,21 @@ function endRetentionOfHeld(database: DatabaseSync): string[] {
   return ended.map(({ studio_id }) => String(studio_id));
 }
 
-const UUID_PARTS = [1, 9, 13, 17, 21].map((from, at) => `substr(hex(source_id), ${from}, ${[8, 4, 4, 4, 12][at]})`);
-
-/** The senderText of a lead of release 1.2. An id that is no UUID stays none. */
-const SENDER_TEXT = `'"displayName":' || json_quote(display_name) || ',"sourceId":' || json_quote(CASE
-    WHEN length(source_id) = 16 THEN lower(${UUID_PARTS.join(" || '-' || ")})
-    WHEN source_id IS NOT NULL THEN hex(source_id)
-  END) || ',"note":' || json_quote(note)`;
-
 /** Moves the leads into a table whose constraints nobody can drop. */
 function rebuildLeads(database: DatabaseSync, report: (step: string) => void): void {
   const columns = database
     .prepare("SELECT name FROM pragma_table_info('leads')")
     .all()
-    .map(({ name }) => String(name))
-    .filter((name) => !['display_name', 'source_id', 'note'].includes(name));
+    .map(({ name }) => String(name));
+  // What is NULL then, for an erased lead or one without a note, stays NULL.
+  const texts: Record<string, string> = {
+    display_name: 'iif(erased_at IS NULL, json_quote(display_name), NULL)',
+    note: 'iif(note IS NULL, NULL, json_quote(note))',
+  };
   const last = database.prepare('SELECT max(number) AS number FROM leads').get()?.number;
   database.exec(`CREATE TABLE leads_of_2_0 ${LEADS}`);
   const copy = database.prepare(`
-    INSERT INTO leads_of_2_0 (${columns}, sender_text)
-    SELECT ${columns}, iif(erased_at IS NULL, ${SENDER_TEXT}, NULL)
+    INSERT INTO leads_of_2_0 (${columns}) SELECT ${columns.map((name) => texts[name] ?? name)}
     FROM leads WHERE number > ? ORDER BY number LIMIT ${LEADS_AT_ONCE}`);
   const lastCopied = database.prepare('SELECT coalesce(max(number), 0) AS number FROM leads_of_2_0');
   for (let isDone = false; !isDone; ) {

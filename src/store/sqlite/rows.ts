@@ -7,7 +7,7 @@ import type { ErasedLead, Lead } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
 import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../../domain/lead-data.ts';
-import { senderText } from '../../domain/public-lead.ts';
+import { publicLead } from '../../domain/public-lead.ts';
 import type { LeadSource, Member, Retention, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
@@ -22,8 +22,8 @@ import {
   checkedOriginal,
   creatingKey,
   earlierCreation,
+  isLeadInJson,
   leadRecord,
-  publicJsonOf,
   type Unchecked,
   uuidOfHex,
   withEnquiries,
@@ -69,9 +69,11 @@ export function columns<Name extends string>(sqlOf: Readonly<Record<Name, string
 
 export const LEAD_COLUMNS = columns({
   id: 'hex(leads.id)',
-  senderText: 'sender_text',
+  displayName: 'display_name',
   contactType: 'contact_type',
   contactValue: 'contact_value',
+  sourceId: 'iif(source_id IS NULL, NULL, hex(source_id))',
+  note: 'note',
   stage: 'stage',
   createdAt: number('created_at'),
   updatedAt: number('updated_at'),
@@ -79,23 +81,29 @@ export const LEAD_COLUMNS = columns({
   apiKeyId: 'hex(api_key_id)',
 });
 
-/** The columns with the personal data of a lead: their values, and what is left of these once the lead is erased. */
+/**
+ * The columns with the personal data of a lead: how its value is written and read from a lead, and what is left of it once
+ * the lead is erased.
+ */
 export const PERSONAL: readonly {
   readonly column: string;
-  readonly of: (lead: Lead) => string;
+  readonly value: string;
+  readonly of: (lead: Lead) => string | null;
   readonly erased: string;
 }[] = [
-  { column: 'sender_text', of: senderText, erased: 'NULL' },
-  { column: 'contact_type', of: ({ contact }) => contact.type, erased: "''" },
-  { column: 'contact_value', of: ({ contact }) => contact.value, erased: "''" },
+  { column: 'display_name', value: '?', of: ({ displayName }) => JSON.stringify(displayName), erased: 'NULL' },
+  { column: 'contact_type', value: '?', of: ({ contact }) => contact.type, erased: "''" },
+  { column: 'contact_value', value: '?', of: ({ contact }) => contact.value, erased: "''" },
+  { column: 'source_id', value: "unhex(?, '-')", of: ({ sourceId }) => sourceId, erased: 'NULL' },
+  { column: 'note', value: '?', of: ({ note }) => note && JSON.stringify(note), erased: 'NULL' },
 ];
 
-const { id, stage, createdAt, updatedAt, erasedAt, apiKeyId } = LEAD_COLUMNS.sqlOf;
+const { id, sourceId, note, stage, createdAt, updatedAt, erasedAt, apiKeyId } = LEAD_COLUMNS.sqlOf;
 
 /** The columns that a count needs; a row of these begins as one of LEAD_COLUMNS does. */
 export const COUNTED = columns({
   id,
-  senderText: 'sender_text',
+  sourceId,
   stage,
   createdAt,
   updatedAt,
@@ -103,10 +111,13 @@ export const COUNTED = columns({
   apiKeyId,
 });
 
-/** The columns that a public lead needs; its text is NULL where the contact cannot be read. */
+/** The columns of a public lead. The name is NULL where the contact cannot be read. */
 export const PUBLIC = columns({
   id,
-  text: `iif(contact_type IN (${CONTACT_TYPES.map((type) => `'${type}'`)}) AND length(contact_value) BETWEEN 1 AND ${BOUNDS.email.max}, sender_text, NULL)`,
+  displayName: `iif(contact_type IN (${CONTACT_TYPES.map((type) => `'${type}'`)})
+    AND length(contact_value) BETWEEN 1 AND ${BOUNDS.email.max}, display_name, NULL)`,
+  sourceId,
+  note,
   stage,
   createdAt,
   updatedAt,
@@ -114,10 +125,15 @@ export const PUBLIC = columns({
 });
 
 /** Returns the JSON of a public lead; undefined: it may be unreadable. @param row PUBLIC */
-export function publicLeadOf([id, text, stage, created, updated]: ListRow): string | undefined {
-  const lead = { id: idText(id as string), stage, createdAt: dateOf(created), updatedAt: dateOf(updated) };
-  return text === null ? undefined : publicJsonOf(lead, text as string);
+export function publicLeadIn([id, displayName, sourceId, note, stage, createdAt, updatedAt]: ListRow) {
+  if (!isUuid(id as string) || !(sourceId === null || isUuid(sourceId as string))) return undefined;
+  const texts = { displayName, sourceId: idOrNull(sourceId), note: note ?? 'null' };
+  const lead = { id: idText(id as string), ...texts, stage, createdAt, updatedAt };
+  return isLeadInJson(lead) ? publicLead(lead) : undefined;
 }
+
+/** Whether bytes are a UUID of a version, as almost all are. @param hex as SQLite returns it */
+const isUuid = (hex: string): boolean => /^.{12}[1-8]...[89AB].{15}$/.test(hex);
 
 /** @param row COUNTED */
 export function countedLeadOf(studioId: string, row: ListRow): Checked<CountedLead> | null {
@@ -127,7 +143,7 @@ export function countedLeadOf(studioId: string, row: ListRow): Checked<CountedLe
     id: idText(row[at.id] as string),
     studioId,
     stage: row[at.stage],
-    sourceId: textsOf(`{${row[at.senderText]}}`).sourceId,
+    sourceId: idOrNull(row[at.sourceId]),
     createdAt: dateOf(row[at.createdAt]),
     updatedAt: dateOf(row[at.updatedAt]),
     ...creatingKey(idText(row[at.apiKeyId] as string)),
@@ -211,13 +227,18 @@ export const recordOf = (studioId: string, row: ListRow, report: ReportUnreadabl
 
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn(json: string | null): Unchecked<OriginalFields> | undefined {
-  return json === null ? undefined : textsOf(json);
-}
-
-function textsOf(json: string): Unchecked<OriginalFields> {
+  if (json === null) return undefined;
   const { displayName, sourceId, note } = Object(objectIn(json));
   return { displayName, sourceId, note };
 }
+
+/** Returns the text that a column has as JSON. Most texts need no escapes, and are faster read without a parser. */
+const textIn = (json: SQLOutputValue | undefined): unknown =>
+  typeof json === 'string' && (json.includes('\\') || !json.startsWith('"'))
+    ? objectIn(json)
+    : ((json as string | null)?.slice(1, -1) ?? null);
+
+const idOrNull = (hex: SQLOutputValue | undefined): string | null => (hex === null ? null : idText(hex as string));
 
 function enquiriesIn(row: ListRow): unknown {
   const json = row[WITH_ORIGINAL.at.original];
@@ -242,8 +263,10 @@ function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
   return {
     id: idText(row[at.id] as string),
     studioId,
-    ...textsOf(`{${row[at.senderText]}}`),
+    displayName: textIn(row[at.displayName]),
     contact: { type: row[at.contactType], value: row[at.contactValue] },
+    sourceId: idOrNull(row[at.sourceId]),
+    note: textIn(row[at.note]),
     stage: row[at.stage],
     createdAt: dateOf(row[at.createdAt]),
     updatedAt: dateOf(row[at.updatedAt]),

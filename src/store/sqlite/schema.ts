@@ -10,10 +10,12 @@ export const LEADS = `(
   number              INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
   studio_number       INTEGER NOT NULL,
   id                  BLOB NOT NULL,
-  -- Its senderText; NULL: it was erased.
-  sender_text         TEXT CHECK (json_valid('{' || sender_text || '}')),
+  -- As JSON, like the note, as callers get both; NULL: it was erased.
+  display_name        TEXT CHECK (json_valid(display_name)),
   contact_type        TEXT NOT NULL,
   contact_value       TEXT NOT NULL,
+  source_id           BLOB,
+  note                TEXT CHECK (json_valid(note)),
   stage               TEXT NOT NULL,
   created_at          INTEGER NOT NULL,
   updated_at          INTEGER NOT NULL,
