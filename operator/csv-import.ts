@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { CONTACT_TYPES, isContactType, uuidFault } from '../common/rules/field-rules.ts';
 import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
-import { type GivenLeadData, type OriginalFields, TEXT_FIELDS } from '../src/domain/lead-data.ts';
+import { textsOf } from '../src/domain/lead-data.ts';
 import { idFrom } from '../src/domain/new-id.ts';
 import type { LeadImport } from '../src/usecases/import-leads.ts';
 import { CommandFault } from './command.ts';
@@ -128,15 +128,13 @@ function leadOf(columns: readonly Column[], cells: readonly string[], studioId: 
   const otherKeys = uuid
     ? [id, uuid.toUpperCase()].filter((each) => each !== uuid).map((each) => keyOf(each, studioId))
     : [];
-  const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, fields.get(field)]));
   return {
     lead: {
       // Other systems have ids of other forms.
       leadId: uuid,
       idempotencyKey: fields.get('idempotencyKey') ?? keyOf(uuid ?? id ?? recordOf(fields), studioId),
       otherKeys: fields.has('idempotencyKey') ? [] : otherKeys,
-      ...(texts as Pick<GivenLeadData, keyof OriginalFields>),
-      displayName: fields.get('displayName') ?? '',
+      ...textsOf({ displayName: '', ...Object.fromEntries(fields) }),
       contact: contacts[0],
       stage: stage === undefined ? 'new' : stageOf(stage),
       createdAt: parseTime(fields.get('createTime') ?? ''),

@@ -1,6 +1,7 @@
 import { Webhook } from 'standardwebhooks';
+import { DATA_FIELDS } from '../common/rules/field-rules.ts';
 import type { Secret } from '../common/secret.ts';
-import { type LeadChange, LeadChangeKind, LeadStage } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { type Enquiry, type LeadChange, LeadChangeKind, LeadStage } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { type FeedChange, namesOf, timeOf } from './core.ts';
 import type { EndpointSettings } from './endpoints-file.ts';
 
@@ -57,25 +58,21 @@ export function messageOf(change: FeedChange, payload: EndpointSettings['payload
   return { id, body: Buffer.byteLength(full) > MAX_FULL_BYTES ? write({ lead: fullLead(change, false) }) : full };
 }
 
+/** Returns the contact and the texts of a lead, or of an enquiry. */
+function dataOf(record: LeadChange['lead'] | Enquiry): object {
+  const { case: type, value } = record?.contact?.value ?? {};
+  const contact = type && { [type]: value };
+  return Object.fromEntries(DATA_FIELDS.map((field) => [field, field === 'contact' ? contact : record?.[field]]));
+}
+
 function fullLead({ lead }: LeadChange, withEnquiries: boolean): object {
-  const { case: type = 'email', value } = lead?.contact?.value ?? {};
   return {
-    displayName: lead?.displayName,
-    contact: { [type]: value },
-    sourceId: lead?.sourceId,
-    note: lead?.note,
+    ...dataOf(lead),
     stage: nameIn(LeadStage, lead?.stage),
     createTime: isoOf(lead?.createTime),
     updateTime: isoOf(lead?.updateTime),
     ...(withEnquiries && {
-      enquiries: lead?.enquiries.map(({ id, time, displayName, contact, sourceId, note }) => ({
-        id,
-        time: isoOf(time),
-        displayName,
-        contact: contact?.value.case && { [contact.value.case]: contact.value.value },
-        sourceId,
-        note,
-      })),
+      enquiries: lead?.enquiries.map((each) => ({ id: each.id, time: isoOf(each.time), ...dataOf(each) })),
     }),
   };
 }

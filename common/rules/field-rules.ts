@@ -5,6 +5,16 @@
  * Lengths are in Unicode code points.
  */
 
+/**
+ * The fields of a lead that callers give when they create it, and can correct; in the order of the audit log and of an
+ * export. The rest of the code derives from this list, BOUNDS and CAPTURE_RULES. A new field is an optional text.
+ */
+export const DATA_FIELDS = ['displayName', 'contact', 'sourceId', 'note'] as const;
+
+/** The fields that are one text. Only `displayName` is required. */
+export const TEXT_FIELDS = DATA_FIELDS.filter((field) => field !== 'contact');
+export type TextField = (typeof TEXT_FIELDS)[number];
+
 /** The lengths of fields; code points. @rule 2.2.lengths 8.displayName 8.email 8.phone 8.note 8.cursor */
 export const BOUNDS = {
   displayName: { min: 1, max: 160 },
@@ -60,7 +70,7 @@ export const CAPTURE_RULES = {
   sourceId: [[UUID, 'must be a UUID with hyphens', 'no_uuid']],
   /** @rule 2.2.note */
   note: textRules(BOUNDS.note),
-} as const satisfies Readonly<Record<string, readonly Rule[]> & Record<ContactType, readonly Rule[]>>;
+} as const satisfies Readonly<Record<TextField | ContactType, readonly Rule[]>>;
 
 const NAME_RULES = textRules(BOUNDS.name);
 

@@ -1,3 +1,5 @@
+import { DATA_FIELDS } from './field-rules.ts';
+
 /** What gateways and cores must have alike about the log of requests. */
 
 /** The maximum number of requests that a gateway records at a time. */
@@ -5,12 +7,9 @@ export const MAX_RECORDED_REQUESTS = 500;
 
 /** The names of the contract for parts of a request, one of which stands for every other name. */
 export const RECORDED_FIELDS = [
-  'displayName',
-  'contact',
+  ...DATA_FIELDS,
   'contact.type',
   'contact.value',
-  'sourceId',
-  'note',
   'body',
   'id',
   'limit',

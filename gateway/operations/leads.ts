@@ -214,7 +214,7 @@ function essenceOf(mediaType: string): string | undefined {
   }
 }
 
-/** The maximum number of values in a body; a valid one has at most seven. Parsing thousands takes longer than serving a request. */
+/** The maximum number of values in a body, several times those of a valid one. Parsing thousands takes longer than serving a request. */
 const MAX_VALUES = 100;
 
 const [QUOTE, BACKSLASH, ...BEFORE_VALUE] = Buffer.from('"\\,[{');

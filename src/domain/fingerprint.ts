@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { LeadData } from './lead-data.ts';
+import { type LeadData, TEXT_FIELDS } from './lead-data.ts';
 
 /** A hash that decides whether two requests carry the same data, and the version of its computation. */
 export interface Fingerprint {
@@ -7,15 +7,17 @@ export interface Fingerprint {
   readonly sha256: string;
 }
 
-/**
- * Fingerprints are stored as long as their leads, so a different computation needs a different version. One that adds a
- * field only where it is given is the same for all others.
- */
+/** Fingerprints are stored as long as their leads, so a different computation needs a different version. */
 const FINGERPRINT_VERSION = 1;
 
+/** A text that was added since version 1 joins, with its name, only where it is given: older fingerprints stay the same. */
+const ADDED_TEXTS = TEXT_FIELDS.filter((field) => !['displayName', 'sourceId', 'note'].includes(field));
+
 /** Returns the fingerprint of a creation; equal for equal data. @rule 4.1.2 4.1.same-data */
-export function fingerprintOf({ displayName, contact, sourceId, note }: LeadData): Fingerprint {
-  const data = JSON.stringify([displayName, contact.type, contact.value, sourceId, note]);
+export function fingerprintOf(lead: LeadData): Fingerprint {
+  const { displayName, contact, sourceId, note } = lead;
+  const added = ADDED_TEXTS.filter((field) => lead[field] !== null).map((field) => [field, lead[field]]);
+  const data = JSON.stringify([displayName, contact.type, contact.value, sourceId, note, ...added]);
   return { version: FINGERPRINT_VERSION, sha256: hash('sha256', data, 'base64url') };
 }
 

@@ -1,32 +1,22 @@
-import { captureFault } from '../../common/rules/field-rules.ts';
+import { captureFault, DATA_FIELDS, TEXT_FIELDS, type TextField } from '../../common/rules/field-rules.ts';
 import { type Contact, isSameContact } from './contact.ts';
 import type { Faults } from './refusal.ts';
 
-/**
- * The fields of a lead that callers give when they create it, and can correct; in the order of the audit log and of an
- * export.
- */
-export const DATA_FIELDS = ['displayName', 'contact', 'sourceId', 'note'] as const;
-export type DataField = (typeof DATA_FIELDS)[number];
+export { DATA_FIELDS, TEXT_FIELDS };
 
-export interface LeadData {
-  readonly displayName: string;
+/** The texts of a lead; null: it has none. A correction keeps those that it was created with, for a replay. */
+export type OriginalFields = { readonly [Field in TextField]: Field extends 'displayName' ? string : string | null };
+
+export interface LeadData extends OriginalFields {
   readonly contact: Contact;
-  readonly sourceId: string | null;
-  readonly note: string | null;
 }
 
-/** Those that are one text. A correction keeps what they were created with, for a replay. */
-export const TEXT_FIELDS = DATA_FIELDS.filter((field) => field !== 'contact');
-export type OriginalFields = Pick<LeadData, (typeof TEXT_FIELDS)[number]>;
+export type DataField = keyof LeadData;
 
 /** The data of a lead, not yet checked. */
-export interface GivenLeadData {
-  readonly displayName: string;
+export interface GivenLeadData extends OriginalFields {
   /** Undefined: neither an email address nor a phone number. */
   readonly contact: Contact | undefined;
-  readonly sourceId: string | undefined;
-  readonly note: string | undefined;
 }
 
 /**
@@ -34,11 +24,7 @@ export interface GivenLeadData {
  *
  * @param at precedes the fields' names
  */
-export function noteLeadFaults(
-  faults: Faults,
-  data: { readonly [Field in keyof GivenLeadData]?: GivenLeadData[Field] | null },
-  at = '',
-): void {
+export function noteLeadFaults(faults: Faults, data: Partial<GivenLeadData>, at = ''): void {
   for (const field of DATA_FIELDS) {
     if (field === 'contact') {
       if ('contact' in data) noteContactFault(faults, `${at}contact`, data.contact);
@@ -47,17 +33,21 @@ export function noteLeadFaults(
 }
 
 /** Adds the faults of a required contact. @param field its JSON path in the request */
-export function noteContactFault(faults: Faults, field: string, contact: Contact | null | undefined): void {
+export function noteContactFault(faults: Faults, field: string, contact: Contact | undefined): void {
   if (contact) faults.note(`${field}.${contact.type}`, captureFault(contact.type, contact.value));
   else faults.note(field, 'must have an email or a phone');
 }
 
+/** Returns the texts of a record, and nothing else of it. An absent text becomes null. */
+export const textsOf = (
+  record: Pick<LeadData, 'displayName'> & { readonly [Field in TextField]?: string | null | undefined },
+): OriginalFields => Object.fromEntries(TEXT_FIELDS.map((field) => [field, record[field] ?? null])) as OriginalFields;
+
 /** Returns the data of a lead as they are stored. @param given without faults */
-export const leadDataOf = ({ displayName, contact, sourceId, note }: GivenLeadData): LeadData => ({
-  displayName,
-  contact: contact as Contact,
-  sourceId: sourceId?.toLowerCase() ?? null,
-  note: note ?? null,
+export const leadDataOf = (given: GivenLeadData): LeadData => ({
+  ...textsOf(given),
+  contact: given.contact as Contact,
+  sourceId: given.sourceId?.toLowerCase() ?? null,
 });
 
 /** New values of some of a lead's fields; absent fields do not change. */

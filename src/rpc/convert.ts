@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { type Duration, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { assert } from '../../common/invariants.ts';
-import { uuidFault } from '../../common/rules/field-rules.ts';
+import { type TextField, uuidFault } from '../../common/rules/field-rules.ts';
 import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import * as audit from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import * as consumers from '../../proto/gen/leadintake/v1/consumer_pb.ts';
@@ -15,7 +15,7 @@ import type { DatabaseEpoch } from '../domain/database-epoch.ts';
 import type { NamedEnquiry } from '../domain/enquiry.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead, type LeadStage, type LeadView } from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
-import type { GivenLeadData } from '../domain/lead-data.ts';
+import { type GivenLeadData, type OriginalFields, TEXT_FIELDS, textsOf } from '../domain/lead-data.ts';
 import type { GivenLeadFilter, TimeRange } from '../domain/lead-filter.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import type { Credential } from '../store/port/api-keys.ts';
@@ -66,10 +66,10 @@ export function contactFromWire(contact: leads.Contact | undefined): Contact | u
   return value?.case ? { type: value.case, value: value.value } : undefined;
 }
 
-export function leadDataFromWire(data: Pick<leads.Lead, keyof GivenLeadData>): GivenLeadData {
-  const { displayName, contact, sourceId, note } = data;
-  return { displayName, contact: contactFromWire(contact), sourceId, note };
-}
+export const leadDataFromWire = (data: Pick<leads.Lead, keyof GivenLeadData>): GivenLeadData => ({
+  ...textsOf(data),
+  contact: contactFromWire(data.contact),
+});
 
 /** A record as messages have it: without the fields that are null. */
 type WithoutNulls<Record> = {
@@ -87,23 +87,31 @@ export function sourceIdFromWire(sourceId: string | undefined): string | undefin
   return sourceId !== undefined && uuidFault(sourceId) === undefined ? sourceId.toLowerCase() : undefined;
 }
 
+type WireTexts = Pick<leads.Lead, TextField> & Pick<leads.Enquiry, TextField>;
+
+/** Sets the texts of a new message, and returns it. */
+function withTexts<Message extends WireTexts>(texts: OriginalFields, message: Message): Message {
+  for (const field of TEXT_FIELDS) {
+    const text = texts[field];
+    if (text !== null) (message as WireTexts)[field] = text;
+  }
+  return message;
+}
+
 /** Builds the message as a literal: `create` costs several times as much, and a page has many leads. */
 export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
-  const { contact, sourceId, note } = lead;
-  return {
+  return withTexts<leads.Lead>(lead, {
     $typeName: leads.LeadSchema.typeName,
     id: lead.id,
     studioId: lead.studioId,
     displayName: lead.displayName,
-    ...(view === 'full' && { contact: contactToWire(contact) }),
-    ...(sourceId !== null && { sourceId }),
-    ...(note !== null && { note }),
+    ...(view === 'full' && { contact: contactToWire(lead.contact) }),
     stage: leadStage.toWire(lead.stage),
     createTime: timestampToWire(lead.createdAt),
     updateTime: timestampToWire(lead.updatedAt),
     enquiries: view === 'full' && lead.enquiries ? lead.enquiries.map(enquiryToWire) : [],
     ...(lead.apiKeyId && { apiKeyId: lead.apiKeyId }),
-  };
+  });
 }
 
 export const leadStateToWire = ({ lead, revision }: LeadState) => ({
@@ -117,15 +125,14 @@ export const leadRecordToWire = ({ lead, idempotencyKey, original }: LeadRecord)
   ...(original && { createdWith: withoutNulls(original) }),
 });
 
-const enquiryToWire = ({ id, time, displayName, sourceId, note, contact }: NamedEnquiry): leads.Enquiry => ({
-  $typeName: leads.EnquirySchema.typeName,
-  id,
-  time: timestampToWire(time),
-  displayName,
-  ...(sourceId !== null && { sourceId }),
-  ...(note !== null && { note }),
-  ...(contact && { contact: contactToWire(contact) }),
-});
+const enquiryToWire = ({ id, time, contact, ...texts }: NamedEnquiry): leads.Enquiry =>
+  withTexts<leads.Enquiry>(texts, {
+    $typeName: leads.EnquirySchema.typeName,
+    id,
+    time: timestampToWire(time),
+    displayName: texts.displayName,
+    ...(contact && { contact: contactToWire(contact) }),
+  });
 
 export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, erasedAt }: ErasedLead): leads.Lead =>
   create(leads.LeadSchema, {

@@ -230,7 +230,7 @@ function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadC
     return paths.length > 0 ? paths.includes(described.name) : isFieldSet(lead, described);
   });
   // A field that is named and absent loses its value, unless it must have one.
-  const fields = named.map((field) => [field, given[field] ?? (field === 'contact' ? undefined : null)]);
+  const fields = named.map((field) => [field, given[field]]);
   return {
     studioId,
     leadId: lead.id,

@@ -17,7 +17,7 @@ import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { CHANGE_KINDS, isResentToOne, type LeadChange } from '../domain/lead-change.ts';
 import type { EarlierCreation } from '../domain/lead-creation.ts';
-import { type OriginalFields, TEXT_FIELDS } from '../domain/lead-data.ts';
+import { type OriginalFields, TEXT_FIELDS, textsOf } from '../domain/lead-data.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
 import type { LeadInJson } from '../domain/public-lead.ts';
 import { faultOfRequest, type LoggedRequest } from '../domain/request-log.ts';
@@ -132,11 +132,11 @@ export function leadRecord(
 export function checkedEnquiries(read: unknown): KeptEnquiries {
   const { kept, keys } = Object(read) as Unchecked<KeptEnquiries>;
   const enquiryIn = (each: unknown): Enquiry[] => {
-    const { time: stored, displayName, sourceId, note, contact } = Object(each) as Unchecked<Enquiry>;
+    const { time: stored, contact } = Object(each) as Unchecked<Enquiry>;
     const time = typeof stored === 'string' ? new Date(stored) : stored;
-    const said = { displayName, sourceId, note };
+    const said = textsOf(Object(each));
     if (!isTime(time) || faultOfOriginal(said) || !(contact === undefined || isContact(contact))) return [];
-    return [{ time, ...(said as OriginalFields), ...(contact && { contact }) }];
+    return [{ time, ...said, ...(contact && { contact }) }];
   };
   return {
     kept: Array.isArray(kept) ? kept.flatMap(enquiryIn).slice(-MAX_ENQUIRIES) : [],

@@ -55,13 +55,10 @@ export async function changeLeadStage(
 export interface UpdateLeadCommand extends Requester {
   readonly studioId: string;
   readonly leadId: string;
-  readonly fields: GivenCorrection;
+  readonly fields: Partial<GivenLeadData>;
   /** The `updatedAt` that the lead must still have; undefined: any. */
   readonly expectedUpdatedAt?: Date | undefined;
 }
-
-/** A contact that is present but undefined is neither an email address nor a phone number. */
-export type GivenCorrection = Omit<Correction, 'contact'> & Partial<Pick<GivenLeadData, 'contact'>>;
 
 /**
  * Corrects a lead.

@@ -149,8 +149,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/domain/fingerprint.ts',
-        find: '[displayName, contact.type, contact.value, sourceId, note]',
-        put: '[displayName, contact.type, contact.value, sourceId]',
+        find: '[displayName, contact.type, contact.value, sourceId, note, ...added]',
+        put: '[displayName, contact.type, contact.value, sourceId, ...added]',
       },
     ],
   },

@@ -6,6 +6,7 @@ import type { NewConsumer } from '../../src/domain/consumer.ts';
 import { type ClaimsOfContact, openClaims } from '../../src/domain/contact.ts';
 import { fingerprintOf } from '../../src/domain/fingerprint.ts';
 import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
+import { textsOf } from '../../src/domain/lead-data.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
 import type { LoggedRequest } from '../../src/domain/request-log.ts';
 import type { LeadSource, Member, Studio } from '../../src/domain/studio.ts';
@@ -61,10 +62,8 @@ export function aLead(overrides: Partial<Lead> = {}): Lead {
   return {
     id,
     studioId: STUDIO_ID,
-    displayName: 'Ada Lovelace',
+    ...textsOf({ displayName: 'Ada Lovelace' }),
     contact: { type: 'email', value: `${id}@example.org` },
-    sourceId: null,
-    note: null,
     stage: 'new',
     createdAt,
     updatedAt: createdAt,

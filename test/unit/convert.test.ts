@@ -4,7 +4,16 @@ import { describe, expect, test } from 'vitest';
 import { ApiKeySchema } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditEventSchema } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { MemberSchema, StudioSchema } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { EnquirySchema, LeadChangeSchema, LeadSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { CreateLeadItemSchema } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import {
+  CreatedLeadDataSchema,
+  CreateLeadRequestSchema,
+  EnquirySchema,
+  LeadChangeSchema,
+  LeadImportSchema,
+  LeadSchema,
+} from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { DATA_FIELDS, TEXT_FIELDS, textsOf } from '../../src/domain/lead-data.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import {
   apiKeyToWire,
@@ -53,11 +62,18 @@ describe('every value to be sent is converted to a valid message or rejected at 
   });
 });
 
+test('each message that has the data of a lead has all its fields', () => {
+  const creations = [CreateLeadRequestSchema, LeadImportSchema, CreateLeadItemSchema];
+  for (const { name, field } of [LeadSchema, EnquirySchema, ...creations])
+    expect({ name, missing: DATA_FIELDS.filter((each) => !Object.hasOwn(field, each)) }).toEqual({ name, missing: [] });
+  expect(CreatedLeadDataSchema.fields.map(({ localName }) => localName)).toEqual(TEXT_FIELDS);
+});
+
 test('every field that a message has in the contract is sent', () => {
-  const said = { sourceId: newId(), note: 'n' };
+  const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, field]));
   const { contact } = aLead();
-  const enquiries = [{ id: newId(), time: NOW, displayName: 'Ada', contact, ...said }];
-  const lead = aLead({ ...said, enquiries, apiKeyId: newId() });
+  const enquiries = [{ id: newId(), time: NOW, contact, ...textsOf({ displayName: '', ...texts }) }];
+  const lead = aLead({ ...texts, enquiries, apiKeyId: newId() });
   const kinds = [{ kind: 'created', time: NOW }] as const;
   const change = leadChangeToWire({ lead, revision: 1, since: NOW, kinds, attempts: 1 });
   const studio = { regionCode: 'DE', quotaLimit: 1, isTest: true, retention: { days: 30, since: NOW } } as const;

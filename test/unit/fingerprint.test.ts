@@ -1,24 +1,23 @@
 import { describe, expect, test } from 'vitest';
 import { fingerprintOf, sameData } from '../../src/domain/fingerprint.ts';
-import type { LeadData } from '../../src/domain/lead-data.ts';
+import { type LeadData, TEXT_FIELDS, textsOf } from '../../src/domain/lead-data.ts';
 
 const capture: LeadData = {
-  displayName: 'Ada',
+  ...textsOf({ displayName: 'Ada', sourceId: '01890a5d-ac96-774b-bcce-b302099a8057', note: 'Hello' }),
   contact: { type: 'email', value: 'ada@example.org' },
-  sourceId: '01890a5d-ac96-774b-bcce-b302099a8057',
-  note: 'Hello',
 };
 
 describe('fingerprints', () => {
   test('are equal for equal data, whatever the order of its properties', () => {
-    const { displayName, contact, sourceId, note } = capture;
-    const reordered = { note, sourceId, contact: { value: contact.value, type: contact.type }, displayName };
+    const { displayName, contact, ...others } = capture;
+    const reordered = { ...others, contact: { value: contact.value, type: contact.type }, displayName };
 
     expect(fingerprintOf(reordered)).toEqual(fingerprintOf(capture));
     expect(sameData(fingerprintOf(reordered), fingerprintOf(capture))).toBe(true);
   });
 
   test.each<[what: string, change: Partial<LeadData>]>([
+    ...TEXT_FIELDS.map((field): [string, Partial<LeadData>] => [field, { [field]: 'another text' }]),
     ['a blank', { displayName: 'Ada ' }],
     ['the type of the contact', { contact: { type: 'phone', value: 'ada@example.org' } }],
     ['a note that says null', { note: 'null' }],

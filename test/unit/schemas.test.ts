@@ -1,9 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { captureFault, type Fault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
+import {
+  captureFault,
+  DATA_FIELDS,
+  type Fault,
+  pageTokenFault,
+  TEXT_FIELDS,
+  uuidFault,
+} from '../../common/rules/field-rules.ts';
 import { contactSchemas, cursorSchema, leadCaptureSchema, uuidSchema } from '../../gateway/operations/schemas.ts';
 import { expectValid } from '../support/documented.ts';
 
-const { displayName, sourceId, note } = leadCaptureSchema.properties;
 const [email, phone] = contactSchemas as [(typeof contactSchemas)[number], (typeof contactSchemas)[number]];
 const ASTRAL = '😀';
 const lengths = (...all: readonly number[]) =>
@@ -31,11 +37,17 @@ const TEXTS: readonly string[] = [
   ]),
 ];
 
+test('a creation of the document has each field of a lead', () => {
+  expect(Object.keys(leadCaptureSchema.properties)).toEqual(DATA_FIELDS);
+});
+
 describe('a schema of the document and the rule of the core accept the same texts', () => {
   test.each<[string, object, (text: string) => Fault]>([
-    ['displayName', displayName, (text) => captureFault('displayName', text)],
-    ['note', note, (text) => captureFault('note', text)],
-    ['sourceId, id, Idempotency-Key', sourceId, uuidFault],
+    ...TEXT_FIELDS.map((field): [string, object, (text: string) => Fault] => [
+      field,
+      leadCaptureSchema.properties[field],
+      (text) => captureFault(field, text),
+    ]),
     ['id, Idempotency-Key', uuidSchema, uuidFault],
     ['cursor', cursorSchema, pageTokenFault],
   ])('%s', (_, schema, fault) => {

@@ -4,6 +4,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
+import { TEXT_FIELDS } from '../../common/rules/field-rules.ts';
 import { Secret } from '../../common/secret.ts';
 import {
   EnquirySchema,
@@ -81,29 +82,20 @@ describe('the payload', () => {
   });
 
   test('is full by choice: the lead with its contact and enquiries', () => {
-    const lead = { sourceId: ID, note: 'Hello', enquiries: [ENQUIRY] };
+    const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, `The ${field}`]));
+    const lead = { ...texts, enquiries: [{ ...ENQUIRY, ...texts }] };
     const sent = JSON.parse(messageOf(aChange([Kind.ENQUIRED], lead), 'full').body).data.lead;
     expect(sent).toEqual({
-      displayName: 'Ada Ünlü 🚀',
+      ...texts,
       contact: { email: 'ada@example.org' },
-      sourceId: ID,
-      note: 'Hello',
       stage: 'trial_booked',
       createTime: '2026-11-25T09:00:00.001Z',
       updateTime: '2026-11-25T09:10:00.002Z',
-      enquiries: [
-        {
-          id: ENQUIRY.id,
-          time: '2026-11-25T09:30:00.123Z',
-          displayName: 'Ada',
-          contact: { phone: '+49 30 1234567' },
-          note: 'Still free on Monday?',
-        },
-      ],
+      enquiries: [{ id: ENQUIRY.id, time: '2026-11-25T09:30:00.123Z', ...texts, contact: { phone: '+49 30 1234567' } }],
     });
     // So is one of an enquiry.
     expect(EnquirySchema.fields.map(({ localName }) => localName).toSorted()).toEqual(
-      [...Object.keys(sent.enquiries[0]), 'sourceId'].toSorted(),
+      Object.keys(sent.enquiries[0]).toSorted(),
     );
     // Of other messages, and those that no message has. A new field of a lead is in one of the two lists.
     const others = ['id', 'studioId', 'eraseTime', 'apiKeyId'];
@@ -168,7 +160,8 @@ describe('the JSON schema of payloads', () => {
     { value: { case: 'email', value: 'ada@example.org' } },
     { value: { case: 'phone', value: '+49 30 1234567' } },
   );
-  const ofCreation = { displayName: fc.string(), sourceId: optional(fc.uuid()), note: optional(fc.string()) };
+  const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, optional(fc.string())]));
+  const ofCreation = { ...texts, displayName: fc.string(), sourceId: optional(fc.uuid()) };
   const anEnquiry = fc.record({ ...ofCreation, id: fc.uuid(), contact: optional(aContact), time: aTime });
   const aLead = fc.record({
     ...{ ...ofCreation, contact: aContact, createTime: aTime, updateTime: aTime, eraseTime: optional(aTime) },

@@ -3,7 +3,7 @@ import { contactKeys, isSameContact, MAX_FORMER_KEYS, type OpenClaims, type Regi
 import { type KeptEnquiries, withEnquiry } from '../../domain/enquiry.ts';
 import { type ErasedLead, isOpen, type Lead, nextUpdate } from '../../domain/lead.ts';
 import { type ChangeMark, marked } from '../../domain/lead-change.ts';
-import { type Correction, correctedFields, type OriginalFields } from '../../domain/lead-data.ts';
+import { type Correction, correctedFields, type OriginalFields, textsOf } from '../../domain/lead-data.ts';
 import { type Checked, readableOrThrow } from '../checked.ts';
 import { UnreadableRecord } from '../port/faults.ts';
 import type { ChangeLeadStageOutcome, LeadStageChange, LeadUpdate, UpdateLeadOutcome } from '../port/lead-changes.ts';
@@ -161,21 +161,15 @@ export interface EnquiryWrite {
  */
 export function decideEnquiry(
   { lead, original, enquiries: before, mark }: EnquiredLead,
-  { createdAt: time, displayName, contact, sourceId, note }: Lead,
+  { createdAt: time, contact, ...refused }: Lead,
   idempotencyKey: string,
 ): EnquiryWrite | null {
   // With a lead that cannot be read nothing can be compared, and what it was created with must not be replaced.
   if (lead === null || lead instanceof UnreadableRecord || original instanceof UnreadableRecord) return null;
   const enquiries = isOpen(lead.stage)
-    ? withEnquiry(lead, before, { time, displayName, contact, sourceId, note }, idempotencyKey)
+    ? withEnquiry(lead, before, { time, contact, ...textsOf(refused) }, idempotencyKey)
     : null;
-  const created = original ?? lead;
-  return (
-    enquiries && {
-      mark: marked(mark, 'enquired', time),
-      original: { displayName: created.displayName, sourceId: created.sourceId, note: created.note, enquiries },
-    }
-  );
+  return enquiries && { mark: marked(mark, 'enquired', time), original: { ...textsOf(original ?? lead), enquiries } };
 }
 
 export const creationEvent = ({ stage }: Pick<Lead, 'stage'>, by: AuditContext): DecidedEvent =>
