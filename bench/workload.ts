@@ -34,7 +34,7 @@ export const PAGE_SIZE = 25;
 const PATH = '/v1/integrations/leads';
 
 /** A lead as a website's form sends it; its contact is as unique as its idempotency key. */
-export function captureFor(idempotencyKey: string, sourceId: string): LeadData {
+export function captureFor(idempotencyKey: string, sourceId: string): Partial<LeadData> {
   return {
     displayName: 'Ada Lovelace',
     contact: { type: 'email', value: `${idempotencyKey}@example.org` },

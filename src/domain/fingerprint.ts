@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type LeadData, TEXT_FIELDS } from './lead-data.ts';
+import { ADDED_TEXTS, type LeadData } from './lead-data.ts';
 
 /** A hash that decides whether two requests carry the same data, and the version of its computation. */
 export interface Fingerprint {
@@ -7,11 +7,11 @@ export interface Fingerprint {
   readonly sha256: string;
 }
 
-/** Fingerprints are stored as long as their leads, so a different computation needs a different version. */
+/**
+ * Fingerprints are stored as long as their leads, so a different computation needs a different version. An added text
+ * joins with its name, and only where it is given: the fingerprints of all other leads stay the same.
+ */
 const FINGERPRINT_VERSION = 1;
-
-/** A text that was added since version 1 joins, with its name, only where it is given: older fingerprints stay the same. */
-const ADDED_TEXTS = TEXT_FIELDS.filter((field) => !['displayName', 'sourceId', 'note'].includes(field));
 
 /** Returns the fingerprint of a creation; equal for equal data. @rule 4.1.2 4.1.same-data */
 export function fingerprintOf(lead: LeadData): Fingerprint {

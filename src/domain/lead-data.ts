@@ -13,6 +13,11 @@ export interface LeadData extends OriginalFields {
 
 export type DataField = keyof LeadData;
 
+/** The texts that were added after release 1.2. An older record has none of them. */
+export const ADDED_TEXTS: readonly TextField[] = TEXT_FIELDS.filter(
+  (field) => !['displayName', 'sourceId', 'note'].includes(field),
+);
+
 /** The data of a lead, not yet checked. */
 export interface GivenLeadData extends OriginalFields {
   /** Undefined: neither an email address nor a phone number. */

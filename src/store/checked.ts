@@ -17,7 +17,7 @@ import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { CHANGE_KINDS, isResentToOne, type LeadChange } from '../domain/lead-change.ts';
 import type { EarlierCreation } from '../domain/lead-creation.ts';
-import { type OriginalFields, TEXT_FIELDS, textsOf } from '../domain/lead-data.ts';
+import { ADDED_TEXTS, type OriginalFields, TEXT_FIELDS } from '../domain/lead-data.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
 import type { LeadInJson } from '../domain/public-lead.ts';
 import { faultOfRequest, type LoggedRequest } from '../domain/request-log.ts';
@@ -134,9 +134,9 @@ export function checkedEnquiries(read: unknown): KeptEnquiries {
   const enquiryIn = (each: unknown): Enquiry[] => {
     const { time: stored, contact } = Object(each) as Unchecked<Enquiry>;
     const time = typeof stored === 'string' ? new Date(stored) : stored;
-    const said = textsOf(Object(each));
+    const said = storedTexts(Object(each));
     if (!isTime(time) || faultOfOriginal(said) || !(contact === undefined || isContact(contact))) return [];
-    return [{ time, ...said, ...(contact && { contact }) }];
+    return [{ time, ...(said as OriginalFields), ...(contact && { contact }) }];
   };
   return {
     kept: Array.isArray(kept) ? kept.flatMap(enquiryIn).slice(-MAX_ENQUIRIES) : [],
@@ -227,6 +227,12 @@ export function checkedLeadChange(
     kinds: known.sort((a, b) => a.time.getTime() - b.time.getTime()),
     attempts,
   };
+}
+
+/** Returns the texts of a stored record, which may be older than the added ones. */
+export function storedTexts(read: Unchecked<OriginalFields>): Unchecked<OriginalFields> {
+  const isOlder = (field: keyof OriginalFields) => read[field] === undefined && ADDED_TEXTS.includes(field);
+  return Object.fromEntries(TEXT_FIELDS.map((field) => [field, isOlder(field) ? null : read[field]])) as typeof read;
 }
 
 const faultOfOriginal = (read: Unchecked<OriginalFields>): keyof OriginalFields | undefined =>

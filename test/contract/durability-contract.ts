@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { BOUNDS } from '../../common/rules/field-rules.ts';
 import type { Lead } from '../../src/domain/lead.ts';
+import { TEXT_FIELDS } from '../../src/domain/lead-data.ts';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
@@ -33,14 +34,16 @@ export function durabilityContract(opened: () => OpenedStore): void {
   // @proves leads-22
   describe('text', () => {
     test('is stored and returned unchanged', async () => {
+      const ofLead = TEXT_FIELDS.filter((field) => field !== 'sourceId');
       const texts = [...Object.values(HARD_TEXTS), '🦉'.repeat(2000), '語'.repeat(2000)];
       const names = texts.map((text) => cut(text, BOUNDS.name.max));
       await store.putStudio(aStudio(), BY);
       const leads: Lead[] = [];
-      for (const [index, note] of texts.entries()) {
-        const contact = { type: 'phone', value: cut(note, BOUNDS.phone.max) } as const;
+      for (const text of texts) {
+        const contact = { type: 'phone', value: cut(text, BOUNDS.phone.max) } as const;
+        const data = Object.fromEntries(ofLead.map((field) => [field, cut(text, BOUNDS[field].max)]));
         // Closed, because some of the contacts compare equal.
-        leads.push(await created(aLead({ displayName: names[index] as string, contact, note, stage: 'lost' })));
+        leads.push(await created(aLead({ ...data, contact, stage: 'lost' })));
       }
       const sources = names.map((name) => aLeadSource({ name }));
       for (const source of sources) await store.putLeadSource(source, BY);

@@ -3,6 +3,7 @@ import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import type { Contact } from '../../src/domain/contact.ts';
 import { MAX_ENQUIRIES, MAX_ENQUIRY_BYTES, MAX_ENQUIRY_KEYS, type NamedEnquiry } from '../../src/domain/enquiry.ts';
 import type { Lead } from '../../src/domain/lead.ts';
+import { TEXT_FIELDS } from '../../src/domain/lead-data.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
@@ -52,7 +53,8 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       const before = await changesIn(store, 1);
       await acknowledgeIn(store, before);
       const createdAt = plus(lead.createdAt, 5000);
-      const said = { displayName: 'Augusta', sourceId: newId(), note: 'Or Tuesday?' };
+      const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, `Another ${field}`]));
+      const said = { ...texts, sourceId: newId() };
 
       await refused(lead, { ...said, createdAt });
 
