@@ -19,6 +19,7 @@ const ADAPTER_IMPORTS = [
   'src/store/earlier-release.ts',
   'src/store/pages.ts',
   'src/store/port/',
+  'src/store/records.ts',
   'src/store/store.ts',
 ];
 
@@ -50,6 +51,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/store.ts': ['src/store/port/'],
   'src/store/database-state.ts': [],
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/port/'],
+  'src/store/records.ts': ['src/domain/', 'common/rules/', 'src/store/checked.ts', 'src/store/port/'],
   'src/store/pages.ts': ['common/invariants.ts', 'common/rules/', 'src/store/checked.ts', 'src/store/port/'],
   'src/store/earlier-release.ts': ['src/store/port/'],
   'src/store/decisions/': ['common/rules/', 'src/domain/', 'src/store/checked.ts', 'src/store/port/'],

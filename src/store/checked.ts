@@ -1,11 +1,5 @@
 import { BOUNDS, isCanonicalUuid, isContactType, isCrmId } from '../../common/rules/field-rules.ts';
-import { isHint } from '../../common/rules/key-secret.ts';
-import { isRequestId } from '../../common/rules/public-api.ts';
-import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../domain/api-key.ts';
-import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
-import { type Backfill, CONSUMER_STARTS, type Consumer, consumerNameFault } from '../domain/consumer.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
-import type { DatabaseEpoch } from '../domain/database-epoch.ts';
 import {
   type Enquiry,
   type KeptEnquiries,
@@ -21,22 +15,12 @@ import { ADDED_TEXTS, type OriginalFields, TEXT_FIELDS } from '../domain/lead-da
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
 import type { LeadInJson } from '../domain/public-lead.ts';
 import { faultOfRequest, type LoggedRequest } from '../domain/request-log.ts';
-import {
-  isQuotaLimit,
-  isRetentionDays,
-  type LeadSource,
-  MEMBER_ROLES,
-  type Member,
-  type Retention,
-  STUDIO_STATUSES,
-  type Studio,
-} from '../domain/studio.ts';
 import { type ReportUnreadable, UnreadableRecord } from './port/faults.ts';
 import type { CountedLead, LeadRecord, LeadsOfContact } from './port/lead-reads.ts';
 
 /*
  * Every record is checked when it is read, because the database may hold records that this release did not write. The
- * checks are hand-written for speed: a page has a hundred leads.
+ * checks of leads are hand-written for speed: a page has a hundred. Other records are checked as `records.ts` declares them.
  */
 
 /** A record as the database returns it, with fields of any type. */
@@ -44,20 +28,9 @@ export type Unchecked<Record> = { readonly [Field in keyof Record]: unknown };
 
 export type Checked<Record> = Record | UnreadableRecord;
 
-/** Replaces the unreadable name of a key. */
-export const NO_NAME = '(cannot be read)';
-
-/** Replaces an unreadable time of a key; as an expiry, it is long past. */
-export const NO_TIME = new Date(0);
-
 /** The range of a protobuf timestamp; milliseconds since 1970. */
 const FIRST_TIME_MS = Date.parse('0001-01-01T00:00:00.000Z');
-const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z');
-
-const SHA256_BYTES = 32;
-
-/** At least the length of the longest text of an event, that of a member with a role. */
-const MAX_TEXT = 80;
+export const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 export function readableOrThrow<Record>(record: Record): Exclude<Record, UnreadableRecord> {
   if (record instanceof UnreadableRecord) throw record;
@@ -243,186 +216,76 @@ const faultOfOriginal = (read: Unchecked<OriginalFields>): keyof OriginalFields 
     return field === 'sourceId' ? !isCanonicalUuid(value) : !isText(value, BOUNDS[field].max);
   });
 
-/** Checks a key. Unknown scopes grant nothing and do not invalidate the others; duplicates count once. */
-export function checkedApiKey(read: Unchecked<ApiKey>): Checked<ApiKey> {
-  const field = faultOfApiKey(read);
-  return field === undefined
-    ? ({ ...read, scopes: knownScopes(read.scopes) } as ApiKey)
-    : unreadable('API key', read, field);
+/** How a store keeps the values of a field. */
+export type Kind = 'text' | 'uuid' | 'int' | 'bool' | 'time' | 'bytes' | 'words' | 'json' | 'retention';
+
+/** A field of any record; see Field. */
+export interface AnyField<Value = unknown> {
+  readonly kind: Kind;
+  /** Whether null is a value. */
+  readonly nullable?: true;
+  /** Whether a value other than null can be read. */
+  readonly isValid: (value: unknown) => boolean;
+  /** Replaces an unreadable value. Absent: null does, or the record has no readable parts. */
+  readonly replacement?: Value;
+  /** The field is replaced whichever field is unreadable. */
+  readonly isAlwaysReplaced?: true;
+  /** Returns the part of a stored value that counts, and undefined if the value is unreadable. */
+  readonly partOf?: (value: unknown) => Value | undefined;
+  /** The value in a document without the field, and in a row whose INSERT does not name it. */
+  readonly absent?: Value;
+  /** The column; default: the name in snake case. */
+  readonly column?: string;
 }
 
-function faultOfApiKey(read: Unchecked<ApiKey>): keyof ApiKey | undefined {
-  if (!isCanonicalUuid(read.id)) return 'id';
-  if (!isCrmId(read.studioId)) return 'studioId';
-  if (!isCrmId(read.memberId)) return 'memberId';
-  if (!isText(read.name, BOUNDS.name.max)) return 'name';
-  if (!Array.isArray(read.scopes)) return 'scopes';
-  if (!isTime(read.createdAt)) return 'createdAt';
-  if (!isTime(read.expiresAt)) return 'expiresAt';
-  if (read.revokedAt !== null && !isTime(read.revokedAt)) return 'revokedAt';
-  if (!isHash(read.secretSha256)) return 'secretSha256';
-  if (!isHint(read.secretHint)) return 'secretHint';
-  if (read.lastUsedAt !== null && !isTime(read.lastUsedAt)) return 'lastUsedAt';
-  return isQuotaLimitOrNull(read.quotaLimit) ? undefined : 'quotaLimit';
+type Field<Value> = AnyField<Value> &
+  (null extends Value ? { readonly nullable: true } : { readonly nullable?: never });
+
+/** The fields of a record, in the order of their checks. */
+export type Fields<Record> = { readonly [Name in keyof Record]-?: Field<Record[Name]> };
+
+/** A kind of record, by which both stores check, read and write it. */
+export interface RecordType<Record> {
+  readonly kind: UnreadableRecord['kind'];
+  readonly table: string;
+  readonly fields: Fields<Record>;
+  /** Returns the ids by which an error names the record; default: its own. */
+  readonly idsOf?: (read: Unchecked<Record>) => Ids;
 }
 
-/**
- * Returns a key; of an unreadable one, which is reported, the readable parts, so that it can be listed and revoked. NO_NAME
- * and NO_TIME replace an unreadable name or time, the empty text any other text. It grants no access, so it appears as
- * expired.
- *
- * @returns null when it has no valid id by which to revoke it
- */
-export function readablePartsOfKey(read: Unchecked<ApiKey>, report: ReportUnreadable): ApiKey | null {
-  const key = readableOrNull(checkedApiKey(read), report);
-  if (key) return key;
-  const { id, studioId, memberId, name, scopes, createdAt, revokedAt, secretSha256, secretHint } = read;
-  const { lastUsedAt, quotaLimit } = read;
-  if (!isCanonicalUuid(id) || !isCrmId(studioId)) return null;
-  return {
-    id,
-    studioId,
-    memberId: isCrmId(memberId) ? memberId : '',
-    name: isText(name, BOUNDS.name.max) ? name : NO_NAME,
-    scopes: knownScopes(scopes),
-    createdAt: isTime(createdAt) ? createdAt : NO_TIME,
-    expiresAt: NO_TIME,
-    revokedAt: isTime(revokedAt) ? revokedAt : null,
-    secretSha256: isHash(secretSha256) ? secretSha256 : new Uint8Array(SHA256_BYTES),
-    secretHint: isHint(secretHint) ? secretHint : '',
-    lastUsedAt: isTime(lastUsedAt) ? lastUsedAt : null,
-    quotaLimit: isQuotaLimitOrNull(quotaLimit) ? quotaLimit : null,
-  };
+const isReadable = ({ nullable, isValid }: Pick<AnyField, 'isValid' | 'nullable'>, value: unknown): boolean =>
+  value === null ? nullable === true : isValid(value);
+
+export function checked<Record>({ kind, fields, idsOf }: RecordType<Record>, read: Unchecked<Record>): Checked<Record> {
+  for (const name in fields) {
+    if (!isReadable(fields[name], read[name])) return unreadable(kind, idsOf?.(read) ?? (read as unknown as Ids), name);
+  }
+  return read as Record;
 }
 
-/**
- * Checks a studio. An unreadable one is reported, suspended, and has no region unless that is readable. A former region
- * that cannot be read counts as none.
- */
-export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
-  const { id, regionCode, quotaLimit, keepEnquiries, isTest, retention } = read;
-  const formerRegions = regionsIn(read.formerRegions);
-  const field = faultOfStudio(read);
-  if (field === undefined) return { ...(read as Studio), formerRegions };
-  report(unreadable('studio', { studioId: id, id }, field));
-  return {
-    id,
-    status: 'suspended',
-    regionCode: isRegion(regionCode) ? regionCode : null,
-    quotaLimit: isQuotaLimitOrNull(quotaLimit) ? quotaLimit : null,
-    keepEnquiries: keepEnquiries === true,
-    isTest: isTest === true,
-    retention: isRetentionOrNull(retention) ? retention : null,
-    formerRegions,
-  };
+/** Returns a record with replacements of its unreadable parts; null: one of those has no replacement. */
+export function readableParts<Record>(fields: Fields<Record>, read: Unchecked<Record>): Record | null {
+  const parts: Partial<Record> = {};
+  for (const name in fields) {
+    const { replacement, isAlwaysReplaced, ...field } = fields[name] as AnyField;
+    const value = !isAlwaysReplaced && isReadable(field, read[name]) ? read[name] : replacement;
+    if (value === undefined && !field.nullable) return null;
+    parts[name] = (value ?? null) as Record[typeof name];
+  }
+  return parts as Record;
 }
 
-/** Checks a studio in a list, which must have a valid id. */
-export const checkedListedStudio = (
-  read: Unchecked<Studio> & Pick<Studio, 'id'>,
+/** Returns a record, and the readable parts of an unreadable one, which is reported. */
+export function checkedInParts<Record>(
+  type: RecordType<Record>,
+  read: Unchecked<Record>,
   report: ReportUnreadable,
-): Checked<Studio> =>
-  isCrmId(read.id) ? checkedStudio(read, report) : unreadable('studio', { studioId: read.id, id: read.id }, 'id');
-
-function faultOfStudio(read: Unchecked<Studio>): keyof Studio | undefined {
-  if (!isOneOf(STUDIO_STATUSES, read.status)) return 'status';
-  if (!isRegion(read.regionCode)) return 'regionCode';
-  if (!isQuotaLimitOrNull(read.quotaLimit)) return 'quotaLimit';
-  if (typeof read.keepEnquiries !== 'boolean') return 'keepEnquiries';
-  return isRetentionOrNull(read.retention) ? undefined : 'retention';
-}
-
-/**
- * Checks a consumer. An unreadable one is reported, and has a fault, all studios, and the name that can be read, or else one by
- * its number, by which it can be removed.
- *
- * @throws UnreadableRecord if it has no number, by which its deliveries are stored
- */
-export function checkedConsumer(read: Unchecked<Omit<Consumer, 'fault'>>, report: ReportUnreadable): Consumer {
-  const { number, name, createdAt } = read;
-  const known = { studioId: '', id: name };
-  if (!Number.isSafeInteger(number)) throw unreadable('consumer', known, 'number');
-  const field = faultOfConsumer(read);
-  if (field === undefined) return read as Consumer;
-  const fault = unreadable('consumer', known, field);
-  report(fault);
-  return {
-    number: number as number,
-    name: isConsumerName(name) ? name : `unreadable-${number}`,
-    studioIds: null,
-    includesTests: true,
-    start: 'now',
-    createdAt: isTime(createdAt) ? createdAt : NO_TIME,
-    backfills: [],
-    fault,
-  };
-}
-
-/** Checks which database this is. Of one that was restored to a time that cannot be read, everything may be lost. */
-export function checkedEpoch({ epoch, restoredTo, backedUpAt }: Unchecked<DatabaseEpoch>): DatabaseEpoch {
-  const isRestored = Number.isSafeInteger(epoch) && (epoch as number) > 0 && (epoch as number) <= LAST_TIME_MS;
-  return {
-    epoch: isRestored ? (epoch as number) : 0,
-    restoredTo: isRestored ? (isTime(restoredTo) ? restoredTo : NO_TIME) : null,
-    backedUpAt: isTime(backedUpAt) ? backedUpAt : null,
-  };
-}
-
-function faultOfConsumer(read: Unchecked<Omit<Consumer, 'fault'>>): keyof Consumer | undefined {
-  if (!isConsumerName(read.name)) return 'name';
-  if (read.studioIds !== null && !isListOf(read.studioIds, isCrmId)) return 'studioIds';
-  if (typeof read.includesTests !== 'boolean') return 'includesTests';
-  if (!isOneOf(CONSUMER_STARTS, read.start)) return 'start';
-  if (!isTime(read.createdAt)) return 'createdAt';
-  return isListOf(read.backfills, isBackfill) ? undefined : 'backfills';
-}
-
-const isConsumerName = (value: unknown): value is string =>
-  typeof value === 'string' && consumerNameFault(value) === undefined;
-
-const isListOf = (value: unknown, isItem: (item: unknown) => boolean): boolean =>
-  Array.isArray(value) && value.every(isItem);
-
-function isBackfill(value: unknown): boolean {
-  const { id, studioId, after, andLater } = Object(value) as Unchecked<Backfill>;
-  const isStart = studioId === '' && andLater === true;
-  return (
-    isCanonicalUuid(id) &&
-    (isStart || isCrmId(studioId)) &&
-    (after === null || isCanonicalUuid(after)) &&
-    typeof andLater === 'boolean'
-  );
-}
-
-export const checkedMember = (read: Unchecked<Member>): Checked<Member> =>
-  isOneOf(MEMBER_ROLES, read.role) ? (read as Member) : unreadable('member', read, 'role');
-
-export function checkedLeadSource(read: Unchecked<LeadSource>): Checked<LeadSource> {
-  const field = faultOfLeadSource(read);
-  return field === undefined ? (read as LeadSource) : unreadable('lead source', read, field);
-}
-
-function faultOfLeadSource({ id, name, enabled }: Unchecked<LeadSource>): keyof LeadSource | undefined {
-  if (!isCanonicalUuid(id)) return 'id';
-  if (!isText(name, BOUNDS.name.max)) return 'name';
-  return typeof enabled === 'boolean' ? undefined : 'enabled';
-}
-
-export function checkedEvent(read: Unchecked<AuditEvent>): Checked<AuditEvent> {
-  const field = faultOfEvent(read);
-  const id = read.leadId ?? read.apiKeyId ?? read.studioId;
-  return field === undefined ? (read as AuditEvent) : unreadable('event', { studioId: read.studioId, id }, field);
-}
-
-function faultOfEvent(read: Unchecked<AuditEvent>): keyof AuditEvent | undefined {
-  if (!isOneOf(AUDIT_ACTIONS, read.action)) return 'action';
-  if (read.memberId !== null && !isCrmId(read.memberId)) return 'memberId';
-  if (read.caller !== null && !isText(read.caller, MAX_TEXT)) return 'caller';
-  if (read.callId !== null && !isRequestId(read.callId)) return 'callId';
-  if (!isTime(read.time)) return 'time';
-  if (read.apiKeyId !== null && !isCanonicalUuid(read.apiKeyId)) return 'apiKeyId';
-  if (read.from !== null && !isText(read.from, MAX_TEXT)) return 'from';
-  return read.to === null || isText(read.to, MAX_TEXT) ? undefined : 'to';
+): Checked<Record> {
+  const found = checked(type, read);
+  if (!(found instanceof UnreadableRecord)) return found;
+  const parts = readableParts(type.fields, read);
+  if (parts !== null) report(found);
+  return parts ?? found;
 }
 
 export function checkedRequest(read: Unchecked<LoggedRequest>): Checked<LoggedRequest> {
@@ -430,11 +293,12 @@ export function checkedRequest(read: Unchecked<LoggedRequest>): Checked<LoggedRe
   return field === undefined ? (read as LoggedRequest) : unreadable('request', read, field);
 }
 
-function unreadable(
-  kind: UnreadableRecord['kind'],
-  { studioId, id }: { readonly studioId: unknown; readonly id: unknown },
-  field: string,
-): UnreadableRecord {
+interface Ids {
+  readonly studioId: unknown;
+  readonly id: unknown;
+}
+
+function unreadable(kind: UnreadableRecord['kind'], { studioId, id }: Ids, field: string): UnreadableRecord {
   return new UnreadableRecord(kind, { studioId: idOrNone(studioId), id: idOrNone(id) }, field);
 }
 
@@ -446,7 +310,7 @@ export const uuidOfHex = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 
 /** Whether this service may have written a text: a code point has at most two UTF-16 units. */
-const isText = (value: unknown, max: number): value is string =>
+export const isText = (value: unknown, max: number): value is string =>
   typeof value === 'string' && isLength(value.length, max);
 
 const isLength = (length: number, max: number): boolean => length >= 1 && length <= 2 * max;
@@ -456,27 +320,12 @@ export const isOneOf = <Word>(words: readonly Word[], value: unknown): value is 
 export const isRegion = (value: unknown): value is RegionCode | null =>
   value === null || (typeof value === 'string' && isRegionCode(value));
 
-const isQuotaLimitOrNull = (value: unknown): value is number | null => value === null || isQuotaLimit(value);
-
-function isRetentionOrNull(value: unknown): value is Retention | null {
-  const { days, since } = Object(value) as Unchecked<Retention>;
-  return value === null || (isRetentionDays(days) && isTime(since));
-}
-
-const regionsIn = (values: unknown): (RegionCode | null)[] =>
-  Array.isArray(values) ? [...new Set(values.map((value) => (isRegion(value) ? value : null)))] : [null];
-
 function isContact(value: unknown): value is Contact {
   if (typeof value !== 'object' || value === null) return false;
   const { type, value: text } = value as Unchecked<Contact>;
   return isContactType(type) && isText(text, BOUNDS[type].max);
 }
 
-const isTime = (value: unknown): value is Date => value instanceof Date && isTimeMs(value.getTime());
+export const isTime = (value: unknown): value is Date => value instanceof Date && isTimeMs(value.getTime());
 
 const isTimeMs = (ms: unknown): boolean => typeof ms === 'number' && ms >= FIRST_TIME_MS && ms <= LAST_TIME_MS;
-
-const isHash = (value: unknown): value is Uint8Array => value instanceof Uint8Array && value.length === SHA256_BYTES;
-
-const knownScopes = (scopes: unknown): ApiKeyScope[] =>
-  Array.isArray(scopes) ? [...new Set(scopes.filter((scope) => isOneOf(API_KEY_SCOPES, scope)))] : [];

@@ -4,8 +4,8 @@ import { type ApiKey, MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
 import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { LeadSource } from '../../src/domain/studio.ts';
-import { NO_NAME, NO_TIME } from '../../src/store/checked.ts';
 import { UnreadableRecord } from '../../src/store/port/faults.ts';
+import { NO_NAME, NO_TIME } from '../../src/store/records.ts';
 import type { Store } from '../../src/store/store.ts';
 import { eraseContact } from '../../src/usecases/erase-leads.ts';
 import {
@@ -255,7 +255,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         await store.createApiKey(key, NOW);
         await opened().damage(damage, { studioId: id, id });
 
-        const suspended = aStudio({ id, status: 'suspended', keepEnquiries: damage.field !== 'keepEnquiries' });
+        const suspended = aStudio({ id, status: 'suspended', keepEnquiries: !/^keep_?enquiries$/i.test(damage.field) });
         expect(await store.findStudio(id)).toEqual(suspended);
         expect((await store.findCredential(key.secretSha256))?.studio).toEqual(suspended);
         expect(reportsOf(id)[0]).toMatchObject({ kind: 'studio', id });

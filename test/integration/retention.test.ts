@@ -70,7 +70,7 @@ describe('the retention of a studio', () => {
   ])('that cannot be read suspends the studio until it is put again: %s days since %s', async (days, since) => {
     {
       using database = new DatabaseSync(core.path, { timeout: 100_000 });
-      database.prepare(`INSERT INTO studio_retentions (studio_id, days, since) VALUES (?, ${days}, ${since})`).run(id);
+      database.prepare(`UPDATE studios SET retention_days = ${days}, retention_since = ${since} WHERE id = ?`).run(id);
     }
     const { studio } = await operator.directory.getStudio({ studioId: id });
     expect([studio?.status, studio?.retentionDays]).toEqual([StudioStatus.SUSPENDED, undefined]);

@@ -110,6 +110,26 @@ test('a migration ends the retention of studios that had holds, and of no other'
   });
 });
 
+test('a migration keeps the settings of studios, which release 1.2 has in tables of their own', async () => {
+  const path = aFileOf12();
+  withDatabase(path, (database) =>
+    database.exec(`
+      INSERT INTO studio_retentions (studio_id, days, since) VALUES ('moves', 90, 1);
+      INSERT OR IGNORE INTO studios_without_enquiries (studio_id) VALUES ('moves');
+      INSERT OR IGNORE INTO test_studios (studio_id) VALUES ('moves');
+      DELETE FROM former_regions WHERE studio_id = 'moves';
+      INSERT INTO former_regions (studio_id, region_code) VALUES ('moves', ''), ('moves', 'CH');`),
+  );
+
+  const store = await openStore(`sqlite:${path}`);
+  onTestFinished(() => store.close());
+
+  const settings = { keepEnquiries: false, isTest: true, retention: { days: 90, since: new Date(1) } };
+  expect(await store.findStudio('moves')).toMatchObject({ ...settings, formerRegions: [null, 'CH'] });
+  const defaults = { keepEnquiries: true, isTest: false, retention: null, formerRegions: [] };
+  expect(await store.findStudio('berlin')).toMatchObject(defaults);
+});
+
 test('a backup of release 1.2 is still known as a backup once it was restored and migrated', async () => {
   const path = aFileOf12();
   withDatabase(path, (database) => database.exec('UPDATE database_epoch SET backed_up_at = 1795829715000'));

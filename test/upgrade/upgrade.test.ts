@@ -51,18 +51,18 @@ describe('a SQLite file', () => {
   });
 });
 
-/** The parts of a schema that SQLite enforces. */
+/** The parts of a schema that SQLite enforces. The order of columns is none of them: every statement names its columns. */
 function schemaOf(database: DatabaseSync): unknown {
   const names = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all();
   const all = (query: string, name: unknown) => database.prepare(query).all(name as string);
   const schema = names.map(({ name }) => [
     name,
     database.prepare('SELECT wr, strict FROM pragma_table_list WHERE name = ?').get(name as string),
-    all('SELECT * FROM pragma_table_xinfo(?)', name),
+    all('SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?) ORDER BY name', name),
     all('SELECT * FROM pragma_foreign_key_list(?)', name),
     all('SELECT name, "unique", origin, partial FROM pragma_index_list(?) ORDER BY name', name).map((index) => [
       index,
-      all('SELECT * FROM pragma_index_xinfo(?)', index.name),
+      all('SELECT seqno, name, desc, coll FROM pragma_index_xinfo(?) WHERE key', index.name),
     ]),
   ]);
   const version = database.prepare('PRAGMA user_version').get();

@@ -1,7 +1,7 @@
 import { Binary, type Filter, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { newestFirst } from '../../domain/new-id.ts';
-import { type Checked, checkedStudio, readableOrNull, readablePartsOfKey } from '../checked.ts';
+import { type Checked, checkedInParts, readableOrNull } from '../checked.ts';
 import {
   type ApiKeyWrite,
   decideKeyQuota,
@@ -12,7 +12,8 @@ import {
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import { readPage } from '../pages.ts';
 import type { ApiKeyCommand, ApiKeyStore } from '../port/api-keys.ts';
-import { UnreadableRecord } from '../port/faults.ts';
+import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
+import { API_KEY, checkedStudio, STUDIO } from '../records.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
 import { requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
@@ -20,12 +21,12 @@ import {
   AFTER_ALL_SLOTS,
   type ApiKeyDocument,
   apiKeyDocument,
-  apiKeyIn,
   apiKeyOf,
+  fieldsIn,
   historyEntry,
   memberOf,
   sourceOf,
-  studioIn,
+  storedFields,
   WITHOUT_HISTORY,
 } from './documents.ts';
 
@@ -33,14 +34,16 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads): 
   const { apiKeys, call, report } = connection;
   const mutex = new KeyedMutex();
   const write = keyWriter(connection, mutex);
-  const legible = (document: ApiKeyDocument) => readablePartsOfKey(apiKeyIn(document), report);
+  const legible = (document: ApiKeyDocument) => legibleKey(document, report);
 
   return {
     createApiKey: keyCreator(connection, mutex),
 
     listLiveApiKeys: (studioId) =>
       call(async () => {
-        const keys = (await slotHolders(apiKeys, studioId)).flatMap((document) => legible(document) ?? []);
+        const keys = (await slotHolders(apiKeys, studioId)).flatMap(
+          (document) => readableOrNull(legible(document), report) ?? [],
+        );
         return keys.sort(newestFirst);
       }),
 
@@ -51,8 +54,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads): 
           const slot = { $gte: '', $lt: after ?? AFTER_ALL_SLOTS, $nin: KEY_SLOTS };
           return apiKeys.find({ studioId, slot }, WITHOUT_HISTORY).sort({ slot: -1 }).limit(count).toArray();
         };
-        const check = (document: ApiKeyDocument) => legible(document) ?? apiKeyOf(document);
-        return readPage({ read, idOf: ({ slot }) => slot, check }, { after: before, limit }, report);
+        return readPage({ read, idOf: ({ slot }) => slot, check: legible }, { after: before, limit }, report);
       }),
 
     replaceApiKey: write(decideKeyReplacement),
@@ -92,9 +94,12 @@ function credentialFinder(
       if (!studio) return null;
       const member = readableOrNull(memberOf(studio, memberId), report);
       const source = sourceId === undefined ? null : readableOrNull(sourceOf(studio, sourceId), report);
-      return { key, studio: checkedStudio(studioIn(studio), report), issuerRole: member?.role ?? null, source };
+      return { key, studio: checkedStudio(fieldsIn(STUDIO, studio), report), issuerRole: member?.role ?? null, source };
     });
 }
+
+const legibleKey = (document: ApiKeyDocument, report: ReportUnreadable) =>
+  checkedInParts(API_KEY, fieldsIn(API_KEY, document), report);
 
 /** A condition that a key is still as it was read. One that cannot be read is only revoked, whatever else happens to it. */
 const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>
@@ -106,7 +111,7 @@ const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>
 function keyWriter({ apiKeys, oldEvents, call, indexes, report }: Connection, mutex: KeyedMutex) {
   const storedApiKey = (found: ApiKeyDocument): StoredApiKey => ({
     key: apiKeyOf(found),
-    legible: () => readablePartsOfKey(apiKeyIn(found), report),
+    legible: () => readableOrNull(legibleKey(found, report), report),
     slot: found.slot,
   });
   return <Command extends ApiKeyCommand, Outcome>(decide: Decide<StoredApiKey, Command, Outcome, ApiKeyWrite>) =>
@@ -125,15 +130,15 @@ function keyWriter({ apiKeys, oldEvents, call, indexes, report }: Connection, mu
               const { outcome, write, events } = decision;
               const where = asRead(stored.key);
               if (!write) return { outcome, where };
-              const { secretSha256, slot, ...fields } = write;
+              const { slot, ...fields } = write;
+              const { secretSha256 } = fields;
               if (secretSha256) await indexes.expectValid('apiKeys');
               const placed = slot === 'free' ? await freeSlot(apiKeys, studioId, now, deadline) : slot && keyId;
               if (slot && placed === undefined) return { outcome: { kind: 'limit-reached' } as Outcome };
-              const secret = secretSha256 && { secretSha256: new Binary(secretSha256) };
               return {
                 outcome,
                 where,
-                update: { $set: { ...fields, ...secret, ...(placed && { slot: placed }) } },
+                update: { $set: { ...storedFields(API_KEY, fields), ...(placed && { slot: placed }) } },
                 events,
                 record: secretSha256 && { kind: 'API key', studioId, id: keyId },
               };

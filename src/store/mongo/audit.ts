@@ -1,13 +1,15 @@
 import { BSON, type Collection, type Filter, type UUID } from 'mongodb';
 import { type AuditEvent, MAX_AUDIT_EVENTS, OF_DEPLOYMENT } from '../../domain/audit.ts';
-import { type Checked, checkedEvent, readableOrNull } from '../checked.ts';
+import { type Checked, checked, readableOrNull } from '../checked.ts';
 import { eventOfAct } from '../decisions/decision.ts';
 import type { AuditStore } from '../port/audit.ts';
+import { AUDIT_EVENT } from '../records.ts';
 import { recordIn } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import {
   AFTER_ALL_SLOTS,
   type ConsumersDocument,
+  fieldsIn,
   type HistoryEntry,
   ID_ONLY,
   type LeadDocument,
@@ -187,9 +189,7 @@ interface Subject {
 }
 
 function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEvent> {
-  const { action, memberId, caller = null, callId = null, time, from = null, to = null } = Object(entry);
-  const actor = { memberId, caller, callId };
-  return checkedEvent({ leadId: null, apiKeyId: null, ...subject, action, ...actor, time, from, to });
+  return checked(AUDIT_EVENT, { ...fieldsIn(AUDIT_EVENT, Object(entry)), leadId: null, apiKeyId: null, ...subject });
 }
 
 /** An event, and the time by which it is ordered among those of other documents. */

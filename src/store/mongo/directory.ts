@@ -1,7 +1,7 @@
 import type { Filter } from 'mongodb';
 import type { Repeatable } from '../../domain/audit.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
-import { type Checked, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
+import { type Checked, checkedInParts, readableOrNull } from '../checked.ts';
 import {
   decideEnd,
   decideEntry,
@@ -13,12 +13,14 @@ import {
 } from '../decisions/directory.ts';
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, EndStudioOutcome, PutOutcome, PutStudioOutcome } from '../port/directory.ts';
+import { checkedStudio, STUDIO } from '../records.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';
 import type { StudioReads } from './collections.ts';
 import type { Connection } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
   entryOf,
+  fieldsIn,
   ID_ONLY,
   memberOf,
   NOTHING_DUE,
@@ -26,7 +28,6 @@ import {
   STUDIO_FIELDS,
   type StudioDocument,
   sourceOf,
-  studioIn,
 } from './documents.ts';
 
 export function mongoDirectory(connection: Connection, reads: StudioReads): DirectoryStore {
@@ -41,7 +42,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads): Dire
     findStudio: (studioId) =>
       call(async (deadline) => {
         const found = await reads.submit({ studioId }, deadline);
-        return found && checkedStudio(studioIn(found), report);
+        return found && checkedStudio(fieldsIn(STUDIO, found), report);
       }),
 
     listStudios: (first, limit) =>
@@ -54,7 +55,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads): Dire
             .toArray();
         const idOf = ({ _id }: StudioDocument) => _id;
         return readPage(
-          { read, idOf, check: (document) => checkedListedStudio(studioIn(document), report) },
+          { read, idOf, check: (document) => checkedInParts(STUDIO, fieldsIn(STUDIO, document), report) },
           { after: first, limit },
           report,
         );
@@ -116,26 +117,28 @@ const studioPutter =
         requestId: by.requestId,
         oldEvents,
         async decide(found, isApplied) {
-          const { status = null, regionCode = null, quotaLimit = null, keepEnquiries = null } = found ?? {};
-          const stored = found && { studio: checkedStudio(studioIn(found), report), status, quotaLimit };
+          const studio = found && fieldsIn(STUDIO, found);
+          const stored = studio && { ...studio, studio: checkedStudio(studio, report) };
           const decision = decideStudio(stored, put, by, isApplied);
           if (!('write' in decision) || !decision.write) return decision as { readonly outcome: PutStudioOutcome };
           const { outcome, events } = decision;
           const { formerRegions, ...fields } = decision.write;
           if (!found) {
-            const record = { _id: put.id, regionCode, quotaLimit, ...NOTHING_DUE, members: {}, sources: {}, ...fields };
+            const record = {
+              _id: put.id,
+              regionCode: null,
+              quotaLimit: null,
+              ...NOTHING_DUE,
+              members: {},
+              sources: {},
+              ...fields,
+            };
             // If the studio was created concurrently, this fails, and the next attempt changes it.
             return { outcome, insert: record as StudioDocument, events };
           }
           const $set = { ...fields, ...(formerRegions.length > 0 && { formerRegions }) };
-          const where = {
-            status,
-            regionCode,
-            quotaLimit,
-            keepEnquiries,
-            retention: found.retention ?? null,
-            formerRegions: sameRegions(found.formerRegions),
-          } as Filter<StudioDocument>;
+          const read = Object.keys(STUDIO_FIELDS).map((name) => [name, found[name as keyof StudioDocument] ?? null]);
+          const where = { ...Object.fromEntries(read), formerRegions: sameRegions(found.formerRegions) };
           return { outcome, where, ...(Object.keys($set).length > 0 && { update: { $set } }), events };
         },
       });

@@ -3,8 +3,8 @@ import { MAX_DISTRIBUTION_MS, STORE_CALL_MS } from '../../../common/deadlines.ts
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
 import { type Delivery, deliveryOf, HANDLED, isOnlyResent } from '../../domain/lead-change.ts';
-import { checkedConsumer } from '../checked.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
+import { checkedConsumer } from '../records.ts';
 import { type ChangePosition, marksByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import {

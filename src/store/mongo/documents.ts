@@ -3,7 +3,6 @@ import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { ApiKey } from '../../domain/api-key.ts';
 import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
-import type { RegionCode } from '../../domain/contact.ts';
 import type { KeptEnquiries } from '../../domain/enquiry.ts';
 import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
@@ -11,19 +10,19 @@ import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation
 import { DATA_FIELDS, type OriginalFields } from '../../domain/lead-data.ts';
 import { HIGHEST_ID, LOWEST_ID } from '../../domain/new-id.ts';
 import type { LoggedRequest } from '../../domain/request-log.ts';
-import type { LeadSource, Member, MemberRole, Retention, Studio } from '../../domain/studio.ts';
+import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {
+  type AnyField,
   type Checked,
-  checkedApiKey,
+  checked,
   checkedEnquiries,
   checkedErasedLead,
   checkedLead,
-  checkedLeadSource,
-  checkedMember,
   checkedOriginal,
   creatingKey,
   earlierCreation,
   leadRecord,
+  type RecordType,
   type Unchecked,
   uuidOfHex,
   withEnquiries,
@@ -42,6 +41,7 @@ import { CONTACT_RULE_VERSION } from '../earlier-release.ts';
 import type { LeadOfStudio } from '../port/deliveries.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
 import type { SomeLeads } from '../port/resending.ts';
+import { API_KEY, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
 
 /**
  * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail
@@ -238,33 +238,21 @@ export interface ApiKeyDocument extends Omit<ApiKey, 'id' | 'secretSha256' | 'qu
 }
 
 /** A studio with its members and sources by id, so that each can be written separately. */
-export interface StudioDocument extends Changeable {
+export interface StudioDocument
+  extends Changeable,
+    Pick<Studio, 'status' | 'regionCode'>,
+    Partial<Omit<Studio, 'id' | 'status' | 'regionCode'>> {
   readonly _id: string;
-  readonly status: Studio['status'];
-  readonly regionCode: RegionCode | null;
-  readonly quotaLimit?: number | null;
-  readonly keepEnquiries?: boolean;
-  readonly isTest?: boolean;
-  readonly retention?: Retention | null;
-  readonly formerRegions?: readonly (RegionCode | null)[];
   readonly claimVersion?: number;
   readonly members: Readonly<Record<string, MemberRole>>;
-  readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
+  readonly sources: Readonly<Record<string, Pick<LeadSource, 'name' | 'enabled'>>>;
 }
 
 /** Release 1.2 reads these fields of each studio, and does not start without them. */
 export const NOTHING_DUE = { claimVersion: CONTACT_RULE_VERSION, renewal: null } as const;
 
-/** The fields of a studio's record; the rest may be large. */
-export const STUDIO_FIELDS = {
-  status: 1,
-  regionCode: 1,
-  quotaLimit: 1,
-  keepEnquiries: 1,
-  isTest: 1,
-  retention: 1,
-  formerRegions: 1,
-} as const;
+/** The fields of a studio's record; the rest of the document may be large. */
+export const STUDIO_FIELDS = Object.fromEntries(Object.keys(STUDIO.fields).map((name) => [name, 1] as const));
 
 export const AFTER_ALL_STUDIOS = '{';
 export const AFTER_ALL_SLOTS = 'g';
@@ -455,48 +443,49 @@ const keysIn = (claims: LeadDocument['openContactKey'], kind: RegExp): string[] 
 export const contactKeysIn = (claims: LeadDocument['openContactKey']) => keysIn(claims, /^(?:open|closed):([\w-]{43})/);
 export const formerKeysIn = (claims: LeadDocument['openContactKey']) => keysIn(claims, /^former:([\w-]{43}):/);
 
-export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: string): ApiKeyDocument {
-  return { _id: new UUID(id), ...fields, secretSha256: new Binary(secretSha256), slot };
+export const apiKeyDocument = (key: ApiKey, slot: string): ApiKeyDocument =>
+  ({ ...storedFields(API_KEY, key), slot }) as ApiKeyDocument;
+
+export const apiKeyOf = (document: ApiKeyDocument): Checked<ApiKey> => checked(API_KEY, fieldsIn(API_KEY, document));
+
+/** Returns the unchecked record of a document or a part of one. */
+export function fieldsIn<Record>({ fields }: Pick<RecordType<Record>, 'fields'>, document: object): Unchecked<Record> {
+  const record: { [name: string]: unknown } = {};
+  for (const name in fields) {
+    const { kind, absent, partOf } = fields[name] as AnyField;
+    const stored = (document as { readonly [name: string]: unknown })[name === 'id' ? '_id' : name];
+    const value = kind === 'uuid' ? uuidText(stored) : kind === 'bytes' ? bytesIn(stored) : stored;
+    record[name] = stored === undefined ? absent : partOf ? partOf(value) : value;
+  }
+  return record as Unchecked<Record>;
 }
 
-export const apiKeyOf = (document: ApiKeyDocument): Checked<ApiKey> => checkedApiKey(apiKeyIn(document));
+const bytesIn = (value: unknown) => (value instanceof Binary ? Uint8Array.from(value.value()) : undefined);
 
-export function apiKeyIn({ _id, secretSha256, quotaLimit = null, ...fields }: ApiKeyDocument): Unchecked<ApiKey> {
-  const { studioId, memberId, name, scopes, createdAt, expiresAt, revokedAt, secretHint, lastUsedAt } = fields;
-  return {
-    id: uuidText(_id),
-    studioId,
-    memberId,
-    name,
-    scopes,
-    createdAt,
-    expiresAt,
-    revokedAt,
-    secretSha256: secretSha256 instanceof Binary ? Uint8Array.from(secretSha256.value()) : undefined,
-    secretHint,
-    lastUsedAt,
-    quotaLimit,
-  };
-}
-
-/** The unchecked studio of a document. */
-export function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
-  const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, isTest } = document;
-  const { retention = null, formerRegions = [] } = document;
-  const settings = { regionCode, quotaLimit, keepEnquiries, isTest: isTest === true, retention };
-  return { id, status, ...settings, formerRegions };
+/** Returns some fields of a record as stored. */
+export function storedFields<Record extends object>(
+  { fields }: Pick<RecordType<Record>, 'fields'>,
+  record: Partial<Record>,
+): { readonly [field: string]: unknown } {
+  const stored = Object.entries<unknown>(record).map(([name, value]) => {
+    const { kind } = fields[name as keyof Record];
+    const bson =
+      kind === 'uuid' ? new UUID(value as string) : kind === 'bytes' ? new Binary(value as Uint8Array) : value;
+    return [name === 'id' ? '_id' : name, bson];
+  });
+  return Object.fromEntries(stored);
 }
 
 export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string): Checked<LeadSource> | null {
   const source = entryOf(sources, id);
   return source === undefined
     ? null
-    : checkedLeadSource({ studioId, id, name: source?.name, enabled: source?.enabled });
+    : checked(LEAD_SOURCE, { studioId, id, name: source?.name, enabled: source?.enabled });
 }
 
 export function memberOf({ _id: studioId, members }: StudioDocument, id: string): Checked<Member> | null {
   const role = entryOf(members, id);
-  return role === undefined ? null : checkedMember({ studioId, id, role });
+  return role === undefined ? null : checked(MEMBER, { studioId, id, role });
 }
 
 /** Returns an own property: the CRM may assign an id such as `constructor`, which every object inherits. */

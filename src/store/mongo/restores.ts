@@ -1,8 +1,8 @@
 import type { Filter } from 'mongodb';
 import { type DatabaseEpoch, epochAfterRestore } from '../../domain/database-epoch.ts';
-import { checkedEpoch } from '../checked.ts';
 import { eventOfAct, restoreAct } from '../decisions/decision.ts';
 import type { RestoreStore } from '../port/restores.ts';
+import { checkedEpoch } from '../records.ts';
 import { applyOnce } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import { type ConsumersDocument, ID_ONLY, NO_CONSUMERS, READ, someOf } from './documents.ts';

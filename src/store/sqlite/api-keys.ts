@@ -1,6 +1,5 @@
-import type { SQLInputValue } from 'node:sqlite';
-import { KEY_SLOTS } from '../../domain/api-key.ts';
-import { readablePartsOfKey } from '../checked.ts';
+import { type ApiKey, KEY_SLOTS } from '../../domain/api-key.ts';
+import { checked, checkedInParts, readableOrNull, type Unchecked } from '../checked.ts';
 import {
   type ApiKeyWrite,
   decideKeyQuota,
@@ -11,8 +10,9 @@ import {
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
 import { readPage } from '../pages.ts';
 import type { ApiKeyCommand, ApiKeyStore } from '../port/api-keys.ts';
+import { API_KEY } from '../records.ts';
 import type { Connection } from './connection.ts';
-import { API_KEY_COLUMNS, apiKeyIn, apiKeyOf, type Row } from './rows.ts';
+import { API_KEYS } from './record-rows.ts';
 
 const SLOTS = KEY_SLOTS.map((slot) => `'${slot}'`).join();
 
@@ -21,19 +21,13 @@ const AFTER_ALL_IDS = '\u{10ffff}';
 export function sqliteApiKeys(connection: Connection): ApiKeyStore {
   const { database, commits, plainCommits, recordEvent, report } = connection;
   const { takeSlot, change } = keyWriter(connection);
-  const selectLive = database.prepare(`
-    SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS}) ORDER BY id DESC`);
-  const selectFormer = database.prepare(`
-    SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id < ? AND slot NOT IN (${SLOTS})
-    ORDER BY id DESC LIMIT ? + 0`);
-  const insert = database.prepare(`
-    INSERT INTO api_keys (
-      studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot,
-      quota_limit
-    ) VALUES (
-      :studioId, :id, :memberId, :name, :scopes, :createdAt, :expiresAt, NULL, :secretSha256, :secretHint, :slot,
-      :quotaLimit
-    )`);
+  const selectLive = API_KEYS.query(database, `WHERE studio_id = ? AND slot IN (${SLOTS}) ORDER BY id DESC`);
+  const selectFormer = API_KEYS.query(
+    database,
+    `WHERE studio_id = ? AND id < ? AND slot NOT IN (${SLOTS}) ORDER BY id DESC LIMIT ? + 0`,
+  );
+  const insert = database.prepare(`INSERT ${API_KEYS.into('slot')}`);
+  const legible = (key: Unchecked<ApiKey>) => checkedInParts(API_KEY, key, report);
   const updateUse = database.prepare(`
     UPDATE api_keys SET last_used_at = :now
     WHERE studio_id = :studioId AND id = :id
@@ -42,23 +36,21 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
   return {
     createApiKey: (key, now, by) =>
       commits.write(() => {
-        const { studioId, id, memberId, scopes, createdAt, expiresAt, revokedAt: _, lastUsedAt: __, ...texts } = key;
+        const { studioId, id, memberId } = key;
         const slot = takeSlot(studioId, now);
         if (slot === undefined) return false;
-        const times = { createdAt: createdAt.getTime(), expiresAt: expiresAt.getTime() };
-        insert.run({ studioId, id, memberId, ...texts, scopes: scopes.join(' '), ...times, slot });
+        insert.run({ ...API_KEYS.written(key).values, slot });
         recordEvent({ studioId, apiKeyId: id, ...eventOfAct({ ...by, memberId, now }, { action: 'api-key-created' }) });
         return true;
       }),
 
     async listLiveApiKeys(studioId) {
-      return selectLive.all(studioId).flatMap((row) => readablePartsOfKey(apiKeyIn(row), report) ?? []);
+      return selectLive.all(studioId).flatMap((key) => readableOrNull(legible(key), report) ?? []);
     },
 
     async listFormerApiKeys(studioId, before, limit) {
       const read = (after: string | null, count: number) => selectFormer.all(studioId, after ?? AFTER_ALL_IDS, count);
-      const check = (row: Row) => readablePartsOfKey(apiKeyIn(row), report) ?? apiKeyOf(row);
-      return readPage({ read, idOf: ({ id }) => id as string, check }, { after: before, limit }, report);
+      return readPage({ read, idOf: ({ id }) => id as string, check: legible }, { after: before, limit }, report);
     },
 
     replaceApiKey: change(decideKeyReplacement),
@@ -76,18 +68,9 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
   };
 }
 
-const COLUMNS: Readonly<Record<keyof ApiKeyWrite, string>> = {
-  memberId: 'member_id',
-  secretSha256: 'secret_sha256',
-  secretHint: 'secret_hint',
-  expiresAt: 'expires_at',
-  revokedAt: 'revoked_at',
-  quotaLimit: 'quota_limit',
-  slot: 'slot',
-};
-
 function keyWriter({ database, applyOnce, report }: Connection) {
-  const selectById = database.prepare(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id = ?`);
+  const selectById = API_KEYS.query(database, 'WHERE studio_id = ? AND id = ?');
+  const selectSlot = database.prepare('SELECT slot FROM api_keys WHERE studio_id = ? AND id = ?');
   const selectSlots = database.prepare(`SELECT slot FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS})`);
   const freeExpiredSlots = database.prepare(
     `UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot IN (${SLOTS}) AND expires_at <= ?`,
@@ -101,20 +84,18 @@ function keyWriter({ database, applyOnce, report }: Connection) {
   }
 
   function read({ studioId, keyId }: ApiKeyCommand): StoredApiKey | null {
-    const row = selectById.get(studioId, keyId);
-    return row
-      ? { key: apiKeyOf(row), legible: () => readablePartsOfKey(apiKeyIn(row), report), slot: row.slot as string }
-      : null;
+    const stored = selectById.get(studioId, keyId);
+    if (!stored) return null;
+    const legible = () => readableOrNull(checkedInParts(API_KEY, stored, report), report);
+    return { key: checked(API_KEY, stored), legible, slot: selectSlot.get(studioId, keyId)?.slot as string };
   }
 
   function store({ studioId, keyId, now }: ApiKeyCommand, { slot: place, ...fields }: ApiKeyWrite) {
     const slot = place === 'free' ? takeSlot(studioId, now) : place && keyId;
     if (place && slot === undefined) return { kind: 'limit-reached' };
-    const columns = Object.entries({ ...fields, slot }).filter(([, value]) => value !== undefined);
-    for (const [field, value] of columns) {
-      const sql = `UPDATE api_keys SET ${COLUMNS[field as keyof ApiKeyWrite]} = ? WHERE studio_id = ? AND id = ?`;
-      database.prepare(sql).run(value instanceof Date ? value.getTime() : (value as SQLInputValue), studioId, keyId);
-    }
+    const { set, values } = API_KEYS.written(fields);
+    const sql = `UPDATE api_keys SET ${[...set, 'slot = coalesce(:slot, slot)']} WHERE studio_id = :studioId AND id = :keyId`;
+    database.prepare(sql).run({ ...values, slot: slot ?? null, studioId, keyId });
     return undefined;
   }
 

@@ -4,6 +4,7 @@ import type { DecidedEvent, Decision } from '../decisions/decision.ts';
 import type { ReportUnreadable } from '../port/faults.ts';
 import { credentialReader } from './credentials.ts';
 import type { GroupCommit, sharedTransaction } from './group-commit.ts';
+import { AUDIT_EVENTS } from './record-rows.ts';
 import { studioNumbers } from './rows.ts';
 
 /** The number of newest requests that are recognised when they are repeated; each takes about 60 bytes. */
@@ -46,9 +47,7 @@ export function connectionTo(
   const selectRequest = database.prepare("SELECT 1 FROM applied_requests WHERE id = unhex(?, '-')");
   const insertRequest = database.prepare("INSERT INTO applied_requests (id) VALUES (unhex(?, '-'))");
   const removeOldRequests = database.prepare('DELETE FROM applied_requests WHERE number <= ?');
-  const insertEvent = database.prepare(`
-    INSERT INTO audit_events (studio_id, lead_id, api_key_id, action, member_id, caller, call_id, time, from_value, to_value)
-    VALUES (:studioId, :leadId, :apiKeyId, :action, :memberId, :caller, :callId, :time, :from, :to)`);
+  const insertEvent = database.prepare(`INSERT ${AUDIT_EVENTS.into()}`);
 
   /** Stores an event; to be called within a write. */
   function recordEvent({ time, ...event }: DecidedEvent & Subject): void {

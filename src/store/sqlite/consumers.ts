@@ -7,6 +7,7 @@ import type { DeliveryStore } from '../port/deliveries.ts';
 import { deliveriesIn } from './change-feed.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
+import { CONSUMERS } from './record-rows.ts';
 import { prepareLists } from './rows.ts';
 import { settlingMethods } from './settling.ts';
 
@@ -20,9 +21,7 @@ export const sqliteConsumers = (connection: Connection, distributing: Distributi
 });
 
 function consumerRecords({ database, plainCommits, recordEvent }: Connection, { stored }: Distribution) {
-  const insert = database.prepare(
-    'INSERT INTO consumers (name, studio_ids, includes_tests, start, created_at, backfills) VALUES (?, ?, ?, ?, ?, ?)',
-  );
+  const insert = database.prepare(`INSERT ${CONSUMERS.into()}`);
   const remove = database.prepare('DELETE FROM consumers WHERE number = ? RETURNING name');
   const removeBetween = database.prepare(`
     DELETE FROM deliveries WHERE (consumer, lead) IN (
@@ -36,11 +35,12 @@ function consumerRecords({ database, plainCommits, recordEvent }: Connection, { 
       plainCommits.write(() => {
         const decision = decideConsumer(stored(), created);
         if (decision.kind !== 'new') return decision;
-        const { name, studioIds, includesTests, start, createdAt, backfills } = decision.consumer;
-        const which = [studioIds && JSON.stringify(studioIds), Number(includesTests)] as const;
-        const { lastInsertRowid } = insert.run(name, ...which, start, createdAt.getTime(), JSON.stringify(backfills));
+        const { consumer } = decision;
+        // The database gives it a number.
+        const { lastInsertRowid } = insert.run({ ...CONSUMERS.written(consumer).values, number: null });
+        const { name, createdAt } = consumer;
         recordEvent(deploymentEvent({ ...by, now: createdAt }, { action: 'consumer-changed', to: name }));
-        return { kind: 'created', consumer: { ...decision.consumer, number: Number(lastInsertRowid) } };
+        return { kind: 'created', consumer: { ...consumer, number: Number(lastInsertRowid) } };
       }),
 
     listConsumers: async () => stored(),

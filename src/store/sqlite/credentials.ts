@@ -1,8 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { checkedStudio, readableOrNull } from '../checked.ts';
+import { checked, readableOrNull } from '../checked.ts';
 import type { ApiKeyStore, Credential } from '../port/api-keys.ts';
 import type { ReportUnreadable } from '../port/faults.ts';
-import { API_KEY_COLUMNS, apiKeyOf, leadSourceOf, memberOf, type Row, STUDIO_FIELDS, studioIn } from './rows.ts';
+import { API_KEY, checkedStudio, LEAD_SOURCE, MEMBER } from '../records.ts';
+import { API_KEYS, LEAD_SOURCES, MEMBERS, STUDIOS } from './record-rows.ts';
+import { prepareLists } from './rows.ts';
 
 /** The maximum number of credentials that are remembered; all are forgotten when there would be more. */
 const MAX_REMEMBERED = 50_000;
@@ -53,25 +55,28 @@ export function credentialReader(database: DatabaseSync, transactions: () => num
 }
 
 function credentialFinder(database: DatabaseSync) {
-  const select = database.prepare(`
-    SELECT ${API_KEY_COLUMNS}, ${STUDIO_FIELDS}, members.role, lead_sources.name AS source_name,
-      lead_sources.enabled = 1 AS source_enabled
+  const select = prepareLists(
+    database,
+    `SELECT ${API_KEYS.selected}, ${STUDIOS.selected}, ${MEMBERS.selected}, ${LEAD_SOURCES.selected}
     FROM api_keys
     JOIN studios ON studios.id = api_keys.studio_id
     LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
     LEFT JOIN lead_sources ON lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = ?
-    WHERE secret_sha256 = ?`);
+    WHERE secret_sha256 = ?`,
+  );
+  const studioFrom = API_KEYS.width;
+  const memberFrom = studioFrom + STUDIOS.width;
+  const sourceFrom = memberFrom + MEMBERS.width;
   return (secretSha256: Uint8Array, sourceId: string, report: ReportUnreadable): Credential | null => {
     const row = select.get(sourceId, secretSha256);
-    const key = row && readableOrNull(apiKeyOf(row), report);
+    const key = row && readableOrNull(checked(API_KEY, API_KEYS.read(row)), report);
     if (!key) return null;
-    const { studioId, memberId } = key;
-    const { role, source_name: name, source_enabled: enabled } = row;
-    const member = role === null ? null : memberOf({ studio_id: studioId, id: memberId, role } as Row);
-    const source = name === null ? null : leadSourceOf({ studio_id: studioId, id: sourceId, name, enabled } as Row);
+    // The columns of a row that the join did not find are null.
+    const member = row[memberFrom] === null ? null : checked(MEMBER, MEMBERS.read(row, memberFrom));
+    const source = row[sourceFrom] === null ? null : checked(LEAD_SOURCE, LEAD_SOURCES.read(row, sourceFrom));
     return {
       key,
-      studio: checkedStudio(studioIn(row, studioId), report),
+      studio: checkedStudio(STUDIOS.read(row, studioFrom), report),
       issuerRole: readableOrNull(member, report)?.role ?? null,
       source: readableOrNull(source, report),
     };

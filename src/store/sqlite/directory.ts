@@ -1,6 +1,6 @@
 import type { Repeatable } from '../../domain/audit.ts';
-import { MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
-import { type Checked, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
+import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member, type Studio } from '../../domain/studio.ts';
+import { checked, checkedInParts, type RecordType, readableOrNull, type Unchecked } from '../checked.ts';
 import {
   decideEnd,
   decideEntry,
@@ -11,43 +11,34 @@ import {
 } from '../decisions/directory.ts';
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, EndStudioOutcome, PutOutcome } from '../port/directory.ts';
+import { checkedStudio, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
 import type { Connection } from './connection.ts';
-import { leadSourceOf, memberOf, type Row, STUDIO_FIELDS, studioIn } from './rows.ts';
-
-const MEMBERS = { table: 'members', columns: 'studio_id, id, role', max: MAX_MEMBERS } as const;
-const SOURCES = {
-  table: 'lead_sources',
-  columns: 'studio_id, id, name, enabled = 1 AS enabled',
-  max: MAX_LEAD_SOURCES,
-} as const;
+import { LEAD_SOURCES, rowsOf, STUDIOS } from './record-rows.ts';
+import { type ListRow, prepareLists } from './rows.ts';
 
 export function sqliteDirectory(connection: Connection): DirectoryStore {
   const { database, report } = connection;
-  const members = entriesIn(connection, MEMBERS, memberOf);
-  const sources = entriesIn(connection, SOURCES, leadSourceOf);
-  const upsertMember = database.prepare(`
-    INSERT INTO members (studio_id, id, role) VALUES (:studioId, :id, :role)
-    ON CONFLICT (studio_id, id) DO UPDATE SET role = :role`);
-  const upsertSource = database.prepare(`
-    INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (:studioId, :id, :name, :enabled)
-    ON CONFLICT (studio_id, id) DO UPDATE SET name = :name, enabled = :enabled`);
-  const selectSources = database.prepare(
-    `SELECT ${SOURCES.columns} FROM lead_sources WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?`,
-  );
+  const members = entriesIn(connection, MEMBER, {
+    max: MAX_MEMBERS,
+    set: 'role = :role',
+    storedIn: ({ role }) => role,
+  });
+  const sources = entriesIn(connection, LEAD_SOURCE, {
+    max: MAX_LEAD_SOURCES,
+    set: 'name = :name, enabled = :enabled',
+    storedIn: ({ name, enabled }) => ({ name, enabled }),
+  });
+  const selectSources = LEAD_SOURCES.query(database, 'WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?');
   return {
     ...sqliteStudios(connection),
 
-    putMember: ({ studioId, id, role }, by) =>
-      members.put(studioId, id, by, () => upsertMember.run({ studioId, id, role }), memberEvents(by, id, role)),
+    putMember: (member, by) => members.put(member, by, memberEvents(by, member.id, member.role)),
 
     findMember: async (studioId, memberId) => members.find(studioId, memberId),
 
     removeMember: (studioId, memberId, by) => members.remove(studioId, memberId, by, memberEvents(by, memberId)),
 
-    putLeadSource({ studioId, id, name, enabled }, by) {
-      const write = () => upsertSource.run({ studioId, id, name, enabled: enabled ? 1 : 0 });
-      return sources.put(studioId, id, by, write, sourceEvents(by, id, { name, enabled }));
-    },
+    putLeadSource: (source, by) => sources.put(source, by, sourceEvents(by, source.id, source)),
 
     findLeadSource: async (studioId, sourceId) => sources.find(studioId, sourceId),
 
@@ -55,51 +46,41 @@ export function sqliteDirectory(connection: Connection): DirectoryStore {
 
     async listLeadSources(studioId, first, limit) {
       const read = (after: string | null, count: number) => selectSources.all(studioId, after ?? '', count);
-      return readPage({ read, idOf, check: leadSourceOf }, { after: first, limit }, report);
+      const check = (source: Unchecked<LeadSource>) => checked(LEAD_SOURCE, source);
+      return readPage({ read, idOf, check }, { after: first, limit }, report);
     },
   };
 }
 
-const idOf = (row: Row) => row.id as string;
+const idOf = ({ id }: { readonly id: unknown }) => id as string;
 
 function sqliteStudios({
   database,
   applyOnce,
   report,
 }: Connection): Pick<DirectoryStore, 'putStudio' | 'endStudio' | 'findStudio' | 'listStudios'> {
-  const select = database.prepare(`SELECT id, ${STUDIO_FIELDS} FROM studios WHERE id = ?`);
-  const selectPage = database.prepare(`SELECT id, ${STUDIO_FIELDS} FROM studios WHERE id > ? ORDER BY id LIMIT ? + 0`);
-  const upsert = database.prepare(`
-    INSERT INTO studios (id, status, region_code, quota_limit) VALUES (:id, :status, :regionCode, :quotaLimit)
-    ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, quota_limit = :quotaLimit`);
-  const beginKeeping = database.prepare('DELETE FROM studios_without_enquiries WHERE studio_id = ?');
-  const endKeeping = database.prepare('INSERT OR IGNORE INTO studios_without_enquiries (studio_id) VALUES (?)');
-  const markAsTest = database.prepare('INSERT OR IGNORE INTO test_studios (studio_id) VALUES (?)');
-  const putRetention = database.prepare(
-    'INSERT OR REPLACE INTO studio_retentions (studio_id, days, since) VALUES (?, ?, ?)',
+  const select = STUDIOS.query(database, 'WHERE id = ?');
+  const selectPage = STUDIOS.query(database, 'WHERE id > ? ORDER BY id LIMIT ? + 0');
+  const insert = database.prepare("INSERT INTO studios (id, status) VALUES (?, '')");
+  const selectEnding = prepareLists(
+    database,
+    `SELECT status, (SELECT count(*) FROM members WHERE studio_id = studios.id),
+      (SELECT count(*) FROM lead_sources WHERE studio_id = studios.id)
+    FROM studios WHERE id = ?`,
   );
-  const endRetention = database.prepare('DELETE FROM studio_retentions WHERE studio_id = ?');
-  const insertFormerRegion = database.prepare(`
-    INSERT OR IGNORE INTO former_regions (studio_id, region_code) VALUES (?, ?)`);
-  const selectEnding = database.prepare(`
-    SELECT id, ${STUDIO_FIELDS},
-      (SELECT count(*) FROM members WHERE studio_id = studios.id) AS members,
-      (SELECT count(*) FROM lead_sources WHERE studio_id = studios.id) AS sources
-    FROM studios WHERE id = ?`);
   const endings = [
-    "UPDATE studios SET status = 'ended' WHERE id = ?",
+    "UPDATE studios SET status = 'ended', retention_days = NULL, retention_since = NULL WHERE id = ?",
     'DELETE FROM members WHERE studio_id = ?',
     'DELETE FROM lead_sources WHERE studio_id = ?',
-    'DELETE FROM studio_retentions WHERE studio_id = ?',
   ].map((sql) => database.prepare(sql));
   return {
     endStudio: (studioId, by) =>
-      applyOnce<Row | undefined, 'end', EndStudioOutcome>({
+      applyOnce<ListRow | undefined, 'end', EndStudioOutcome>({
         subject: { studioId },
         read: () => selectEnding.get(studioId),
         decide(row) {
-          const [members, sources] = [row?.members as number, row?.sources as number];
-          return decideEnd(row ? { status: row.status, members, sources } : null, by);
+          const [status, members, sources] = (row ?? []) as [unknown, number, number];
+          return decideEnd(row ? { status, members, sources } : null, by);
         },
         write: () => void endings.map((each) => each.run(studioId)),
       }),
@@ -109,83 +90,81 @@ function sqliteStudios({
         subject: { studioId: put.id },
         requestId: by.requestId,
         read: () => select.get(put.id),
-        decide(row, isApplied) {
-          const found = row && {
-            studio: checkedStudio(studioIn(row), report),
-            status: row.status,
-            quotaLimit: row.studio_quota_limit,
-          };
+        decide(stored, isApplied) {
+          const found = stored && { ...stored, studio: checkedStudio(stored, report) };
           return decideStudio(found ?? null, put, by, isApplied);
         },
-        write({ formerRegions, keepEnquiries, isTest, retention, ...fields }, row) {
-          if (isTest) markAsTest.run(put.id);
-          if (keepEnquiries !== undefined) (keepEnquiries ? beginKeeping : endKeeping).run(put.id);
-          if (retention) putRetention.run(put.id, retention.days, retention.since.getTime());
-          else if (retention === null) endRetention.run(put.id);
-          for (const each of formerRegions) insertFormerRegion.run(put.id, each ?? '');
-          const { status = null, region_code: regionCode = null, studio_quota_limit: quotaLimit = null } = row ?? {};
-          upsert.run({ id: put.id, status, regionCode, quotaLimit, ...fields });
+        write({ formerRegions, ...fields }, stored) {
+          if (!stored) insert.run(put.id);
+          const { set, values } = STUDIOS.written({ ...fields, ...(formerRegions.length > 0 && { formerRegions }) });
+          if (set.length > 0)
+            database.prepare(`UPDATE studios SET ${set} WHERE id = :id`).run({ ...values, id: put.id });
           return undefined;
         },
       }),
 
     async findStudio(studioId) {
-      const row = select.get(studioId);
-      return row ? checkedStudio(studioIn(row), report) : null;
+      const found = select.get(studioId);
+      return found ? checkedStudio(found, report) : null;
     },
 
     async listStudios(first, limit) {
       const read = (after: string | null, count: number) => selectPage.all(after ?? '', count);
-      const check = (row: Row) => checkedListedStudio(studioIn(row), report);
+      const check = (studio: Unchecked<Studio>) => checkedInParts(STUDIO, studio, report);
       return readPage({ read, idOf, check }, { after: first, limit }, report);
     },
   };
 }
 
-function entriesIn<Entry>(
+/** The members or the sources of a studio. @param storedIn what an entry has besides its ids */
+function entriesIn<Entry extends Member | LeadSource>(
   { database, applyOnce, report }: Connection,
-  { table, columns, max }: typeof MEMBERS | typeof SOURCES,
-  entryOf: (row: Row) => Checked<Entry>,
+  type: RecordType<Entry>,
+  {
+    max,
+    set,
+    storedIn,
+  }: { readonly max: number; readonly set: string; readonly storedIn: (entry: Unchecked<Entry>) => unknown },
 ) {
+  const { table } = type;
+  const { query, into, written } = rowsOf(type);
   const selectStudio = database.prepare('SELECT status FROM studios WHERE id = ?');
-  const select = database.prepare(`SELECT ${columns} FROM ${table} WHERE studio_id = ? AND id = ?`);
+  const select = query(database, 'WHERE studio_id = ? AND id = ?');
+  const put = database.prepare(`INSERT ${into()} ON CONFLICT (studio_id, id) DO UPDATE SET ${set}`);
   const remove = database.prepare(`DELETE FROM ${table} WHERE studio_id = ? AND id = ?`);
   const count = database.prepare(`SELECT count(*) AS count FROM ${table} WHERE studio_id = ?`);
-  const entryIn = (row: Row | undefined) => (row ? readableOrNull(entryOf(row), report) : null);
+  const checkedOrNull = (entry: Unchecked<Entry> | undefined) =>
+    entry ? readableOrNull(checked(type, entry), report) : null;
   return {
-    put: (studioId: string, id: string, { requestId }: Repeatable, write: () => unknown, eventsOf: EventsOfEntry) =>
-      applyOnce<Row | undefined, 'put', PutOutcome>({
-        subject: { studioId },
+    put: (entry: Entry, { requestId }: Repeatable, eventsOf: EventsOfEntry) =>
+      applyOnce<Unchecked<Entry> | undefined, 'put', PutOutcome>({
+        subject: { studioId: entry.studioId },
         requestId,
-        read: () => select.get(studioId, id),
-        decide(found, isApplied) {
-          const isFull = !found && (count.get(studioId)?.count as number) >= max;
-          const status = selectStudio.get(studioId)?.status ?? null;
-          return decideEntry({ status, before: storedEntry(found), isFull }, eventsOf, isApplied);
+        read: () => select.get(entry.studioId, entry.id),
+        decide(stored, isApplied) {
+          const isFull = !stored && (count.get(entry.studioId)?.count as number) >= max;
+          const status = selectStudio.get(entry.studioId)?.status ?? null;
+          return decideEntry({ status, before: stored && storedIn(stored), isFull }, eventsOf, isApplied);
         },
-        write: () => void write(),
+        write: () => void put.run(written(entry).values),
       }),
 
-    find: (studioId: string, id: string) => entryIn(select.get(studioId, id)),
+    find: (studioId: string, id: string) => checkedOrNull(select.get(studioId, id)),
 
     remove: (studioId: string, id: string, { requestId }: Repeatable, eventsOf: EventsOfEntry) =>
-      applyOnce<Row | undefined, 'remove', Entry | null>({
+      applyOnce<Unchecked<Entry> | undefined, 'remove', Entry | null>({
         subject: { studioId },
         requestId,
         read: () => select.get(studioId, id),
-        decide(found, isApplied) {
+        decide(stored, isApplied) {
           if (isApplied) return { outcome: null };
           return {
-            outcome: entryIn(found),
-            write: found ? 'remove' : null,
-            events: found ? eventsOf(storedEntry(found)) : [],
+            outcome: checkedOrNull(stored),
+            write: stored ? 'remove' : null,
+            events: stored ? eventsOf(storedIn(stored)) : [],
           };
         },
         write: () => void remove.run(studioId, id),
       }),
   };
 }
-
-/** The role of a member, or the fields of a source. */
-const storedEntry = (row: Row | undefined): unknown =>
-  row && (row.role ?? { name: row.name, enabled: row.enabled === 1 });

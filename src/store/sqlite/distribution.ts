@@ -4,19 +4,10 @@ import { assert } from '../../../common/invariants.ts';
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
 import { type Delivery, deliveryOf, isOnlyResent } from '../../domain/lead-change.ts';
-import { checkedConsumer } from '../checked.ts';
+import { checkedConsumer } from '../records.ts';
 import type { Connection } from './connection.ts';
-import {
-  CONSUMER_COLUMNS,
-  columns,
-  consumerIn,
-  kindsJson,
-  LEAD_COLUMNS,
-  type ListRow,
-  markOf,
-  NUMBERED_LEAD,
-  prepareLists,
-} from './rows.ts';
+import { CONSUMERS } from './record-rows.ts';
+import { columns, kindsJson, LEAD_COLUMNS, type ListRow, markOf, NUMBERED_LEAD, prepareLists } from './rows.ts';
 
 /** The maximum number of marks that a transaction distributes. */
 const MAX_MARKS = 500;
@@ -24,7 +15,7 @@ const MAX_MARKS = 500;
 const MARK = columns({
   ...NUMBERED_LEAD.sqlOf,
   studioId: 'studio_id',
-  isTest: 'EXISTS (SELECT 1 FROM test_studios WHERE test_studios.studio_id = studio_numbers.studio_id)',
+  isTest: 'EXISTS (SELECT 1 FROM studios WHERE studios.id = studio_numbers.studio_id AND is_test = 1)',
 });
 
 const DELIVER = `
@@ -69,7 +60,7 @@ export type Distribution = ReturnType<typeof distribution>;
 
 /** Makes deliveries for consumers of leads that are marked, in SQLite. */
 export function distribution({ database, plainCommits, report }: Connection) {
-  const selectConsumers = database.prepare(`SELECT number, ${CONSUMER_COLUMNS} FROM consumers ORDER BY number`);
+  const selectConsumers = CONSUMERS.query(database, 'ORDER BY number');
   const hasMarks = database.prepare('SELECT 1 FROM leads WHERE changed_since IS NOT NULL LIMIT 1');
   const selectFirst = prepareLists(
     database,
@@ -78,7 +69,7 @@ export function distribution({ database, plainCommits, report }: Connection) {
   );
   const distributeRows = rowDistributor(database);
 
-  const stored = (): Consumer[] => selectConsumers.all().map((row) => checkedConsumer(consumerIn(row), report));
+  const stored = (): Consumer[] => selectConsumers.all().map((read) => checkedConsumer(read, report));
   const consumers = (): Consumer[] => [DEFAULT_CONSUMER, ...stored()];
 
   /** Distributes a part of what is marked; returns whether none was left. */

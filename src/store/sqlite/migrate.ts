@@ -75,6 +75,7 @@ function migrate(database: DatabaseSync, path: string): void {
     DROP TABLE held_leads;
     DROP TABLE held_studios;
     ALTER TABLE studios DROP COLUMN claim_renewal;
+    ${MERGE_STUDIOS}
     ${SET_VERSION}`);
   report('writing to the disk');
   database.exec('COMMIT');
@@ -145,6 +146,22 @@ function endRetentionOfHeld(database: DatabaseSync): string[] {
   const ended = database.prepare(`DELETE FROM studio_retentions WHERE ${ofHeld} RETURNING studio_id`).all();
   return ended.map(({ studio_id }) => String(studio_id));
 }
+
+/** Moves what release 1.2 has of studios in tables of their own into the rows of the studios. */
+const MERGE_STUDIOS = `
+  ALTER TABLE studios ADD COLUMN keep_enquiries INTEGER NOT NULL DEFAULT 1;
+  ALTER TABLE studios ADD COLUMN is_test INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE studios ADD COLUMN retention_days INTEGER;
+  ALTER TABLE studios ADD COLUMN retention_since INTEGER;
+  ALTER TABLE studios ADD COLUMN former_regions TEXT NOT NULL DEFAULT '[]';
+  UPDATE studios SET keep_enquiries = id NOT IN (SELECT studio_id FROM studios_without_enquiries),
+    is_test = id IN (SELECT studio_id FROM test_studios),
+    (retention_days, retention_since) = (SELECT days, since FROM studio_retentions WHERE studio_id = id),
+    former_regions = (SELECT json_group_array(nullif(region_code, '')) FROM former_regions WHERE studio_id = id);
+  DROP TABLE studios_without_enquiries;
+  DROP TABLE test_studios;
+  DROP TABLE studio_retentions;
+  DROP TABLE former_regions;`;
 
 /** Moves the leads into a table whose constraints nobody can drop. */
 function rebuildLeads(database: DatabaseSync, report: (step: string) => void): void {

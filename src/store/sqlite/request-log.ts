@@ -3,15 +3,17 @@ import { checkedRequest, type Unchecked } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import type { RequestLogStore } from '../port/request-log.ts';
 import type { Connection } from './connection.ts';
-import { objectIn, type Row } from './rows.ts';
+import { type ListRow, objectIn, prepareLists } from './rows.ts';
 
 const AFTER_ALL_IDS = 'g';
 
 /** The log of requests, in SQLite. */
 export function sqliteRequestLog({ database, plainCommits, report }: Connection): RequestLogStore {
   const insert = database.prepare('INSERT OR IGNORE INTO logged_requests (studio_id, id, request) VALUES (?, ?, ?)');
-  const select = database.prepare(`
-    SELECT studio_id, id, request FROM logged_requests WHERE studio_id = ? AND id < ? ORDER BY id DESC LIMIT ?`);
+  const select = prepareLists(
+    database,
+    'SELECT studio_id, id, request FROM logged_requests WHERE studio_id = ? AND id < ? ORDER BY id DESC LIMIT ?',
+  );
   const remove = database.prepare(`
     DELETE FROM logged_requests WHERE studio_id = :studioId AND id < max(:since, coalesce((
       SELECT id FROM logged_requests WHERE studio_id = :studioId ORDER BY id DESC LIMIT 1 OFFSET :newest - 1), ''))`);
@@ -23,8 +25,8 @@ export function sqliteRequestLog({ database, plainCommits, report }: Connection)
 
     async listRequests(studioId, before, limit) {
       const read = (after: string | null, count: number) => select.all(studioId, after ?? AFTER_ALL_IDS, count);
-      const check = (row: Row) => checkedRequest(requestIn(row));
-      return readPage({ read, idOf: ({ id }) => id as string, check }, { after: before, limit }, report);
+      const check = (row: ListRow) => checkedRequest(requestIn(row));
+      return readPage({ read, idOf: ([, id]) => id as string, check }, { after: before, limit }, report);
     },
 
     removeRequests: (studioId, { since, newest } = { since: AFTER_ALL_IDS, newest: 1 }) =>
@@ -32,5 +34,5 @@ export function sqliteRequestLog({ database, plainCommits, report }: Connection)
   };
 }
 
-const requestIn = ({ studio_id: studioId, id, request }: Row) =>
+const requestIn = ([studioId, id, request]: ListRow) =>
   ({ ...Object(objectIn(request as string)), studioId, id }) as Unchecked<LoggedRequest>;

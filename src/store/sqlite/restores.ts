@@ -1,10 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { epochAfterRestore } from '../../domain/database-epoch.ts';
-import { checkedEpoch } from '../checked.ts';
 import { deploymentEvent, restoreAct } from '../decisions/decision.ts';
 import type { RestoreStore } from '../port/restores.ts';
+import { checkedEpoch } from '../records.ts';
 import type { Connection } from './connection.ts';
-import { number, prepareLists, timeOrNull } from './rows.ts';
+import { EPOCHS } from './record-rows.ts';
+import { prepareLists } from './rows.ts';
 
 /** Which database this is, and what it has lost, in SQLite. */
 export function sqliteRestores({ database, plainCommits, studios, recordEvent }: Connection): RestoreStore {
@@ -13,16 +14,9 @@ export function sqliteRestores({ database, plainCommits, studios, recordEvent }:
     `SELECT value FROM json_each(?)
     WHERE NOT EXISTS (SELECT 1 FROM leads WHERE studio_number = ? AND id = unhex(value, '-'))`,
   );
-  const [epoch, restoredTo, backedUpAt] = ['epoch', 'restored_to', 'backed_up_at'].map(number);
-  const select = database.prepare(
-    `SELECT ${epoch} AS epoch, ${restoredTo} AS restored_to, ${backedUpAt} AS backed_up_at
-    FROM database_epoch WHERE id = 1`,
-  );
+  const select = EPOCHS.query(database, 'WHERE id = 1');
   const put = database.prepare('INSERT OR REPLACE INTO database_epoch (id, epoch, restored_to) VALUES (1, ?, ?)');
-  const find = () => {
-    const { epoch = 0, restored_to = null, backed_up_at = null } = select.get() ?? {};
-    return checkedEpoch({ epoch, restoredTo: timeOrNull(restored_to), backedUpAt: timeOrNull(backed_up_at) });
-  };
+  const find = () => checkedEpoch(select.get() ?? { epoch: 0, restoredTo: null, backedUpAt: null });
   return {
     findEpoch: async () => find(),
 

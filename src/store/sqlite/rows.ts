@@ -1,24 +1,16 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { BOUNDS, CONTACT_TYPES } from '../../../common/rules/field-rules.ts';
-import type { ApiKey } from '../../domain/api-key.ts';
-import type { AuditEvent } from '../../domain/audit.ts';
-import type { Consumer } from '../../domain/consumer.ts';
 import type { ErasedLead, Lead } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
 import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../../domain/lead-data.ts';
 import { publicLead } from '../../domain/public-lead.ts';
-import type { LeadSource, Member, Retention, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
-  checkedApiKey,
   checkedCountedLead,
   checkedEnquiries,
   checkedErasedLead,
-  checkedEvent,
   checkedLead,
-  checkedLeadSource,
-  checkedMember,
   checkedOriginal,
   creatingKey,
   earlierCreation,
@@ -33,9 +25,6 @@ import type { ReportUnreadable } from '../port/faults.ts';
 import type { CountedLead } from '../port/lead-reads.ts';
 
 /** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
-export type Row = Record<string, SQLOutputValue>;
-
-/** A row of a query whose columns begin with those of LEAD_COLUMNS. */
 export type ListRow = readonly SQLOutputValue[];
 
 export interface ListQuery {
@@ -170,25 +159,6 @@ export const MARKED_LEAD = columns({
 /** The number is text, because a foreign one may be any integer. */
 export const NUMBERED_LEAD = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
 
-/** The columns of a key, qualified for joins. */
-export const API_KEY_COLUMNS = `
-  api_keys.studio_id, api_keys.id, api_keys.member_id, api_keys.name, api_keys.scopes, api_keys.secret_sha256,
-  api_keys.secret_hint, api_keys.slot, ${number('api_keys.created_at')} AS created_at,
-  ${number('api_keys.expires_at')} AS expires_at, ${number('api_keys.revoked_at')} AS revoked_at,
-  ${number('api_keys.last_used_at')} AS last_used_at, ${number('api_keys.quota_limit')} AS quota_limit`;
-
-/** The columns of a studio but its id, qualified for joins. */
-export const STUDIO_FIELDS = `
-  studios.status, studios.region_code,
-  (SELECT json_group_array(region_code) FROM former_regions WHERE studio_id = studios.id) AS former_regions,
-  NOT EXISTS (SELECT 1 FROM studios_without_enquiries WHERE studio_id = studios.id) AS keep_enquiries,
-  EXISTS (SELECT 1 FROM test_studios WHERE studio_id = studios.id) AS is_test,
-  (SELECT json_array(days, since) FROM studio_retentions WHERE studio_id = studios.id) AS retention,
-  ${number('studios.quota_limit')} AS studio_quota_limit`;
-
-export const EVENT_COLUMNS = `
-  studio_id, lead_id, api_key_id, action, member_id, caller, call_id, ${number('time')} AS time, from_value, to_value`;
-
 export const leadOf = (studioId: string, row: ListRow): Checked<Lead> => checkedLead(leadIn(studioId, row));
 
 export const presentLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
@@ -302,60 +272,6 @@ export const markValues = ({ revision, since, kinds }: ChangeMark) => ({
 export const kindsJson = (kinds: ChangeMark['kinds'] | Delivery['kinds']): string =>
   JSON.stringify(Object.fromEntries(Object.entries(kinds).map(([kind, time]) => [kind, Number(time)])));
 
-/** The columns of a consumer but its number. */
-export const CONSUMER_COLUMNS = `
-  name, studio_ids, ${number('includes_tests')} AS includes_tests, start, ${number('created_at')} AS created_at, backfills`;
-
-export const consumerIn = (row: Row): Unchecked<Omit<Consumer, 'fault'>> => ({
-  number: row.number,
-  name: row.name,
-  studioIds: row.studio_ids === null ? null : objectIn(row.studio_ids as string),
-  includesTests: [false, true][row.includes_tests as number],
-  start: row.start,
-  createdAt: dateOf(row.created_at),
-  backfills: objectIn(row.backfills as string),
-});
-
-export const apiKeyOf = (row: Row): Checked<ApiKey> => checkedApiKey(apiKeyIn(row));
-
-export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
-  id: row.id,
-  studioId: row.studio_id,
-  memberId: row.member_id,
-  name: row.name,
-  scopes: (row.scopes as string).split(' '),
-  createdAt: dateOf(row.created_at),
-  expiresAt: dateOf(row.expires_at),
-  revokedAt: timeOrNull(row.revoked_at),
-  secretSha256: row.secret_sha256,
-  secretHint: row.secret_hint,
-  lastUsedAt: timeOrNull(row.last_used_at),
-  quotaLimit: row.quota_limit,
-});
-
-/**
- * The unchecked studio of a row.
- *
- * @param id if the row has another column of that name. A copy of a row takes longer than reading it
- */
-export function studioIn(row: Row, id = row.id as string): Unchecked<Studio> & Pick<Studio, 'id'> {
-  return {
-    id,
-    status: row.status,
-    regionCode: row.region_code,
-    quotaLimit: row.studio_quota_limit,
-    keepEnquiries: row.keep_enquiries === 1,
-    isTest: row.is_test === 1,
-    retention: row.retention === null ? null : retentionIn(row.retention as string),
-    formerRegions: (JSON.parse(row.former_regions as string) as string[]).map((region) => region || null),
-  };
-}
-
-function retentionIn(json: string): Unchecked<Retention> {
-  const [days, since] = JSON.parse(json);
-  return { days, since: new Date(since) };
-}
-
 export function objectIn(json: string): unknown {
   try {
     return JSON.parse(json);
@@ -364,29 +280,9 @@ export function objectIn(json: string): unknown {
   }
 }
 
-export const memberOf = (row: Row): Checked<Member> =>
-  checkedMember({ studioId: row.studio_id, id: row.id, role: row.role });
-
-export const leadSourceOf = (row: Row): Checked<LeadSource> =>
-  checkedLeadSource({ studioId: row.studio_id, id: row.id, name: row.name, enabled: row.enabled === 1 });
-
-export const auditEventOf = (row: Row): Checked<AuditEvent> =>
-  checkedEvent({
-    studioId: row.studio_id,
-    action: row.action,
-    memberId: row.member_id,
-    caller: row.caller,
-    callId: row.call_id,
-    time: dateOf(row.time),
-    apiKeyId: row.api_key_id,
-    leadId: row.lead_id,
-    from: row.from_value,
-    to: row.to_value,
-  });
-
 const dateOf = (value: SQLOutputValue | undefined): Date => new Date(value as number);
 
-export const timeOrNull = (value: SQLOutputValue | undefined): Date | null => (value === null ? null : dateOf(value));
+const timeOrNull = (value: SQLOutputValue | undefined): Date | null => (value === null ? null : dateOf(value));
 
 /*
  * The tables of leads store ids and hashes as bytes, which take less than half of the space of texts.

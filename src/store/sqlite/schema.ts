@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { API_KEYS, AUDIT_EVENTS, CONSUMERS, EPOCHS, LEAD_SOURCES, MEMBERS, STUDIOS } from './record-rows.ts';
 
 /** `user_version` of a file of this release, and of one of release 1.2, which migrateFrom12 brings here. */
 export const SCHEMA_VERSION = 9;
@@ -48,66 +49,30 @@ export const LEAD_INDEXES = `
   CREATE INDEX leads_by_stage ON leads (studio_number, stage, updated_at, id) WHERE erased_at IS NULL;
 `;
 
-/** A released schema changes by a migration only. Times are whole milliseconds since 1970. */
+/** A released schema, with the records that it has the columns of, changes by a migration only. Times are whole milliseconds since 1970. */
 export const SCHEMA = `
-  CREATE TABLE studios (
-    id            TEXT NOT NULL PRIMARY KEY,
-    status        TEXT NOT NULL,
-    region_code   TEXT,
-    -- The maximum number of requests per window of all keys together; NULL: the gateways' default. So in api_keys.
-    quota_limit   INTEGER
-  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE studios (${STUDIOS.definitions({ id: 'PRIMARY KEY' })}) STRICT, WITHOUT ROWID;
 
   CREATE TABLE members (
-    studio_id TEXT NOT NULL REFERENCES studios,
-    id        TEXT NOT NULL,
-    role      TEXT NOT NULL,
+    ${MEMBERS.definitions({ studioId: 'REFERENCES studios' })},
     PRIMARY KEY (studio_id, id)
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE lead_sources (
-    studio_id TEXT NOT NULL REFERENCES studios,
-    id        TEXT NOT NULL,
-    name      TEXT NOT NULL,
-    enabled   INTEGER NOT NULL,
+    ${LEAD_SOURCES.definitions({ studioId: 'REFERENCES studios' })},
     PRIMARY KEY (studio_id, id)
   ) STRICT, WITHOUT ROWID;
 
   -- A live key holds one of the slots '0' to '19' of its studio, any other its own id: that is the limit.
   CREATE TABLE api_keys (
-    studio_id     TEXT NOT NULL REFERENCES studios,
-    id            TEXT NOT NULL,
-    member_id     TEXT NOT NULL,
-    name          TEXT NOT NULL,
-    scopes        TEXT NOT NULL,
-    created_at    INTEGER NOT NULL,
-    expires_at    INTEGER NOT NULL,
-    revoked_at    INTEGER,
-    secret_sha256 BLOB NOT NULL UNIQUE,
-    secret_hint   TEXT NOT NULL,
-    slot          TEXT NOT NULL,
-    last_used_at  INTEGER,
-    quota_limit   INTEGER,
+    ${API_KEYS.definitions({ studioId: 'REFERENCES studios', secretSha256: 'UNIQUE' })},
+    slot TEXT NOT NULL,
     PRIMARY KEY (studio_id, id),
     UNIQUE (studio_id, slot)
   ) STRICT, WITHOUT ROWID;
 
   -- What was done to a lead, or to a studio and its keys (no lead), in the order in which it was done.
-  CREATE TABLE audit_events (
-    number     INTEGER NOT NULL PRIMARY KEY,
-    studio_id  TEXT NOT NULL,
-    lead_id    TEXT,
-    api_key_id TEXT,
-    action     TEXT NOT NULL,
-    member_id  TEXT,
-    time       INTEGER NOT NULL,
-    from_value TEXT,
-    to_value   TEXT,
-    -- The program, as the file of callers names it; NULL: unknown.
-    caller     TEXT,
-    -- The id of the call; NULL: it had none.
-    call_id    TEXT
-  ) STRICT;
+  CREATE TABLE audit_events (number INTEGER NOT NULL PRIMARY KEY, ${AUDIT_EVENTS.definitions()}) STRICT;
   CREATE INDEX audit_events_by_subject ON audit_events (studio_id, lead_id, number);
 
   -- A lead takes few bytes, and so do the entries of the trees into which keys and contacts fall anywhere: a studio is a
@@ -130,13 +95,6 @@ export const SCHEMA = `
     PRIMARY KEY (studio_number, contact_key)
   ) STRICT, WITHOUT ROWID;
 
-  -- The regions that a studio had before; '' for none.
-  CREATE TABLE former_regions (
-    studio_id   TEXT NOT NULL,
-    region_code TEXT NOT NULL,
-    PRIMARY KEY (studio_id, region_code)
-  ) STRICT, WITHOUT ROWID;
-
   -- The identities of the callers' latest requests that took effect.
   CREATE TABLE applied_requests (
     number INTEGER NOT NULL PRIMARY KEY,
@@ -152,23 +110,6 @@ export const SCHEMA = `
     UNIQUE (lead_number, contact_key)
   ) STRICT, WITHOUT ROWID;
 
-  -- The studios that switched off that refused creations are kept.
-  CREATE TABLE studios_without_enquiries (
-    studio_id TEXT NOT NULL PRIMARY KEY
-  ) STRICT, WITHOUT ROWID;
-
-  -- The test studios, which are so from their creation on.
-  CREATE TABLE test_studios (
-    studio_id TEXT NOT NULL PRIMARY KEY
-  ) STRICT, WITHOUT ROWID;
-
-  -- How long studios keep closed leads, in days, and when that was set.
-  CREATE TABLE studio_retentions (
-    studio_id TEXT NOT NULL PRIMARY KEY,
-    days      INTEGER NOT NULL,
-    since     INTEGER NOT NULL
-  ) STRICT, WITHOUT ROWID;
-
   -- The one time that retention goes by.
   CREATE TABLE retention_time (
     one     INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
@@ -179,16 +120,7 @@ export const SCHEMA = `
 
   -- The named consumers of the change feed. A number is given once: a consumer's deliveries go after it.
   CREATE TABLE consumers (
-    number     INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    name       TEXT NOT NULL UNIQUE,
-    -- The ids of its studios, as JSON; NULL: all.
-    studio_ids TEXT,
-    -- Whether all are test studios, too.
-    includes_tests INTEGER NOT NULL,
-    start      TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
-    -- What it has yet to be sent without a change, as JSON.
-    backfills  TEXT NOT NULL
+    ${CONSUMERS.definitions({ number: 'PRIMARY KEY AUTOINCREMENT', name: 'UNIQUE' })}
   ) STRICT;
 
   -- The leads that a named consumer has changes of to handle: the revision that it was given, and the first of the changes.
@@ -210,10 +142,8 @@ export const SCHEMA = `
 
   -- Which database this is after a restore: a row, or none. A backup also has when it was begun.
   CREATE TABLE database_epoch (
-    id           INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
-    epoch        INTEGER NOT NULL,
-    restored_to  INTEGER,
-    backed_up_at INTEGER
+    id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    ${EPOCHS.definitions()}
   ) STRICT;
 
   -- The requests that websites made, and how they were answered.

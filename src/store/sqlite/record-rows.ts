@@ -1,0 +1,124 @@
+import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { Retention } from '../../domain/studio.ts';
+import type { AnyField, Fields, Kind, Unchecked } from '../checked.ts';
+import { API_KEY, AUDIT_EVENT, CONSUMER, DATABASE_EPOCH, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
+import { type ListRow, number, objectIn, prepareLists } from './rows.ts';
+
+/** How SQLite stores the values of a kind of field. */
+interface ColumnKind {
+  readonly type: 'TEXT' | 'INTEGER' | 'BLOB';
+  /** Returns the SQL that a query selects; default: the column. */
+  readonly select?: (column: string) => string;
+  /** Convert a value other than null; default: as it is. */
+  readonly read?: (value: SQLOutputValue) => unknown;
+  readonly write?: (value: never) => SQLInputValue;
+}
+
+const KINDS: Readonly<Record<Kind, ColumnKind>> = {
+  text: { type: 'TEXT' },
+  uuid: { type: 'TEXT' },
+  bytes: { type: 'BLOB' },
+  int: { type: 'INTEGER', select: number },
+  bool: { type: 'INTEGER', select: number, read: (value) => [false, true][value as number], write: Number },
+  time: {
+    type: 'INTEGER',
+    select: number,
+    read: (ms) => new Date(ms as number),
+    write: (time: Date) => time.getTime(),
+  },
+  words: { type: 'TEXT', read: (text) => `${text}`.split(' '), write: (words: readonly string[]) => words.join(' ') },
+  json: { type: 'TEXT', read: (text) => objectIn(text as string), write: (value: unknown) => JSON.stringify(value) },
+  // The first of two columns, `…_days` and `…_since`, which are written as one text.
+  retention: {
+    type: 'INTEGER',
+    select: (days) => `iif(${days} IS NULL, NULL, json_array(${days}, ${sinceOf(days)}))`,
+    read(text) {
+      const [days, since] = JSON.parse(text as string);
+      return { days, since: new Date(since ?? Number.NaN) };
+    },
+    write: ({ days, since }: Retention) => JSON.stringify([days, since.getTime()]),
+  },
+};
+
+const sinceOf = (column: string) => column.replace(/_days$/, '_since');
+const columnOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Makes the SQL of a kind of record, and converts its rows. A parameter has the name of its field. */
+export function rowsOf<Record>({ table, fields }: { readonly table: string; readonly fields: Fields<Record> }) {
+  type Name = keyof Record & string;
+  const columns = (Object.entries(fields) as [Name, AnyField][]).map(([name, field]) => {
+    const { kind, nullable, absent = null, partOf = (value: unknown) => value, column = columnOf(name) } = field;
+    const { type, select = (sql: string) => sql, read = (value: SQLOutputValue) => value, write } = KINDS[kind];
+    const written = (value: unknown) => (value === null || !write ? value : write(value as never)) as SQLInputValue;
+    const given = written(absent);
+    const isTwo = kind === 'retention';
+    return {
+      name,
+      column,
+      definition: [
+        `${column} ${type}`,
+        !nullable && 'NOT NULL',
+        given !== null && `DEFAULT ${typeof given === 'string' ? `'${given}'` : given}`,
+        isTwo && `, ${sinceOf(column)} ${type}`,
+      ]
+        .filter(Boolean)
+        .join(' '),
+      select: select(`${table}.${column}`),
+      set: isTwo ? `${column} = :${name} ->> 0, ${sinceOf(column)} = :${name} ->> 1` : `${column} = :${name}`,
+      read: (value: SQLOutputValue | undefined) => partOf(value === null ? null : read(value as SQLOutputValue)),
+      written,
+    };
+  });
+  const selected = columns.map(({ select }) => select).join(', ');
+
+  /** @param from the place of the first column in the row */
+  function read(row: ListRow, from = 0): Unchecked<Record> {
+    const record: { [name: string]: unknown } = {};
+    let place = from;
+    for (const column of columns) record[column.name] = column.read(row[place++]);
+    return record as Unchecked<Record>;
+  }
+  return {
+    selected,
+    read,
+    /** The number of columns that are selected. */
+    width: columns.length,
+
+    /** Prepares a query of records. @param rest the SQL behind FROM */
+    query(database: DatabaseSync, rest: string) {
+      const statement = prepareLists(database, `SELECT ${selected} FROM ${table} ${rest}`);
+      return {
+        get(...parameters: SQLInputValue[]): Unchecked<Record> | undefined {
+          const row = statement.get(...parameters);
+          return row && read(row);
+        },
+        all: (...parameters: SQLInputValue[]) => statement.all(...parameters).map((row) => read(row)),
+      };
+    },
+
+    /** The columns of CREATE TABLE. @param constraints those of single columns, by field */
+    definitions: (constraints: { readonly [Each in Name]?: string } = {}) =>
+      columns.map(({ name, definition }) => `${definition} ${constraints[name] ?? ''}`).join(', '),
+
+    /** Returns the rest of an INSERT. @param more further columns, with a parameter of the same name each */
+    into(...more: readonly string[]): string {
+      const [names, values] = [columns.map(({ column }) => column), columns.map(({ name }) => name)];
+      return `INTO ${table} (${[...names, ...more]}) VALUES (${[...values, ...more].map((name) => `:${name}`)})`;
+    },
+
+    /** Returns the fields that are given as parameters, and what an UPDATE sets by these. */
+    written(record: { readonly [Each in Name]?: Record[Each] | undefined }) {
+      const given = columns.filter(({ name }) => record[name] !== undefined);
+      const values = Object.fromEntries(given.map(({ name, written }) => [name, written(record[name])]));
+      return { set: given.map(({ set }) => set), values };
+    },
+  };
+}
+
+export const API_KEYS = rowsOf(API_KEY);
+export const STUDIOS = rowsOf(STUDIO);
+export const MEMBERS = rowsOf(MEMBER);
+export const LEAD_SOURCES = rowsOf(LEAD_SOURCE);
+export const AUDIT_EVENTS = rowsOf(AUDIT_EVENT);
+export const CONSUMERS = rowsOf(CONSUMER);
+export const EPOCHS = rowsOf({ table: 'database_epoch', fields: DATABASE_EPOCH });
