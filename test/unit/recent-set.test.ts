@@ -3,12 +3,13 @@ import { recentNames } from '../../src/store/mongo/leads.ts';
 import { times } from '../support/builders.ts';
 
 // @proves bounds-22
-test('an entry is kept until ten thousand others are added after it', () => {
+test('keeps an entry until five thousand others are added, and at most until ten thousand are', () => {
   const recent = recentNames();
   expect([recent.add('a'), recent.add('b'), recent.add('a')]).toEqual([false, false, true]);
 
-  for (const name of times(9999, (index) => `other ${index}`)) recent.add(name);
-
+  for (const name of times(4999, (index) => `other ${index}`)) recent.add(name);
   expect(recent.add('a')).toBe(true);
+  for (const name of times(5000, (index) => `another ${index}`)) recent.add(name);
+
   expect(recent.add('b')).toBe(false);
 });

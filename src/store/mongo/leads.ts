@@ -492,17 +492,17 @@ function updateOf(leadId: string, { fields, mark, claims, original, isErasure }:
   return { $set, ...(isErasure && { $unset: PERSONAL }) } as UpdateFilter<LeadDocument>;
 }
 
-/** The maximum number of names; the least recently added is evicted first. */
+/** The maximum number of names; the older half is evicted at once. */
 const MAX_RECENT = 10_000;
 
 /** A bounded set of recently seen names. Only a hint: the database decides. */
 export function recentNames() {
-  const names = new Set<string>();
+  let [recent, older] = [new Set<string>(), new Set<string>()];
   return {
     add(name: string): boolean {
-      const isSeen = names.delete(name);
-      names.add(name);
-      if (names.size > MAX_RECENT) names.delete(names.values().next().value as string);
+      const isSeen = recent.has(name) || older.has(name);
+      recent.add(name);
+      if (recent.size >= MAX_RECENT / 2) [recent, older] = [new Set(), recent];
       return isSeen;
     },
   };
