@@ -1,4 +1,5 @@
 import type { LeadCapture } from './api-types.ts';
+import { OPTIONAL_TEXTS } from './capture-rules.ts';
 
 /**
  * Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
@@ -6,7 +7,7 @@ import type { LeadCapture } from './api-types.ts';
  */
 export function asWritten(data: LeadCapture): LeadCapture {
   const written: { -readonly [field in keyof LeadCapture]: LeadCapture[field] } = { ...data };
-  for (const field of ['note', 'sourceId'] as const) {
+  for (const field of OPTIONAL_TEXTS) {
     const value = written[field];
     if (typeof value === 'string' && value.trim() === '') delete written[field];
   }

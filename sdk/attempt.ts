@@ -9,12 +9,10 @@ import {
   SETTLING_CODES_WITH_FIELDS,
   TEMPORARY_STATUSES,
 } from './outcomes.ts';
+import { isOf } from './repeated.ts';
 
 /** The maximum size of a decompressed response; bytes. Far more than the service's longest response. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
-
-/** The fields of a creation that the lead in its response repeats. */
-const REPEATED = ['displayName', 'sourceId', 'note'];
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
@@ -109,21 +107,6 @@ function read(
 /** Checks the id only: it proves that the lead exists, and newer services may change other fields. */
 function isLead(value: unknown): value is Readonly<Record<string, unknown>> {
   return value instanceof Object && 'id' in value && typeof value.id === 'string' && UUID.test(value.id);
-}
-
-/**
- * Whether the lead is that of the capture, and not of another request whose response came instead. The service changes no
- * text but the letter case of `sourceId`. A field that is missing or not as documented proves nothing.
- */
-function isOf(capture: ApiRequest['capture'], lead: Readonly<Record<string, unknown>>): boolean {
-  if (!capture) return true;
-  return REPEATED.every((name) => {
-    const inOneCase = (value: unknown) =>
-      name === 'sourceId' && typeof value === 'string' ? value.toLowerCase() : value;
-    const value = lead[name];
-    const isDocumented = typeof value === 'string' || (value === null && name !== 'displayName');
-    return !isDocumented || inOneCase(value) === inOneCase(capture[name] ?? null);
-  });
 }
 
 /** Returns the problem in its documented form. Of the body only `code` is guaranteed; other fields get defaults. */

@@ -50,3 +50,6 @@ export const CAPTURE_RULES: Readonly<Record<string, readonly Rule[]>> = {
     [/^[\s\S]{1,2000}$/u, 'must be 1 to 2000 characters long', 'wrong_length'],
   ],
 };
+
+/** The texts of a creation that may be null, left out or blank. */
+export const OPTIONAL_TEXTS = ['sourceId', 'note'] as const;

@@ -1,6 +1,6 @@
 import type { LeadCapture } from './api-types.ts';
 import { asWritten } from './as-written.ts';
-import { CAPTURE_RULES, type FaultCode } from './capture-rules.ts';
+import { CAPTURE_RULES, type FaultCode, OPTIONAL_TEXTS } from './capture-rules.ts';
 
 /** What is wrong with a part of a lead: in the words of the service, and for programs. */
 type Fault = readonly [message: string, code: FaultCode];
@@ -8,8 +8,8 @@ type Fault = readonly [message: string, code: FaultCode];
 /**
  * Returns why a lead is not to be sent, in the words and with the keys of `fields` of the service's problem, such as
  * `contact.value`; empty: the service accepts it, except that only it knows the sources of a studio. It accepts a name
- * without a visible character, too, which this refuses. Checks the lead as an outbox stores it: without a blank `note` or
- * `sourceId`, and with one character for each line break of the note. Call it before you thank a visitor.
+ * without a visible character, too, which this refuses. Checks the lead as an outbox stores it: without blank
+ * optional texts, and with one character for each line break of the note. Call it before you thank a visitor.
  */
 export const faultsOf = (capture: LeadCapture): Record<string, string[]> => each(capture, ([message]) => message);
 
@@ -21,7 +21,7 @@ const each = <T>(capture: LeadCapture, part: (fault: Fault) => T): Record<string
 
 function faultsIn(capture: LeadCapture): Record<string, Fault> {
   const sent: LeadCapture = JSON.parse(JSON.stringify(capture));
-  const { displayName, contact, sourceId, note, ...others } = asWritten(sent);
+  const { displayName, contact, ...others } = asWritten(sent);
   const { type, value, ...otherParts } = Object(contact);
   const faults: Record<string, Fault> = {};
   const check = (field: string, text: unknown, rules = CAPTURE_RULES[field] ?? []) => {
@@ -32,8 +32,11 @@ function faultsIn(capture: LeadCapture): Record<string, Fault> {
   check('displayName', displayName);
   if (type === 'email' || type === 'phone') check('contact.value', value, CAPTURE_RULES[type]);
   else faults['contact.type'] = ['must be email or phone', 'no_contact_type'];
-  if (sourceId !== undefined && sourceId !== null) check('sourceId', sourceId);
-  if (note !== undefined && note !== null) check('note', note);
+  for (const name of OPTIONAL_TEXTS) {
+    const text = others[name] ?? null;
+    if (text !== null) check(name, text);
+    delete others[name];
+  }
   const unknown = [...Object.keys(others), ...Object.keys(otherParts).map((name) => `contact.${name}`)];
   for (const name of unknown) faults[name] = ['is not a known property', 'unknown_property'];
   return faults;

@@ -108,7 +108,7 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   },
   {
     name: 'REASON_OTHER_DATA',
-    about: 'What it may mean that a lead has another name, source or note than the outbox has kept.',
+    about: 'Why a text of a lead may not be the one that the outbox has kept.',
     values: 'other data: changed in the studio since, or the lead of an earlier visit',
   },
   {

@@ -1,10 +1,11 @@
-import { CAPTURE_RULES } from '../common/rules/field-rules.ts';
+import { CAPTURE_RULES, isContactType } from '../common/rules/field-rules.ts';
 
 // Prints the rules of the texts of a creation as constants of one language, with the patterns in its own syntax: `npm run
 // generate` writes them for each client, and `npm run check` fails when they are out of date.
 const NOTE = 'Generated from common/rules/field-rules.ts. Do not edit.';
 const ABOUT = 'What each text of a creation must match, what is wrong with one that does not, and the code of that.';
 const BLANK = 'Text that says nothing: the white space of ECMAScript, so that all languages agree.';
+const ABOUT_OPTIONAL = 'The texts of a creation that may be null, left out or blank.';
 const MAX_LINE = 120;
 
 /** The service stores a name that no one can see; the clients refuse it before a visitor is thanked. */
@@ -14,6 +15,9 @@ const VISIBLE = [
   'not_visible',
 ] as const;
 const RULES = { ...CAPTURE_RULES, displayName: [...CAPTURE_RULES.displayName, VISIBLE] };
+
+const OPTIONAL_TEXTS = Object.keys(RULES).filter((name) => name !== 'displayName' && !isContactType(name));
+const optionalTexts = (quote: string) => OPTIONAL_TEXTS.map((name) => quote + name + quote).join(', ');
 
 /** All codes of faults: those of the rules, and those that only types have. */
 const CODES = new Set([
@@ -97,18 +101,20 @@ const LANGUAGES: Readonly<Record<string, () => readonly string[]>> = {
     'export type Rule = readonly [pattern: RegExp, fault: string, code: FaultCode];\n',
     `/** ${ABOUT} */\nexport const CAPTURE_RULES: Readonly<Record<string, readonly Rule[]>> = {`,
     ...entries((name) => `${name}:`, '[]', "'", ['  ', '  '], String),
-    '};',
+    `};\n\n/** ${ABOUT_OPTIONAL} */\nexport const OPTIONAL_TEXTS = [${optionalTexts("'")}] as const;`,
   ],
   php: () => [
     '<?php\n\ndeclare(strict_types=1);\n\nnamespace LeadIntake\\Internal;\n',
     `/**\n * ${ABOUT}\n * ${NOTE}\n *\n * @internal\n */\nfinal class CaptureRules\n{\n    public const RULES = [`,
     ...entries((name) => `'${name}' =>`, '[]', "'", ['        ', '    '], phpPattern),
-    `    ];\n\n    /** ${BLANK} */\n    public const BLANK = ${phpPattern(/^[\s]*$/)};\n}`,
+    `    ];\n\n    /** ${ABOUT_OPTIONAL} */\n    public const OPTIONAL_TEXTS = [${optionalTexts("'")}];\n`,
+    `    /** ${BLANK} */\n    public const BLANK = ${phpPattern(/^[\s]*$/)};\n}`,
   ],
   python: () => [
     `"""The rules of the texts of a creation. ${NOTE}"""\n\n#: ${ABOUT}\nCAPTURE_RULES = {`,
     ...entries((name) => `"${name}":`, '()', '"', ['    ', '    '], pythonPattern),
-    `}\n\n#: ${BLANK}\nBLANK = ${pythonPattern(/^[\s]*$/)}`,
+    `}\n\n#: ${ABOUT_OPTIONAL}\nOPTIONAL_TEXTS = (${optionalTexts('"')})\n`,
+    `#: ${BLANK}\nBLANK = ${pythonPattern(/^[\s]*$/)}`,
   ],
 };
 

@@ -184,6 +184,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'sdk/errors.ts',
     'sdk/not-sent.ts',
     'sdk/outcomes.ts',
+    'sdk/repeated.ts',
   ],
   'sdk/conformance/': [],
   'sdk/conformance/drivers/': ['sdk/index.ts'],

@@ -4,9 +4,10 @@ import { idempotencyKeyOf } from './check-requests.ts';
 import { type Call, type ExpectedError, type ExpectedFindings, PARTS } from './conversation.ts';
 import type { DriverRequest, Parts, Report } from './driver-process.ts';
 import { type Exchange, retryAfterOf, successOf, wholeAnswerTo } from './exchanges.ts';
+import shared from './shared.json' with { type: 'json' };
 
 /** The lead fields that a client must report exactly as the service sends them. Any other field is optional. */
-const LEAD = ['id', 'displayName', 'stage', 'sourceId', 'note', 'createdAt', 'updatedAt'];
+const LEAD = Object.keys(shared.answers.created.json.lead);
 
 /** Returns the faults of a report, given the requests that arrived and the responses they received. */
 export function faultsOfReport(

@@ -34,7 +34,7 @@ export interface Outbox {
    * Inserts a lead within the connection's open transaction, and is committed or rolled back with it.
    * Synchronous on SQLite.
    *
-   * Leaves out a `note` or `sourceId` that is empty or blank, and makes each line break of the note one character.
+   * Leaves out optional texts that are empty or blank, and makes each line break of the note one character.
    *
    * Does nothing when the key is already stored with the same data, or with data that has been erased since.
    *

@@ -8,7 +8,7 @@ export interface Difference {
   readonly leadId: string;
   /** `already_open`: the id is that of the contact's open lead, of another creation. */
   readonly state: 'delivered' | 'already_open';
-  /** `not_there`: no lead with the id can be read. `other_data`: it has another name, source or note. `not_read`: not known. */
+  /** `not_there`: no lead with the id can be read. `other_data`: a text of it is not the one that was sent. `not_read`: not known. */
   readonly kind: 'not_there' | 'other_data' | 'not_read';
   /** What that may mean, in one sentence. */
   readonly reason: string;

@@ -1,4 +1,5 @@
 import type { Lead } from '../api-types.ts';
+import { isOf } from '../repeated.ts';
 import { captureIn } from './capture-text.ts';
 import { type Connection, captureOf, carryOut, keyIn, type Row } from './connection.ts';
 import type { Difference, StoredRun } from './reconciliation.ts';
@@ -63,11 +64,7 @@ export function sentRowsIn(connection: Connection, table: string) {
       if (state !== 'delivered') return false;
       const [row] = await select(`SELECT ${captureOf(connection)} FROM ${table} WHERE idempotency_key = ?`, key);
       const capture = captureIn(row?.capture);
-      if (capture === null) return false;
-      const { displayName, note = null, sourceId } = capture;
-      const inOneCase = (id: string | null | undefined) => String(id ?? '').toLowerCase();
-      const isSame = lead.displayName === displayName && lead.note === note;
-      return !isSame || inOneCase(lead.sourceId) !== inOneCase(sourceId);
+      return capture !== null && !isOf({ ...capture }, { ...lead });
     },
 
     /** Counts what is not sent. */

@@ -99,7 +99,7 @@ function captureOf(array $request): mixed
         'list' => [],
         'not-a-number' => ['note' => NAN] + $capture,
         'infinite' => ['note' => INF] + $capture,
-        null => new LeadCapture($capture['displayName'], $contact, $capture['sourceId'] ?? null, $capture['note'] ?? null),
+        null => new LeadCapture(...['contact' => $contact] + $capture),
     };
 }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import threading
 import time
@@ -132,9 +133,8 @@ def options_of(request: dict[str, Any]) -> dict[str, Any]:
 def capture_of(request: dict[str, Any]) -> Any:
     capture = request["capture"]
     kind = EmailContact if capture["contact"]["type"] == "email" else PhoneContact
-    lead = LeadCapture(
-        capture["displayName"], kind(capture["contact"]["value"]), capture.get("sourceId"), capture.get("note")
-    )
+    texts = {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name): text for name, text in capture.items()}
+    lead = LeadCapture(**{**texts, "contact": kind(capture["contact"]["value"])})
     mistakes = {
         "nothing": None,
         "text": "Grace",
@@ -162,14 +162,8 @@ def leads_of(leads: Iterable[Lead]) -> dict[str, Any]:
 
 
 def public_lead(lead: Lead) -> dict[str, Any]:
-    names = {
-        "display_name": "displayName",
-        "source_id": "sourceId",
-        "created_at": "createdAt",
-        "updated_at": "updatedAt",
-    }
     return {
-        names.get(name, name): time_of(value) if isinstance(value, datetime) else value
+        re.sub("_(.)", lambda found: found[1].upper(), name): time_of(value) if isinstance(value, datetime) else value
         for name, value in asdict(lead).items()
     }
 

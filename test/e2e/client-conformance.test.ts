@@ -4,7 +4,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type FaultyField, NOT_OF_DATA, PROBLEMS } from '../../gateway/problems.ts';
+import { OPTIONAL_TEXTS } from '../../sdk/capture-rules.ts';
 import { answerOf } from '../../sdk/conformance/answers.ts';
+import shared from '../../sdk/conformance/shared.json' with { type: 'json' };
 import { readConversations, runSuite } from '../../sdk/conformance/suite.ts';
 import { FAILING_FROM_STATUS, SETTLING_CODES } from '../../sdk/outcomes.ts';
 import { type ClientBug, TYPESCRIPT_BUGS } from '../planted-bugs/client-bugs.ts';
@@ -12,6 +14,7 @@ import { PHP_BUGS } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { PYTHON_ASYNCIO_BUGS, PYTHON_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
+import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools } from '../support/examples.ts';
 import { compiledClient, RUNTIME } from '../support/javascript-runtimes.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
@@ -217,6 +220,18 @@ describe('the conversations', () => {
     const used = conversations.flatMap(({ calls }) => calls.flatMap(({ attempts }) => attempts));
     expect(() => used.map((attempt) => answerOf(attempt))).not.toThrow();
     expect(conversations.length).toBeGreaterThan(80);
+  });
+
+  test('have a lead with every documented field, and one with another of each text', () => {
+    expect(Object.keys(shared.answers.created.json.lead).toSorted()).toEqual(DOCUMENTED_TYPES.Lead);
+    const name = 'proxies/the-lead-of-another-request';
+    const { calls = [] } = readConversations().find((conversation) => conversation.name === name) ?? {};
+    const others = calls.flatMap(({ request, attempts }) => {
+      const sent = Object(request.capture ?? shared.capture);
+      const leads = attempts.map((attempt) => Object(Object(answerOf(attempt)?.body).lead));
+      return leads.flatMap((lead) => Object.keys(lead).filter((field) => lead[field] !== (sent[field] ?? null)));
+    });
+    expect(others).toEqual(expect.arrayContaining(['displayName', ...OPTIONAL_TEXTS]));
   });
 
   // A creation never gets `integration_lead_not_found`.

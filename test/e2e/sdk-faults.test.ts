@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { asWritten } from '../../sdk/as-written.ts';
+import { OPTIONAL_TEXTS } from '../../sdk/capture-rules.ts';
 import { faultCodesOf, faultsOf, type LeadCapture } from '../../sdk/index.ts';
 import { describeWithTools } from '../support/examples.ts';
 import { POSTED_CAPTURES } from '../support/posted-captures.ts';
@@ -66,7 +67,7 @@ function faultsBy(command: string, args: readonly string[], captures = POSTED_CA
 
 test('what forms post is accepted and refused by the service, for each field', () => {
   const faulty = Object.values(ofService).flatMap((faults) => Object.keys(faults));
-  expect(new Set(faulty)).toEqual(new Set(['displayName', 'contact.value', 'sourceId', 'note']));
+  expect(new Set(faulty)).toEqual(new Set(['displayName', 'contact.value', ...OPTIONAL_TEXTS]));
   const accepted = Object.values(ofService).filter((faults) => Object.keys(faults).length === 0);
   expect(accepted.length).toBeGreaterThan(20);
 });
@@ -114,7 +115,7 @@ describeWithTools(['php --version'], 'in PHP', () => {
     use LeadIntake\\{Contact, LeadCapture};
     foreach (${captures} as [$name, $data]) {
       $contact = [Contact::class, $data['contact']['type']]($data['contact']['value']);
-      $capture = new LeadCapture($data['displayName'], $contact, $data['sourceId'] ?? null, $data['note'] ?? null);
+      $capture = new LeadCapture(...['contact' => $contact] + $data);
       $faults[$name] = $capture->${method}();
     }
     echo json_encode($faults, JSON_THROW_ON_ERROR);`;
@@ -143,12 +144,13 @@ describeWithTools([PYTHON_TOOL], 'in Python', () => {
   // @proves leads-20
   test('Python: a lead has the faults that the service finds in it, no others, and their codes', async () => {
     const program = (method: string) => `
-import json, sys
+import json, re, sys
 from lead_intake import EmailContact, LeadCapture, PhoneContact
 kinds = {"email": EmailContact, "phone": PhoneContact}
 def faults(data):
     contact = kinds[data["contact"]["type"]](data["contact"]["value"])
-    return LeadCapture(data["displayName"], contact, data.get("sourceId"), data.get("note")).${method}()
+    texts = {re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name): text for name, text in data.items()}
+    return LeadCapture(**{**texts, "contact": contact}).${method}()
 print(json.dumps({name: faults(data) for name, data in json.load(sys.stdin)}))`;
     const python = join(await pythonForTests(), 'python');
     expect(faultsBy(python, ['-c', program('faults')])).toEqual(ofService);

@@ -26,10 +26,7 @@ final class LeadCapture implements \JsonSerializable
     /** @return array<string, mixed> the lead in the form of the API */
     public function jsonSerialize(): array
     {
-        $optional = array_filter(
-            ['sourceId' => $this->sourceId, 'note' => $this->note],
-            static fn (?string $value): bool => $value !== null && !AsWritten::isBlank($value),
-        );
+        $optional = array_filter($this->optional(), static fn (?string $text): bool => $text !== null && !AsWritten::isBlank($text));
         return ['displayName' => $this->displayName, 'contact' => $this->contact] + $optional;
     }
 
@@ -56,11 +53,17 @@ final class LeadCapture implements \JsonSerializable
         return array_map(static fn (array $fault): array => [$fault[1]], $this->all());
     }
 
+    /** @return array<string, ?string> */
+    private function optional(): array
+    {
+        return array_intersect_key(get_object_vars($this), array_flip(CaptureRules::OPTIONAL_TEXTS));
+    }
+
     /** @return array<string, array{string, string}> message and code by path */
     private function all(): array
     {
         $texts = ['displayName' => $this->displayName, $this->contact->type => $this->contact->value];
-        $texts += AsWritten::of(array_filter(['sourceId' => $this->sourceId, 'note' => $this->note], is_string(...)));
+        $texts += AsWritten::of(array_filter($this->optional(), is_string(...)));
         $faults = [];
         foreach ($texts as $name => $text) {
             foreach (CaptureRules::RULES[$name] as [$pattern, $message, $code]) {

@@ -6,6 +6,7 @@ namespace LeadIntake;
 
 use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Internal\Call;
+use LeadIntake\Internal\CaptureRules;
 use LeadIntake\Internal\Check;
 use LeadIntake\Internal\Configuration;
 use LeadIntake\Internal\Repeated;
@@ -207,14 +208,17 @@ final class LeadIntakeClient
     private static function lead(#[\SensitiveParameter] array $lead): Lead
     {
         $id = self::member($lead, 'id');
+        $texts = [];
+        foreach (CaptureRules::OPTIONAL_TEXTS as $name) {
+            $texts[$name] = self::text($lead, $name);
+        }
         return new Lead(
-            Uuid::from($id) === null ? throw new \UnexpectedValueException('the id is not a UUID') : $id,
-            self::text($lead, 'displayName') ?? '',
-            self::text($lead, 'stage') ?? '',
-            self::text($lead, 'sourceId'),
-            self::text($lead, 'note'),
-            self::time($lead, 'createdAt'),
-            self::time($lead, 'updatedAt'),
+            ...$texts,
+            id: Uuid::from($id) === null ? throw new \UnexpectedValueException('the id is not a UUID') : $id,
+            displayName: self::text($lead, 'displayName') ?? '',
+            stage: self::text($lead, 'stage') ?? '',
+            createdAt: self::time($lead, 'createdAt'),
+            updatedAt: self::time($lead, 'updatedAt'),
         );
     }
 

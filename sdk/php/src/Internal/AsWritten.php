@@ -20,7 +20,7 @@ final class AsWritten
      */
     public static function of(#[\SensitiveParameter] array $data): array
     {
-        foreach (['note', 'sourceId'] as $field) {
+        foreach (CaptureRules::OPTIONAL_TEXTS as $field) {
             if (self::isBlank($data[$field] ?? null)) {
                 unset($data[$field]);
             }

@@ -54,6 +54,9 @@ final class CaptureRules
         ],
     ];
 
+    /** The texts of a creation that may be null, left out or blank. */
+    public const OPTIONAL_TEXTS = ['sourceId', 'note'];
+
     /** Text that says nothing: the white space of ECMAScript, so that all languages agree. */
     public const BLANK = '/^[\x{0009}-\x{000d}\x{0020}\x{00a0}\x{1680}\x{2000}-\x{200a}\x{2028}-\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]*$/Du';
 }

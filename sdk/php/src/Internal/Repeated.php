@@ -11,25 +11,35 @@ namespace LeadIntake\Internal;
  */
 final class Repeated
 {
-    private const FIELDS = ['displayName', 'sourceId', 'note'];
-
     /**
-     * Returns the lead, unless it is that of another request whose response came instead. The service changes no text but the
-     * letter case of `sourceId`. A field that is missing or not as documented proves nothing.
+     * Returns the lead, unless it is that of another request whose response came instead.
      *
      * @param array<mixed> $lead
      * @return array<mixed>
      */
     public static function in(#[\SensitiveParameter] array $lead, #[\SensitiveParameter] mixed $capture): array
     {
-        foreach (is_array($capture) ? self::FIELDS : [] as $name) {
+        $other = is_array($capture) ? self::other($lead, $capture) : null;
+        return $other === null ? $lead : throw new \UnexpectedValueException("another $other");
+    }
+
+    /**
+     * Returns the first field of a lead that is not the one of the capture; null: there is none. The service changes no text but
+     * the letter case of `sourceId`. A field that is missing or not as documented proves nothing.
+     *
+     * @param array<mixed> $lead
+     * @param array<mixed> $capture
+     */
+    public static function other(#[\SensitiveParameter] array $lead, #[\SensitiveParameter] array $capture): ?string
+    {
+        foreach (['displayName', ...CaptureRules::OPTIONAL_TEXTS] as $name) {
             $value = $lead[$name] ?? null;
             $isDocumented = is_string($value) || array_key_exists($name, $lead) && $value === null && $name !== 'displayName';
             if ($isDocumented && self::inOneCase($name, $value) !== self::inOneCase($name, $capture[$name] ?? null)) {
-                throw new \UnexpectedValueException("another $name");
+                return $name;
             }
         }
-        return $lead;
+        return null;
     }
 
     private static function inOneCase(string $name, #[\SensitiveParameter] mixed $value): mixed

@@ -10,7 +10,7 @@ final class Difference
     /**
      * @param string $leadId the id that the service had returned
      * @param State $state of an already open one the id is that of the contact's open lead, of another creation
-     * @param string $kind `not_there`: no lead with the id can be read; `other_data`: it has another name, source or note;
+     * @param string $kind `not_there`: no lead with the id can be read; `other_data`: a text of it is not the one that was sent;
      *     `not_read`: not known, because the service has failed to read it
      * @param string $reason what that may mean, in one sentence
      * @param \DateTimeImmutable $createdAt when the lead was stored in the outbox, by the website's clock; UTC

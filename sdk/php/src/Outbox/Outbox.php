@@ -103,7 +103,7 @@ final class Outbox
      * Stores a lead within the open transaction, and is committed or rolled back with it. Neither begins nor ends a
      * transaction.
      *
-     * Leaves out a `note` or `sourceId` that is empty or blank, and makes each line break of the note one character.
+     * Leaves out optional texts that are empty or blank, and makes each line break of the note one character.
      *
      * Does nothing when the key is already stored with the same data, or with data that have been erased since.
      *

@@ -15,12 +15,9 @@ from ._attempt import ACCEPT_ENCODING, Read
 from ._capture_rules import CAPTURE_RULES
 from ._configuration import authorization, leads_url
 from ._outcomes import USER_AGENT
-from .models import CreatedLead, Lead, LeadCapture, LeadList
+from .models import CreatedLead, Lead, LeadCapture, LeadList, other_text
 
 T = TypeVar("T")
-
-#: The fields of a creation that the lead in its response repeats.
-_REPEATED = ("displayName", "sourceId", "note")
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +61,8 @@ class Calls:
 
         def read(body: Any, headers: httpx2.Headers) -> CreatedLead:
             lead = Lead.from_json(body["lead"])
-            _require_repeated(sent, body["lead"])
+            if other := other_text(sent, body["lead"]):
+                raise ValueError(f"another {other}")
             return CreatedLead(lead, "idempotent-replayed" in headers, key)
 
         return Call("POST", self._leads_url, headers, read, content, key)
@@ -84,19 +82,3 @@ class Calls:
 
     def _get(self, path: str, read: Read[T]) -> Call[T]:
         return Call("GET", self._leads_url + path, self._authorization, read)
-
-
-def _require_repeated(sent: dict[str, Any], lead: dict[str, Any]) -> None:
-    """
-    Raise a ValueError if the lead is that of another request whose response came instead. The service changes no text
-    but the letter case of ``sourceId``. A field that is missing or not as documented proves nothing.
-    """
-    for name in _REPEATED:
-        value = lead.get(name, ...)
-        is_documented = isinstance(value, str) or (value is None and name != "displayName")
-        if is_documented and _in_one_case(name, value) != _in_one_case(name, sent.get(name)):
-            raise ValueError(f"another {name}")
-
-
-def _in_one_case(name: str, value: object) -> object:
-    return value.lower() if name == "sourceId" and isinstance(value, str) else value

@@ -43,5 +43,8 @@ CAPTURE_RULES = {
     ),
 }
 
+#: The texts of a creation that may be null, left out or blank.
+OPTIONAL_TEXTS = ("sourceId", "note")
+
 #: Text that says nothing: the white space of ECMAScript, so that all languages agree.
 BLANK = r"^[\u0009-\u000d\u0020\u00a0\u1680\u2000-\u200a\u2028-\u2029\u202f\u205f\u3000\ufeff]*\Z"

@@ -75,7 +75,7 @@ REASON_UNREADABLE = "unreadable: the data in the table is not a JSON object"
 #: What it may mean that a lead of an outbox cannot be found by its API key, which gets one answer for all of it.
 REASON_NOT_THERE = "not there: erased, lost in a restored database, or of another studio"
 
-#: What it may mean that a lead has another name, source or note than the outbox has kept.
+#: Why a text of a lead may not be the one that the outbox has kept.
 REASON_OTHER_DATA = "other data: changed in the studio since, or the lead of an earlier visit"
 
 #: Why it is not known whether a lead of an outbox is there.

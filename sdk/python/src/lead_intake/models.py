@@ -9,7 +9,10 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Any, Literal
 
-from ._capture_rules import BLANK, CAPTURE_RULES
+from ._capture_rules import BLANK, CAPTURE_RULES, OPTIONAL_TEXTS
+
+#: The texts of a creation that its lead repeats.
+_TEXTS = ("displayName", *OPTIONAL_TEXTS)
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,11 @@ class LeadCapture:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the lead in the format of the API."""
-        optional = {"sourceId": self.source_id, "note": self.note}
+        texts = texts_of(self)
         return {
-            "displayName": self.display_name,
+            "displayName": texts.pop("displayName"),
             "contact": {"type": self.contact.type, "value": self.contact.value},
-            **{name: value for name, value in optional.items() if value is not None and not is_blank(value)},
+            **{name: value for name, value in texts.items() if value is not None and not is_blank(value)},
         }
 
     def faults(self) -> dict[str, list[str]]:
@@ -119,12 +122,10 @@ class Lead:
         text: Callable[[str], Any] = {name: value for name, value in lead.items() if isinstance(value, str)}.get
         return cls(
             id=lead_id,
-            display_name=text("displayName"),
             stage=text("stage"),
-            source_id=text("sourceId"),
-            note=text("note"),
             created_at=_time(text("createdAt")),
             updated_at=_time(text("updatedAt")),
+            **{_attribute(name): text(name) for name in _TEXTS},
         )
 
 
@@ -222,15 +223,42 @@ def as_written(data: Mapping[str, Any]) -> dict[str, Any]:
     Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
     characters although ``maxlength`` counts one.
     """
-    written = {name: value for name, value in data.items() if name not in ("note", "sourceId") or not is_blank(value)}
+    written = {name: value for name, value in data.items() if name not in OPTIONAL_TEXTS or not is_blank(value)}
     if isinstance(note := written.get("note"), str):
         written["note"] = note.replace("\r\n", "\n").replace("\r", "\n")
     return written
 
 
+def texts_of(lead: LeadCapture | Lead) -> dict[str, Any]:
+    """Returns the texts that a creation and its lead have, by their names in the API."""
+    return {name: getattr(lead, _attribute(name)) for name in _TEXTS}
+
+
+def other_text(sent: Mapping[str, Any], lead: Mapping[str, Any]) -> str | None:
+    """
+    Returns the first text of a lead that is not the one that was sent; None: there is none. The service changes no text
+    but the letter case of ``sourceId``. A field that is missing or not as documented proves nothing.
+    """
+    for name in _TEXTS:
+        value = lead.get(name, ...)
+        is_documented = isinstance(value, str) or (value is None and name != "displayName")
+        if is_documented and _in_one_case(name, value) != _in_one_case(name, sent.get(name)):
+            return name
+    return None
+
+
 def is_uuid(value: object) -> bool:
     """Whether the value is the text of a UUID, of any version."""
     return isinstance(value, str) and bool(re.fullmatch("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", value))
+
+
+def _attribute(name: str) -> str:
+    """Returns the Python name of a field of the API."""
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+def _in_one_case(name: str, value: object) -> object:
+    return value.lower() if name == "sourceId" and isinstance(value, str) else value
 
 
 def _time(text: Any) -> Any:

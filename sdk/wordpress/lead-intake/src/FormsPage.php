@@ -93,8 +93,8 @@ final class FormsPage
         Action::open(self::MAP, $form);
         echo '<table class="form-table" role="presentation">';
         self::showCheckbox('connected', __('Send what visitors enter in this form', 'lead-intake'), $stored !== null);
-        foreach ($titles as $part => $title) {
-            self::showRow($part, $title);
+        foreach (array_keys(Mapping::PARTS) as $part) {
+            self::showRow($part, $titles[$part]);
             printf('<select id="lead-intake-%1$s" name="mapping[%1$s]">', esc_attr($part));
             Action::option('', '–', $mapping->fields[$part] ?? '');
             foreach ($fields as $field => $label) {

@@ -13,8 +13,8 @@ final class Mapping
 {
     public const OPTION = 'lead_intake_forms';
 
-    /** The parts of a lead that are a field of the form. */
-    public const PARTS = ['email', 'phone', 'name', 'note', 'consent'];
+    /** The parts of a lead that are a field of the form, and what names of such fields match. */
+    public const PARTS = ['email' => 'mail', 'phone' => 'phone|tel|mobil', 'name' => 'name|nom\b', 'note' => 'message|nachricht|comment|text', 'consent' => 'accept|consent|gdpr'];
 
     /**
      * @param array<string, string> $fields the name of the form's field by part
@@ -35,9 +35,8 @@ final class Mapping
     /** @return self a proposal for a form without a mapping, by the names of its fields */
     public static function guess(array $labels): self
     {
-        $patterns = ['email' => 'mail', 'phone' => 'phone|tel|mobil', 'name' => 'name|nom\b', 'note' => 'message|nachricht|comment|text', 'consent' => 'accept|consent|gdpr'];
         $fields = [];
-        foreach ($patterns as $part => $pattern) {
+        foreach (self::PARTS as $part => $pattern) {
             foreach ($labels as $field => $label) {
                 if (!in_array((string) $field, $fields, true) && preg_match("/$pattern/i", "$field $label")) {
                     $fields[$part] = (string) $field;
@@ -127,7 +126,7 @@ final class Mapping
     private static function from(array $stored): self
     {
         $texts = array_map(trim(...), array_filter($stored, is_string(...)));
-        $fields = array_filter(array_intersect_key($texts, array_flip(self::PARTS)), static fn (string $field): bool => $field !== '');
+        $fields = array_filter(array_intersect_key($texts, self::PARTS), static fn (string $field): bool => $field !== '');
         return new self($fields, $texts['source'] ?? '', ($texts['rest'] ?? '') !== '');
     }
 }

@@ -75,11 +75,11 @@ final class Outboxes
         } while ($rows !== []);
     }
 
-    /** @return array<string, string> the name, the contact and the note of a lead, as far as it has them */
+    /** @return array<string, string> the name, the contact and other texts of a lead, as far as it has them */
     public static function texts(#[\SensitiveParameter] array $capture): array
     {
         $contact = is_array($capture['contact'] ?? null) ? $capture['contact'] : [];
-        $texts = ['name' => $capture['displayName'] ?? '', 'contact' => $contact['value'] ?? '', 'note' => $capture['note'] ?? ''];
-        return array_filter($texts, static fn (mixed $text): bool => is_string($text) && $text !== '');
+        $texts = ['name' => $capture['displayName'] ?? '', 'contact' => $contact['value'] ?? ''] + $capture;
+        return array_filter(array_diff_key($texts, ['displayName' => 0, 'sourceId' => 0]), static fn (mixed $text): bool => is_string($text) && $text !== '');
     }
 }

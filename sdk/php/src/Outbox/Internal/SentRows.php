@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox\Internal;
 
+use LeadIntake\Internal\Repeated;
 use LeadIntake\Lead;
 use LeadIntake\Outbox\Database;
 
@@ -69,10 +70,7 @@ final class SentRows
         }
         $rows = $this->database->query("SELECT capture FROM $this->table WHERE idempotency_key = ?", [$row['key']]);
         $capture = CaptureJson::decode((string) ($rows[0]['capture'] ?? ''));
-        return $capture !== null
-            && ($lead->displayName !== ($capture['displayName'] ?? null)
-                || $lead->note !== ($capture['note'] ?? null)
-                || strcasecmp($lead->sourceId ?? '', (string) ($capture['sourceId'] ?? '')) !== 0);
+        return $capture !== null && Repeated::other(get_object_vars($lead), $capture) !== null;
     }
 
     /** Counts what is not sent. */

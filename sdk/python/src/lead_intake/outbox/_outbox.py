@@ -78,9 +78,9 @@ class Outbox:
         idempotency_key: str | None = None,
     ) -> str:
         """
-        Store a lead within the connection's open transaction; it is sent once that is committed. Leaves out a note or
-        source id that is empty or blank, and makes each line break of the note one character. Does nothing when the
-        key is already stored with the same data, or with data that has been erased since.
+        Store a lead within the connection's open transaction; it is sent once that is committed. Leaves out
+        optional texts that are empty or blank, and makes each line break of the note one character. Does nothing when
+        the key is already stored with the same data, or with data that has been erased since.
 
         :param connection: the website's connection; it is neither committed nor rolled back
         :param capture: the lead, or its JSON in the form of the API

@@ -12,7 +12,7 @@ from ._times import now, time_of
 
 #: ``already_open``: the id is that of the contact's open lead, of another creation.
 SentState = Literal["delivered", "already_open"]
-#: ``not_there``: no lead with the id can be read. ``other_data``: it has another name, source or note.
+#: ``not_there``: no lead with the id can be read. ``other_data``: a text of it is not the one that was sent.
 #: ``not_read``: not known, because the service has failed to read it.
 Kind = Literal["not_there", "other_data", "not_read"]
 

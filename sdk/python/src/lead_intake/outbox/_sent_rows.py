@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..models import Lead
+from ..models import Lead, other_text, texts_of
 from ._database import Database
 from ._reconciliation import Run, SentState
 from ._stored import capture_in
@@ -70,10 +70,7 @@ class SentRows:
             return False
         stored = self._database.read(f"SELECT {self._capture} FROM {self._table} WHERE idempotency_key = ?", row.key)
         capture = capture_in(stored[0][0]) if stored else None
-        if capture is None:
-            return False
-        is_same = lead.display_name == capture.get("displayName") and lead.note == capture.get("note")
-        return not is_same or (lead.source_id or "").lower() != str(capture.get("sourceId") or "").lower()
+        return capture is not None and other_text(capture, texts_of(lead)) is not None
 
     def unsent(self) -> tuple[int, int]:
         """Return the numbers of leads that wait, and that were refused."""

@@ -1,0 +1,21 @@
+import { OPTIONAL_TEXTS } from './capture-rules.ts';
+
+type Texts = Readonly<Record<string, unknown>>;
+
+/** The fields of a creation that the lead in its response repeats. */
+const REPEATED = ['displayName', ...OPTIONAL_TEXTS];
+
+/**
+ * Whether the lead is that of the capture, and not of another request whose response came instead. The service changes no
+ * text but the letter case of `sourceId`. A field that is missing or not as documented proves nothing.
+ */
+export function isOf(capture: Texts | null | undefined, lead: Texts): boolean {
+  if (!capture) return true;
+  return REPEATED.every((name) => {
+    const inOneCase = (value: unknown) =>
+      name === 'sourceId' && typeof value === 'string' ? value.toLowerCase() : value;
+    const value = lead[name];
+    const isDocumented = typeof value === 'string' || (value === null && name !== 'displayName');
+    return !isDocumented || inOneCase(value) === inOneCase(capture[name] ?? null);
+  });
+}
