@@ -62,9 +62,10 @@ export const codingsOf = ({ headers }: IncomingMessage): readonly string[] =>
     .map((each) => each.split(';')[0]?.trim() ?? '')
     .filter(Boolean);
 
-function merged({ like, ...own }: Answer): Answer {
+function merged({ like, lead, ...own }: Answer): Answer {
   if (like === undefined) return own;
   const base = merged(named(like));
+  if (lead !== undefined) return merged({ like, ...own, json: { lead: { ...Object(base.json).lead, ...lead } } });
   const { json: _, text: __, ...withoutBody } = base;
   const hasBody = own.json !== undefined || own.text !== undefined;
   return { ...(hasBody ? withoutBody : base), ...own, headers: { ...base.headers, ...own.headers } };

@@ -94,6 +94,8 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
   /** The body, as JSON. Default media type: the one that the service uses for the status. */
   readonly json?: unknown;
+  /** Fields of the lead in the body that differ from those of the response that this one extends. */
+  readonly lead?: object;
   /** The body, verbatim. */
   readonly text?: string;
   /** How the end of the body is marked. Default: by `Content-Length`. */
