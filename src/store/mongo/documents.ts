@@ -1,5 +1,6 @@
 import { Binary, BSON, type Filter, UUID } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
+import type { TextField } from '../../../common/rules/field-rules.ts';
 import type { ApiKey } from '../../domain/api-key.ts';
 import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
@@ -7,7 +8,7 @@ import type { KeptEnquiries } from '../../domain/enquiry.ts';
 import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
 import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
-import { DATA_FIELDS, type OriginalFields } from '../../domain/lead-data.ts';
+import { DATA_FIELDS, type OriginalFields, textsOf } from '../../domain/lead-data.ts';
 import { HIGHEST_ID, LOWEST_ID } from '../../domain/new-id.ts';
 import type { LoggedRequest } from '../../domain/request-log.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
@@ -23,6 +24,7 @@ import {
   earlierCreation,
   leadRecord,
   type RecordType,
+  storedTexts,
   type Unchecked,
   uuidOfHex,
   withEnquiries,
@@ -57,15 +59,15 @@ export const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 /** Reads without what grows with every change, which may be many times as long as the rest. */
 export const WITHOUT_HISTORY = { ...READ, projection: { history: 0, appliedRequests: 0 } } as const;
 
+/** What callers give of a lead. */
+const DATA = Object.fromEntries(DATA_FIELDS.map((field) => [field, 1]));
+
 /** Reads of leads what their callers see, of which a page has many. */
 export const PUBLIC = {
   ...READ,
   projection: {
     studioId: 1,
-    displayName: 1,
-    contact: 1,
-    sourceId: 1,
-    note: 1,
+    ...DATA,
     stage: 1,
     createdAt: 1,
     updatedAt: 1,
@@ -318,7 +320,7 @@ export function leadDocument(
 
 /** The fields with personal data, or computed from such. */
 export const PERSONAL = {
-  ...Object.fromEntries(DATA_FIELDS.map((field) => [field, 1])),
+  ...DATA,
   original: 1,
   contactRule: 1,
   'idempotency.fingerprint': 1,
@@ -328,10 +330,9 @@ export const PERSONAL = {
 export const fieldsDocument = ({ sourceId, ...others }: LeadWrite['fields']) =>
   sourceId === undefined ? others : { ...others, sourceId: uuidOrNull(sourceId) };
 
-export const originalDocument = ({ displayName, sourceId, note }: OriginalFields): OriginalDocument => ({
-  displayName,
-  sourceId: uuidOrNull(sourceId),
-  note,
+export const originalDocument = (original: OriginalFields): OriginalDocument => ({
+  ...textsOf(original),
+  sourceId: uuidOrNull(original.sourceId),
 });
 
 export const enquiryDocument = ({ mark, original }: EnquiryWrite) => ({
@@ -405,23 +406,26 @@ export function creationOf(document: LeadDocument): EarlierCreation | ErasedCrea
 export const recordOf = (document: LeadDocument, report: ReportUnreadable) =>
   leadRecord(enquiredLeadOf(document), originalIn(document), uuidText(Object(document.idempotency).key), report);
 
+/** The unchecked texts of a lead, or of what it was created with. */
+const textsIn = (stored: Pick<LeadDocument, TextField>): Unchecked<OriginalFields> => ({
+  ...storedTexts(stored),
+  sourceId: stored.sourceId === null ? null : uuidText(stored.sourceId),
+});
+
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | undefined {
   if (original === undefined) return undefined;
-  const { displayName, sourceId, note } = Object(original);
-  return { displayName, sourceId: sourceId === null ? null : uuidText(sourceId), note };
+  return textsIn(Object(original));
 }
 
 export function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
-  const { studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt, apiKeyId } = fields;
+  const { studioId, contact, stage, createdAt, updatedAt, apiKeyId } = fields;
   return {
     id: uuidText(_id?.id),
     // Documents are found by either of the two, so they must agree.
     studioId: studioId === _id?.studioId ? studioId : undefined,
-    displayName,
+    ...textsIn(fields),
     contact,
-    sourceId: sourceId === null ? null : uuidText(sourceId),
-    note,
     stage,
     createdAt,
     updatedAt,

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { TextField } from '../../../common/rules/field-rules.ts';
 import { BOUNDS, CONTACT_TYPES } from '../../../common/rules/field-rules.ts';
 import type { ErasedLead, Lead } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
@@ -16,6 +17,7 @@ import {
   earlierCreation,
   isLeadInJson,
   leadRecord,
+  storedTexts,
   type Unchecked,
   uuidOfHex,
   withEnquiries,
@@ -56,13 +58,23 @@ export function columns<Name extends string>(sqlOf: Readonly<Record<Name, string
   return { sqlOf, sql: names.map((name) => sqlOf[name]).join(', '), at };
 }
 
+/** The columns of a lead's texts. */
+export const TEXT_COLUMNS = TEXT_FIELDS.map((field) => ({
+  field,
+  column: field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+  isId: field === 'sourceId',
+}));
+
 export const LEAD_COLUMNS = columns({
   id: 'hex(leads.id)',
-  displayName: 'display_name',
+  ...(Object.fromEntries(
+    TEXT_COLUMNS.map(({ field, column, isId }) => [
+      field,
+      isId ? `iif(${column} IS NULL, NULL, hex(${column}))` : column,
+    ]),
+  ) as Record<TextField, string>),
   contactType: 'contact_type',
   contactValue: 'contact_value',
-  sourceId: 'iif(source_id IS NULL, NULL, hex(source_id))',
-  note: 'note',
   stage: 'stage',
   createdAt: number('created_at'),
   updatedAt: number('updated_at'),
@@ -80,11 +92,14 @@ export const PERSONAL: readonly {
   readonly of: (lead: Lead) => string | null;
   readonly erased: string;
 }[] = [
-  { column: 'display_name', value: '?', of: ({ displayName }) => JSON.stringify(displayName), erased: 'NULL' },
+  ...TEXT_COLUMNS.map(({ field, column, isId }) => ({
+    column,
+    value: isId ? "unhex(?, '-')" : '?',
+    of: ({ [field]: text }: Lead) => (isId || text === null ? text : JSON.stringify(text)),
+    erased: 'NULL',
+  })),
   { column: 'contact_type', value: '?', of: ({ contact }) => contact.type, erased: "''" },
   { column: 'contact_value', value: '?', of: ({ contact }) => contact.value, erased: "''" },
-  { column: 'source_id', value: "unhex(?, '-')", of: ({ sourceId }) => sourceId, erased: 'NULL' },
-  { column: 'note', value: '?', of: ({ note }) => note && JSON.stringify(note), erased: 'NULL' },
 ];
 
 const { id, sourceId, note, stage, createdAt, updatedAt, erasedAt, apiKeyId } = LEAD_COLUMNS.sqlOf;
@@ -198,8 +213,17 @@ export const recordOf = (studioId: string, row: ListRow, report: ReportUnreadabl
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn(json: string | null): Unchecked<OriginalFields> | undefined {
   if (json === null) return undefined;
-  const { displayName, sourceId, note } = Object(objectIn(json));
-  return { displayName, sourceId, note };
+  return storedTexts(Object(objectIn(json)));
+}
+
+/** @param row LEAD_COLUMNS */
+function textsIn(row: ListRow): Unchecked<OriginalFields> {
+  const texts: { [field: string]: unknown } = {};
+  for (const { field, isId } of TEXT_COLUMNS) {
+    const value = row[LEAD_COLUMNS.at[field]];
+    texts[field] = isId ? idOrNull(value) : textIn(value);
+  }
+  return texts as Unchecked<OriginalFields>;
 }
 
 /** Returns the text that a column has as JSON. Most texts need no escapes, and are faster read without a parser. */
@@ -233,10 +257,8 @@ function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
   return {
     id: idText(row[at.id] as string),
     studioId,
-    displayName: textIn(row[at.displayName]),
+    ...textsIn(row),
     contact: { type: row[at.contactType], value: row[at.contactValue] },
-    sourceId: idOrNull(row[at.sourceId]),
-    note: textIn(row[at.note]),
     stage: row[at.stage],
     createdAt: dateOf(row[at.createdAt]),
     updatedAt: dateOf(row[at.updatedAt]),

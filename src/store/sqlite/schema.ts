@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { API_KEYS, AUDIT_EVENTS, CONSUMERS, EPOCHS, LEAD_SOURCES, MEMBERS, STUDIOS } from './record-rows.ts';
+import { TEXT_COLUMNS } from './rows.ts';
 
 /** `user_version` of a file of this release, and of one of release 1.2, which migrateFrom12 brings here. */
 export const SCHEMA_VERSION = 9;
@@ -11,12 +12,10 @@ export const LEADS = `(
   number              INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
   studio_number       INTEGER NOT NULL,
   id                  BLOB NOT NULL,
-  -- As JSON, like the note, as callers get both; NULL: it was erased.
-  display_name        TEXT CHECK (json_valid(display_name)),
   contact_type        TEXT NOT NULL,
   contact_value       TEXT NOT NULL,
-  source_id           BLOB,
-  note                TEXT CHECK (json_valid(note)),
+  -- The texts, as the JSON that callers get; NULL: it has none, or was erased. An id is the bytes of its UUID.
+  ${TEXT_COLUMNS.map(({ column, isId }) => (isId ? `${column} BLOB` : `${column} TEXT CHECK (json_valid(${column}))`)).join(', ')},
   stage               TEXT NOT NULL,
   created_at          INTEGER NOT NULL,
   updated_at          INTEGER NOT NULL,
