@@ -135,6 +135,7 @@ const DAMAGES: readonly Damage[] = (
     ...['zzz', '{}', '["XX"]', 'null'].map((value) => ['region', 'former_regions', value] as const),
     ['member', 'role', 'boss'],
     ['source', 'name', ''],
+    ['source', 'enabled', 5],
     ['event', 'action', 'studio-sold'],
     ['event', 'time', FAR],
     ['event', 'member_id', 'x'.repeat(1_000_000)],
