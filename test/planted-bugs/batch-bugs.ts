@@ -1,6 +1,5 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const ITEMS_SUITE = 'test/integration/items.test.ts';
 const EXCHANGE_SUITE = 'test/integration/exchange.test.ts';
 const EXCHANGE = 'src/rpc/exchange-service.ts';
 
@@ -28,21 +27,6 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
         file: EXCHANGE,
         find: 'sent.map(({ result }) => result)',
         put: 'sent.map(({ result }) => ({ ...result, index: place++ }))',
-      },
-    ],
-  },
-  {
-    name: 'all results of a message get the error of one failed item',
-    suite: ITEMS_SUITE,
-    caughtBy: 'fail alone when the store refuses their writes, and later ones are written',
-    patches: [
-      {
-        file: EXCHANGE,
-        find: 'sent.map(({ result }) => result)',
-        put: `sent.map(({ result }) => {
-          const { outcome } = (sent.find((one) => one.result.outcome.case === 'error') ?? { result }).result;
-          return { ...result, outcome };
-        })`,
       },
     ],
   },

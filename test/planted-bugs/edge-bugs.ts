@@ -1,10 +1,9 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const CONNECTIONS = 'gateway/socket/connections.ts';
-const CONNECTIONS_SUITE = 'test/integration/open-connections.test.ts';
 const PIPELINE_SUITE = 'test/integration/pipelining.test.ts';
 
-/** Faults of the bounds on what clients of the gateway send and leave unread, and of its responses. */
+/** Faults of the bounds on what clients of the gateway send and leave unread, of its responses, connections and packages; and of clients. */
 export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core that refuses the gateway is an internal error to callers',
@@ -52,12 +51,6 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CONNECTIONS, find: 'if (socket.writable) turns[0]?.();', put: 'turns[0]?.();' }],
   },
   {
-    name: 'the unread bytes of one key are unbounded',
-    suite: CONNECTIONS_SUITE,
-    caughtBy: 'those to one key',
-    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(MAX_UNREAD_BYTES_PER_KEY, $OFKEYS, $BYKEY);', put: '' }],
-  },
-  {
     name: 'a request whose body is malformed loses its id and its quota headers',
     suite: 'test/e2e/http/http-faults.test.ts',
     caughtBy: 'behind a good head keeps the request id and the quota headers: in one packet',
@@ -101,15 +94,39 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CONNECTIONS, find: 'this.#lingering.watch(socket);', put: '' }],
   },
   {
-    name: 'any number of connections linger after their last answer',
-    suite: 'test/integration/lingering.test.ts',
-    caughtBy: 'when more connections linger than the bound allows, the oldest one ends',
-    patches: [{ file: 'common/lingering.ts', find: 'this.#sockets.size > this.#max', put: 'false' }],
-  },
-  {
     name: 'a key that is repeated is looked up for each request',
     suite: 'test/unit/key-look-ups.test.ts',
     caughtBy: 'one look-up finds the owner for all who come meanwhile; only for the first it is a check',
     patches: [{ file: 'gateway/admission/key-look-ups.ts', find: 'this.#underWay.set(name, lookUp);', put: '' }],
+  },
+  {
+    name: 'a kept release names a file outside of its folder',
+    suite: 'test/e2e/http/packages.test.ts',
+    caughtBy: 'cannot name a file elsewhere: "../secret"',
+    patches: [{ file: 'gateway/docs/packages.ts', find: '!/^\\w[\\w.+-]*$/.test(name)', put: 'false' }],
+  },
+  {
+    name: 'a gateway does not retry a call refused unprocessed',
+    suite: 'test/integration/max-connection-age.test.ts',
+    caughtBy: 'a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error',
+    patches: [
+      {
+        file: 'common/core-connection.ts',
+        find: "cause.message.endsWith('NGHTTP2_REFUSED_STREAM')",
+        put: 'cause.message === undefined',
+      },
+    ],
+  },
+  {
+    name: 'the error of a mistyped key repeats it',
+    suite: 'test/e2e/sdk-secrets.test.ts',
+    caughtBy: 'in TypeScript, no error and no inspection shows the key or the visitor',
+    patches: [
+      {
+        file: 'sdk/configuration.ts',
+        find: 'faultOfKey(apiKey)',
+        put: 'faultOfKey(apiKey)?.concat(apiKey)',
+      },
+    ],
   },
 ];

@@ -24,12 +24,6 @@ export const ENQUIRY_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on MongoDB, an enquiry is kept at a lead whatever has become of it since it was read',
-    suite: 'test/contract/mongo-refusals.test.ts',
-    caughtBy: 'an enquiry is written to the lead as it was read only; else the creation starts over',
-    patches: [{ file: IN_MONGO, find: '{ studioId, _id, ...asRead(holder) }', put: '{ studioId, _id }' }],
-  },
-  {
     name: 'on MongoDB, a creation whose enquiry may have been kept creates a lead once the other is closed',
     suite: 'test/contract/mongo-lost-replies.test.ts',
     caughtBy: 'of an enquiry: it is kept once, and refused, though its lead is closed meanwhile',

@@ -15,31 +15,11 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: SQLITE, text: 'original = NULL,', put: '' }],
   },
   {
-    name: 'an erasure is not in the change feed',
-    suite: ON_SQLITE,
-    caughtBy: 'the feed has what is left of an erased lead',
-    patches: [
-      { file: 'src/store/decisions/leads.ts', find: "marked(found.mark, 'erased', updatedAt)", put: 'found.mark' },
-    ],
-  },
-  {
     name: 'the time that retention goes by follows a clock at once',
     suite: 'test/unit/retention-turns.test.ts',
     caughtBy: 'does not leap with a clock, however often cores start',
     patches: [
       { file: 'src/usecases/retention-turns.ts', find: 'Math.min(at - seen.at, 2 * this.#idleMs)', put: 'Infinity' },
-    ],
-  },
-  {
-    name: 'retention erases a lead that has changed since it was read',
-    suite: ON_SQLITE,
-    caughtBy: 'a lead that is moved or corrected since it was read is not erased, and holds up nothing behind it',
-    patches: [
-      {
-        file: 'src/usecases/retain-leads.ts',
-        find: 'const which = { studioId, leadId, expectedUpdatedAt: updatedAt };',
-        put: 'const which = { studioId, leadId };',
-      },
     ],
   },
   {
@@ -65,12 +45,6 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
         put: '',
       },
     ],
-  },
-  {
-    name: 'what is left of an erased lead goes while it waits for a consumer',
-    suite: ON_SQLITE,
-    caughtBy: 'an erased lead is deleted with all that is kept of it, once every named consumer has heard of it',
-    patches: [{ file: SQLITE, text: 'WHERE consumer = consumers.number AND lead = leads.number', put: 'WHERE false' }],
   },
   {
     name: 'on MongoDB, what is left of an erased lead goes if it is distributed after its deliveries were looked for',

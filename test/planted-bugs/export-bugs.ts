@@ -41,16 +41,4 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
       { file: 'src/store/sqlite/lead-reads.ts', text: "(?4, unhex(?5, '-'))", put: '?4 AND ?5 = ?5' },
     ],
   },
-  {
-    name: 'an export with events has as many leads in a message as one without',
-    suite: 'test/integration/export-leads.test.ts',
-    caughtBy: 'with events has each lead with what ListLeadEvents has of it, 10 in a message, which clients accept',
-    patches: [
-      {
-        file: 'src/usecases/export-leads.ts',
-        find: 'const MAX_LEADS_WITH_EVENTS = 10',
-        put: 'const MAX_LEADS_WITH_EVENTS = 100',
-      },
-    ],
-  },
 ];

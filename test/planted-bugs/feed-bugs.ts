@@ -56,29 +56,6 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on MongoDB, a delivery that is there already counts as one of the newer revision',
-    suite: ON_MONGO,
-    caughtBy: OLDER_STATE,
-    patches: [
-      {
-        file: 'src/store/mongo/distribution.ts',
-        find: 'if (!refused.has(document)) stored.add(textOf(document._id));',
-        put: 'stored.add(textOf(document._id)); refused = new Set();',
-      },
-      {
-        file: 'src/store/mongo/distribution.ts',
-        find: 'const refused = await insert(part);',
-        put: 'let refused = await insert(part);',
-      },
-    ],
-  },
-  {
-    name: 'on MongoDB, the creation of a consumer that is attempted again returns another one',
-    suite: 'test/contract/mongo-lost-replies.test.ts',
-    caughtBy: 'of a new consumer: what somebody else removes since does not come again',
-    patches: [{ file: 'src/store/mongo/consumers.ts', find: 'if (isApplied) return { outcome };', put: '' }],
-  },
-  {
     name: 'on MongoDB, what is set aside stays so when the lead changes',
     suite: ON_MONGO,
     caughtBy: ASIDE_OLDER_STATE,
@@ -112,18 +89,6 @@ export const FEED_BUGS: readonly PlantedBug[] = [
         file: 'operator/commands/change-commands.ts',
         find: 'clock().getTime() + MAX_AHEAD_BEFORE_RESTORE_MS',
         put: 'clock().getTime()',
-      },
-    ],
-  },
-  {
-    name: 'a caller that may feed pulls for any consumer',
-    suite: 'test/integration/consumers.test.ts',
-    caughtBy: 'pulls and acknowledges for its own consumers, and does nothing else',
-    patches: [
-      {
-        file: 'src/rpc/callers.ts',
-        find: 'caller.consumers.has(consumer)',
-        put: 'true',
       },
     ],
   },

@@ -1,8 +1,6 @@
 import { BATCH_BUGS } from './batch-bugs.ts';
-import { CONNECTION_BUGS } from './connection-bugs.ts';
 import { CONTACT_BUGS } from './contact-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
-import { CRASH_BUGS } from './crash-bugs.ts';
 import { EDGE_BUGS } from './edge-bugs.ts';
 import { ENQUIRY_BUGS } from './enquiry-bugs.ts';
 import { ERASURE_BUGS } from './erasure-bugs.ts';
@@ -11,11 +9,8 @@ import { FEED_BUGS } from './feed-bugs.ts';
 import { IMPORT_BUGS } from './import-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
-import { OUTBOX_BUGS } from './outbox-bugs.ts';
-import { PACKAGE_BUGS } from './package-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
 import { QUOTA_BUGS } from './quota-bugs.ts';
-import { REQUEST_LOG_BUGS } from './request-log-bugs.ts';
 import { SECURITY_BUGS } from './security-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
 import { STUDIO_BUGS } from './studio-bugs.ts';
@@ -31,10 +26,8 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   MONGO_BUGS,
   UPDATE_BUGS,
   BATCH_BUGS,
-  CONNECTION_BUGS,
   CONTACT_BUGS,
   CORE_BUGS,
-  CRASH_BUGS,
   EDGE_BUGS,
   ENQUIRY_BUGS,
   FEED_BUGS,
@@ -42,10 +35,7 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   ERASURE_BUGS,
   EXPORT_BUGS,
   OPERATOR_BUGS,
-  OUTBOX_BUGS,
-  PACKAGE_BUGS,
   QUOTA_BUGS,
-  REQUEST_LOG_BUGS,
   SECURITY_BUGS,
   STUDIO_BUGS,
   WEBHOOK_BUGS,

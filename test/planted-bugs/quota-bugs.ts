@@ -6,7 +6,6 @@ const CLIENT = 'gateway/admission/quota/redis-client.ts';
 
 const EARLY = 'whenever requests come, each decision agrees with the times announced before';
 const LATE_REFUND = 'a refund after the end of its window does not count in another';
-const SHARED = 'shares it among its twenty keys, with any number of concurrent requests';
 const SENT_ONCE = 'a request whose reply is lost is counted at most once: no command is sent again';
 
 /** Faults of counting requests and of reporting quotas. */
@@ -36,18 +35,6 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     patches: [
       { file: CLIENT, find: 'maxRetriesPerRequest: 0', put: 'maxRetriesPerRequest: 20' },
       { file: CLIENT, find: 'autoResendUnfulfilledCommands: false', put: 'autoResendUnfulfilledCommands: true' },
-    ],
-  },
-  {
-    name: 'in Redis, the quota of a studio is not enforced',
-    suite: REDIS.suite,
-    caughtBy: SHARED,
-    patches: [
-      {
-        file: REDIS.file,
-        text: 'if this.refuses then admitted = 0 end',
-        put: 'if this.refuses and i == 1 then admitted = 0 end',
-      },
     ],
   },
   {

@@ -213,4 +213,16 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'a commit does not wait for the disk',
+    suite: 'test/crash/power-cuts.test.ts',
+    caughtBy: 'at any moment',
+    patches: [
+      {
+        file: 'src/store/sqlite/open-database.ts',
+        text: 'PRAGMA synchronous = FULL',
+        put: 'PRAGMA synchronous = NORMAL',
+      },
+    ],
+  },
 ];

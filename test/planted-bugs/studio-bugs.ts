@@ -12,14 +12,6 @@ export const STUDIO_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/domain/consumer.ts', find: '(includesTests || !isTest)', put: 'true' }],
   },
   {
-    name: 'any studio can be emptied',
-    suite: 'test/integration/test-studios.test.ts',
-    caughtBy: 'is emptied in parts, and no other studio is',
-    patches: [
-      { file: 'src/usecases/studios.ts', find: "if (!isTest) throw new Refusal('NOT_A_TEST_STUDIO');", put: '' },
-    ],
-  },
-  {
     name: 'an export of a person lacks the leads that had the contact before a correction',
     suite: 'test/integration/export-contact.test.ts',
     caughtBy: 'sends every lead of a person with all that is kept of it, and at the end whether that is all',
