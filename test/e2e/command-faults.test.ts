@@ -139,25 +139,27 @@ type Output = 'pipe' | 'full disk' | 'closed pipe' | 'null device' | 'closed';
 /** What looks at no database, or at one that may be absent. */
 const OFF_DATABASE = ['callers token', 'doctor', 'verify'];
 
-/** Runs a command in a copy of the folder. */
-async function ran(
-  args: readonly string[],
-  {
-    input = '',
-    output = 'pipe',
-    database = 'leads.db',
-  }: { input?: string | undefined; output?: Output; database?: string },
-) {
+/** Returns a copy of the folder. */
+function aFolder(): string {
   const folder = temporaryFolder();
   for (const name of ['leads.db', 'input.txt', 'journal', 'leads.csv']) {
     copyFileSync(join(original, name), join(folder, name));
   }
   writeFileSync(join(folder, 'empty.db'), '');
+  return folder;
+}
+
+/** Runs a command in a copy of the folder. */
+async function ran(
+  args: readonly string[],
+  { input = '', output = 'pipe' }: { input?: string | undefined; output?: Output },
+) {
+  const folder = aFolder();
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const [command = '', ...words] = output === 'closed' ? ['sh', '-c', 'exec "$0" "$@" >&-', CLI] : [CLI];
   const child = spawn(command, [...words, ...args], {
     cwd: folder,
-    env: { PATH, NODE_COMPILE_CACHE, ...PLANTED, DATABASE_URL: `sqlite:${join(folder, database)}` },
+    env: { PATH, NODE_COMPILE_CACHE, ...PLANTED, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
     stdio: [
       'pipe',
       output === 'full disk' ? openSync('/dev/full', 'w') : output === 'null device' ? 'ignore' : 'pipe',
@@ -247,7 +249,12 @@ test.for(['does not exist', 'is empty'])(
     for (const [name] of COMMANDS) {
       const { args, input } = ROWS[name] as Row;
       const database = state === 'is empty' ? 'empty.db' : 'absent.db';
-      const { status, stderr, folder } = await ran([...name.split(' '), ...args], { input, database });
+      const folder = aFolder();
+      const { code: status = 0, stderr } = await executed(CLI, [...name.split(' '), ...args], {
+        env: { DATABASE_URL: `sqlite:${join(folder, database)}` },
+        ...(input !== undefined && { input }),
+        cwd: folder,
+      }).catch((error) => error);
       const path = join(folder, database);
       if (statSync(path, { throwIfNoEntry: false })?.size) {
         created.push(name);

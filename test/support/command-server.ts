@@ -1,0 +1,37 @@
+/**
+ * Runs commands of the command line in one process, one after the other, as `command-line.ts` asks for them: Node takes longer to
+ * start than most commands to run.
+ */
+import { PassThrough } from 'node:stream';
+import { addEveryCommand } from '../../operator/commands/every-command.ts';
+import { program } from '../../operator/commands/program.ts';
+import type { CommandOutcome, CommandRun } from './command-line.ts';
+
+/** The end of the process that a command asks for. */
+class Exit extends Error {}
+
+addEveryCommand();
+process.exit = (status) => {
+  process.exitCode = status;
+  throw new Exit();
+};
+process.on('message', async ({ args, databaseUrl, input, cwd }: CommandRun) => {
+  const texts = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    process[name].write = (text: unknown, ...more: unknown[]) => {
+      texts[name] += text;
+      (more.at(-1) as (() => void) | undefined)?.();
+      return true;
+    };
+  }
+  Object.defineProperty(process, 'stdin', { value: new PassThrough().end(input), configurable: true });
+  if (databaseUrl === undefined) delete process.env.DATABASE_URL;
+  else process.env.DATABASE_URL = databaseUrl;
+  process.chdir(cwd);
+  process.exitCode = 0;
+  await program.parseAsync(args, { from: 'user' }).catch((error) => {
+    if (!(error instanceof Exit)) throw error;
+  });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.removeAllListeners(signal);
+  process.send?.({ status: Number(process.exitCode), ...texts } satisfies CommandOutcome);
+});
