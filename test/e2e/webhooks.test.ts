@@ -11,7 +11,7 @@ import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { wrongWith } from '../support/doctor.ts';
 import { scrape } from '../support/metrics.ts';
-import { type RunningProcess, temporaryFolder } from '../support/processes.ts';
+import type { RunningProcess } from '../support/processes.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
 import { payloadFaults } from '../support/webhook-payloads.ts';
 import { aWebhookDeployment, aWebhookSecret, type WebhookDeployment } from '../support/webhooks.ts';
@@ -55,26 +55,6 @@ test('each change reaches the receiver, signed, in the order of the lead, and is
   );
   expect(new Set(taken(deployment).keys())).toEqual(new Set([leadId]));
   expect(receiver.unverified()).toBe(0);
-});
-
-test('while a request for a lead is in flight no other one for it is, and only its newest state follows', async () => {
-  const deployment = await aWebhookDeployment();
-  const { receiver } = deployment;
-  const held = Promise.withResolvers<number>();
-  receiver.answer = () => held.promise;
-  deployment.relay();
-  const leadId = await deployment.createLead();
-  await expect.poll(() => receiver.received.length).toBe(1);
-  for (const stage of [LeadStage.CONTACTED, LeadStage.TRIAL_BOOKED, LeadStage.WON])
-    await move(deployment, leadId, stage);
-  const other = await deployment.createLead();
-  await expect.poll(() => receiver.received.length).toBe(2);
-  expect(receiver.received[1]?.leadId).toBe(other);
-  receiver.answer = () => 204;
-  held.resolve(204);
-  await expect.poll(() => deployment.waiting()).toBe(0);
-  expect(receiver.received.map((each) => each.leadId)).toEqual([leadId, other, leadId]);
-  expect(receiver.received[2]?.kinds).toContain('stage_changed');
 });
 
 test('an endpoint that names kinds is sent these only, and erasures; the others are acknowledged', async () => {
@@ -131,20 +111,6 @@ describe('the endpoints file', () => {
     await expect.poll(() => deployment.waiting()).toBe(0);
     const outcomes = [...relay.output().matchAll(/"outcome":"(\w+)"/g)].map(([, outcome]) => outcome);
     expect(outcomes).toEqual(['TIMEOUT', 'DELIVERED']);
-  });
-
-  test('has its endpoint tried at once when it changes, whatever a request to the former address waits for', async () => {
-    const deployment = await aWebhookDeployment();
-    const { receiver } = deployment;
-    receiver.answer = () => (receiver.received.length === 1 ? 'nothing' : 204);
-    const relay = deployment.relay({ RELAY_CONCURRENCY: '1' });
-    await deployment.createLead();
-    await expect.poll(() => receiver.received.length).toBe(1);
-    await deployment.createLead();
-    deployment.putEndpoints({ url: `${receiver.url}/elsewhere` });
-    await expect.poll(() => deployment.waiting()).toBe(0);
-    const outcomes = [...relay.output().matchAll(/"outcome":"(\w+)"/g)].map(([, outcome]) => outcome);
-    expect(outcomes).toEqual(['DELIVERED', 'TIMEOUT', 'DELIVERED']);
   });
 
   test('disturbs no endpoint whose entry stays when another one leaves it', async () => {
@@ -400,46 +366,6 @@ describe('a lead that the receiver does not take', () => {
   });
 });
 
-// @proves relay-12
-test('a receiver with a limit gets one request after each of its pauses, and takes all leads', async () => {
-  const deployment = await aWebhookDeployment();
-  const { receiver, crm } = deployment;
-  const leadIds: string[] = [];
-  for (let each = 0; each < 30; each += 1) leadIds.push(await deployment.createLead());
-  const delivered: string[] = [];
-  let [left, openRequests] = [10, 0];
-  const crowds: number[] = [];
-  const take = async (leadId: string) => {
-    if (left === 0) {
-      setTimeout(() => {
-        left = 10;
-      }, 900);
-      left = -1;
-    }
-    if (left < 0) return { status: 503, headers: { 'retry-after': '1' } };
-    left -= 1;
-    // The first after a pause takes its time: nothing else may come meanwhile.
-    if (left === 9 && delivered.length > 0) {
-      await sleep(100);
-      crowds.push(openRequests);
-    }
-    delivered.push(leadId);
-    return 204;
-  };
-  receiver.answer = async ({ leadId }) => {
-    openRequests += 1;
-    const answer = await take(leadId);
-    openRequests -= 1;
-    return answer;
-  };
-  const relay = deployment.relay();
-  await expect.poll(() => deployment.waiting()).toBe(0);
-  expect(delivered.toSorted()).toEqual(leadIds.toSorted());
-  expect(crowds).toEqual([1, 1]);
-  expect(relay.output()).not.toContain('"attempts":1');
-  expect((await crm.consumers.listSetAsideLeadChanges({ consumer: 'hooks' })).leads).toEqual([]);
-});
-
 // @proves relay-13
 test('payloads of each type comply with the JSON schema, and tell of a restore', async () => {
   const deployment = await aWebhookDeployment();
@@ -567,16 +493,6 @@ describe('an endpoint', () => {
     expect(receiver.received.slice(1).map(({ leadId }) => leadId)).toEqual(leadIds);
   });
 
-  // @proves relay-6
-  test('at a private address is refused unless it is allowed', async () => {
-    const deployment = await aWebhookDeployment();
-    deployment.putEndpoints({ allowPrivate: false });
-    const relay = deployment.relay();
-    await deployment.createLead();
-    await relay.printed(/"outcome":"ADDRESS_REFUSED"/);
-    expect(deployment.receiver.received).toEqual([]);
-  });
-
   // @proves relay-7
   test('with a certificate of an unknown authority is sent nothing, whatever the environment says of certificates', async () => {
     const deployment = await aWebhookDeployment();
@@ -594,31 +510,6 @@ describe('an endpoint', () => {
     await deployment.createLead();
     await expect.poll(() => deployment.receiver.received.length).toBe(1);
   });
-});
-
-// @proves secrets-3
-test('a relay whose token is changed before that of its core goes on with the former', async () => {
-  const [first, second] = [randomUUID(), randomUUID()];
-  const tokenFileOf = { core: join(temporaryFolder(), 'token'), relay: join(temporaryFolder(), 'token') };
-  for (const file of Object.values(tokenFileOf)) writeFileSync(file, first);
-  const deployment = await aWebhookDeployment({
-    CORE_TOKEN_FILE: tokenFileOf.core,
-    CORE_CONNECTION_MAX_AGE_MS: '1000',
-  });
-  const relay = deployment.relay({ RELAY_TOKEN: '', RELAY_TOKEN_FILE: tokenFileOf.relay });
-  await deployment.createLead();
-  await expect.poll(() => deployment.waiting()).toBe(0);
-  writeFileSync(tokenFileOf.relay, second);
-  await relay.printed(/tokens for the core reloaded/);
-  // Nothing else calls the core: its connection is replaced by age.
-  await deployment.core.printed(/"operation":"ListSetAsideLeadChanges","outcome":"CALLER_UNAUTHENTICATED"/);
-  await deployment.createLead();
-  await expect.poll(() => deployment.waiting()).toBe(0);
-  writeFileSync(tokenFileOf.core, second);
-  await deployment.core.printed(/tokens for the core reloaded/);
-  await deployment.createLead();
-  await expect.poll(() => deployment.waiting()).toBe(0);
-  expect(relay.output()).not.toContain('a call of the core failed');
 });
 
 test('doctor says what keeps a relay from its feed', async () => {

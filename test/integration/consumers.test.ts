@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
-import { type LeadChange, LeadChangeKind, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { type LeadChange, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { CallerRole } from '../../src/domain/caller.ts';
 import { MAX_STUDIOS_OF_CONSUMER } from '../../src/domain/consumer.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -142,21 +142,6 @@ describe('a named consumer', () => {
       { name: 'of-two', allStudios: false, studioIds: ['none', 'two'], waiting: { leadCount: 3, isLowerBound: false } },
     ]);
     expect(consumers[1]?.waiting?.oldestTime).toBeDefined();
-  });
-
-  test('is sent leads again at new revisions, and no other consumer is', async () => {
-    await create('relay');
-    const ids = [await created(), await created('two')];
-    const before = await pulled('relay');
-    await acknowledge('relay', before);
-    await acknowledge('', await pulled(''));
-    expect(await crm.leads.resendLeads({ studioId: 'one', consumer: 'relay' })).toMatchObject({ nextPageToken: '' });
-
-    const again = await pulled('relay');
-    expect(idsOf(again)).toEqual(ids.slice(0, 1));
-    expect(again[0]).toMatchObject({ kinds: [{ kind: LeadChangeKind.RESENT }] });
-    expect(again[0]?.revision).toBeGreaterThan(before.find(({ lead }) => lead?.id === ids[0])?.revision ?? 0n);
-    expect(await pulled('')).toEqual([]);
   });
 
   test('is sent some leads again, or those of all its studios', async () => {
@@ -523,14 +508,5 @@ describe('a caller that may feed', () => {
       expect(await codeOf(branch.consumers.createConsumer({ consumer, start: NOW }))).toBe(Code.PermissionDenied);
     expect(await codeOf(branch.consumers.removeConsumer({ consumer: 'others' }))).toBe(Code.PermissionDenied);
     expect(await branch.consumers.removeConsumer({ consumer: 'own' })).toMatchObject({ removed: true });
-  });
-
-  test('loses a watch with its consumer', async () => {
-    await create('relay');
-    const relay = await connectAs(['feed'], { consumers: ['relay'] });
-    await created();
-    // Withdrawn once it has begun: the lead is in a message.
-    for await (const _ of relay.leads.watchLeadChanges({ consumer: 'relay' })) callers.put({});
-    expect(await codeOf(pulled('relay', relay))).toBe(Code.Unauthenticated);
   });
 });
