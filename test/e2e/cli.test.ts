@@ -3,7 +3,6 @@ import { appendFileSync, copyFileSync, rmSync, truncateSync, writeFileSync } fro
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
@@ -15,9 +14,6 @@ import { aConsumer, aLead, aLoggedRequest, BY, claimsOf, DAY_MS, plus, times } f
 import { CLI, executed } from '../support/command-line.ts';
 import { leadsIn } from '../support/exported.ts';
 import { bash, run, temporaryFolder } from '../support/processes.ts';
-
-/** The leads of an import that takes longer than the start of a process. */
-const LEADS = 8000;
 
 /** The command line on a separate database: resolves with the output, or rejects with the status and standard error. */
 function commandLine() {
@@ -680,42 +676,6 @@ test('an import knows a closed lead again by its UUID in any letter case, as of 
   }
   expect((await cli('leads', 'export', '--byte-order-mark')).slice(0, 3)).toBe('\uFEFFid');
   expect((await cli('leads', 'export')).slice(0, 3)).toBe('id,');
-});
-
-// @proves imports-2
-test('an operator imports what another deployment exported; an import that was killed and repeated ends the same', async () => {
-  const [from, to] = [commandLine(), commandLine()];
-  const folder = temporaryFolder();
-  const file = join(folder, 'leads.csv');
-  const header = 'displayName,email,note,stage,createTime\n';
-  const record = (index: number) => {
-    const note = index % 3 === 0 ? '"=1+1 ""quoted""\nand on"' : '';
-    return `Ada ${index},ada-${index}@example.org,${note},${index % 4 === 0 ? 'won' : 'new'},2020-01-02T03:04:05.678Z\n`;
-  };
-  writeFileSync(file, header + times(LEADS, record).join(''));
-  await from.cli('studios', 'put', 's1');
-  // The process is killed at an arbitrary point.
-  const args = ['leads', 'import', 's1', file];
-  const importing = run('operator/cli.ts', { args, env: from.env });
-  await sleep(900);
-  await importing.kill();
-  const { imported, alreadyThere, refused } = await from.json(...args);
-  expect({ all: imported + alreadyThere, refused }).toEqual({ all: LEADS, refused: 0 });
-
-  const csv = join(folder, 'exported.csv');
-  writeFileSync(csv, await from.cli('leads', 'export'));
-  await to.cli('studios', 'put', 's1');
-  expect(await to.json('leads', 'import', 's1', csv)).toEqual({
-    imported: LEADS,
-    alreadyThere: 0,
-    erased: 0,
-    refused: 0,
-  });
-  const without = async ({ cli }: typeof from) =>
-    leadsIn(await cli('leads', 'export'))
-      .map(({ id, ...lead }) => JSON.stringify(lead))
-      .sort();
-  expect(await without(to)).toEqual(await without(from));
 });
 
 test('the keys that end soon are listed, of all studios, and nothing when there is none', async () => {

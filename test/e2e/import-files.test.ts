@@ -270,7 +270,7 @@ describe('import-leads.md says what becomes of each line of', () => {
   });
 });
 
-// @proves imports-3
+// @proves imports-2 imports-3
 describe('a lead is recognised by its id', () => {
   test('so a studio that imports its own export writes nothing', async () => {
     const { importing, leads, cli } = await aStudio();

@@ -1,18 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { Code, type ConnectError } from '@connectrpc/connect';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type ChangeLeadStageResponse, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
-import {
-  aCapture,
-  aSeparateService,
-  aService,
-  expectProblem,
-  type LeadJson,
-  leadOf,
-  type StudioWithKey,
-} from '../support/service.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { describeWithMongoServer, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
+import { aCapture, aSeparateService, aService, expectProblem, leadOf, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /**
@@ -43,68 +33,14 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
   const service = aService(() => ({ core: { DATABASE_URL: databaseUrl } }));
 
   beforeEach(async () => {
-    studio = await service.aStudioWithKey();
+    // A database that has just started may be late on a busy machine.
+    studio = await vi.waitFor(() => service.aStudioWithKey(), { timeout: RECOVERS_WITHIN_MS });
   });
   afterEach(async () => {
     // Also after a failed test, because the later ones need the database.
     proxy.heal();
     mongo.resume();
     await recovered();
-  });
-
-  // @proves crashes-18
-  describe('when replies to commands get lost', () => {
-    test('an insert is one lead when all later replies are lost as well, until the retry', async () => {
-      const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
-      const before = await service.countLeads(studio.studioId);
-      let isWritten = false;
-      proxy.loseReplies({
-        of: (request) => {
-          isWritten ||= isCommand('insert')(request);
-          return isWritten;
-        },
-        count: Number.POSITIVE_INFINITY,
-      });
-
-      const sentAt = performance.now();
-      await expectProblem(await service.post(studio.secret, capture, key), 503, 'integration_unavailable');
-      expect(performance.now() - sentAt).toBeLessThan(ANSWERED_WITHIN_MS);
-
-      proxy.heal();
-      await recovered();
-      expect(await service.countLeads(studio.studioId)).toBe(before + 1);
-      const retried = await service.post(studio.secret, capture, key);
-      expect(retried.headers.get('idempotent-replayed')).toBe('true');
-      await leadOf(retried, 201);
-      expect(await service.countLeads(studio.studioId)).toBe(before + 1);
-    });
-
-    test('a change of stage that is written, but loses the reply again and again, can be repeated: updatedAt grows once', async () => {
-      const { id, ...before } = await leadOf(await service.post(studio.secret, aCapture()), 201);
-      let last = before.updatedAt;
-      for (const [stage, name] of [
-        [LeadStage.CONTACTED, 'contacted'],
-        [LeadStage.WON, 'won'],
-        [LeadStage.NEW, 'new'],
-      ] as const) {
-        const change = () => service.leads.changeLeadStage({ studioId: studio.studioId, leadId: id, stage });
-        proxy.loseReplies({ of: isCommand('update'), count: 3 });
-        const answered = await change().catch((error: ConnectError) => error.code);
-        expect(proxy.lost()).toBeGreaterThan(0);
-        proxy.heal();
-        await recovered();
-
-        const written = await read(id);
-        expect(written.stage).toBe(name);
-        expect(written.updatedAt > last).toBe(true);
-        // 14: unavailable.
-        if (typeof answered === 'number') expect(answered).toBe(14);
-        else expect(timeOf(answered)).toBe(written.updatedAt);
-        expect(timeOf(await change())).toBe(written.updatedAt);
-        expect(await read(id)).toEqual(written);
-        last = written.updatedAt;
-      }
-    });
   });
 
   test('while it responds to no command, each request is refused within the deadline, and the service is alive and not ready', async () => {
@@ -164,12 +100,4 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       .poll(async () => (await fetch(`${of.url}/readyz`)).status, { timeout: RECOVERS_WITHIN_MS, interval: 50 })
       .toBe(200);
   }
-
-  async function read(id: string): Promise<LeadJson> {
-    return leadOf(await service.get(studio.secret, `/${id}`));
-  }
 });
-
-function timeOf({ lead }: Pick<ChangeLeadStageResponse, 'lead'>): string {
-  return lead?.updateTime ? timestampDate(lead.updateTime).toISOString() : 'none';
-}

@@ -48,7 +48,7 @@ describe('an invalid configuration', () => {
 describe('an orderly stop of the gateway', () => {
   const service = aService();
 
-  // @proves node-19
+  // @proves crashes-7 node-19
   test('first fails readiness and ends keep-alive, keeps serving meanwhile, and is not cut short by a second signal', async () => {
     const core = run('src/main.ts', { env: coreSettings() });
     const gateway = run('gateway/main.ts', {
@@ -92,7 +92,7 @@ describe('an orderly stop of the gateway', () => {
     expect(sentAt - stoppedAt).toBeGreaterThan(10_200);
   });
 
-  // @proves fastify-6
+  // @proves crashes-7 fastify-6
   test('completes a request that has begun to arrive', async () => {
     const { secret } = await service.aStudioWithKey();
     const gateway = run('gateway/main.ts', { env: { CORE_URL: service.coreUrl, CORE_TOKEN } });

@@ -17,7 +17,7 @@ const SERVED_BETWEEN = 100;
 const DRAINS_MS = process.env.SOAK ? [1000, 6000, 15_000, 60_000] : [2000];
 
 describeWithHaproxy('behind HAProxy', () => {
-  // @proves crashes-24 node-18
+  // @proves crashes-7 crashes-24 node-18
   test.each(DRAINS_MS)(
     'two gateways and two cores that drain for %i ms are restarted one by one, and no request fails',
     async (drainMs) => {

@@ -37,27 +37,6 @@ const move = (leadId: string, stage: string) =>
 
 // @proves leads-9
 describe('FindLeads', () => {
-  test('returns all leads of a contact, with the contact: the open one first, then closed ones, newest first', async () => {
-    const contact = anEmail();
-    const [first, second, third] = [
-      await aLead(contact, 'WON'),
-      await aLead(contact, 'LOST'),
-      await aLead(contact, 'LOST'),
-    ];
-    await aLead(anEmail());
-    await move(first, 'CONTACTED');
-
-    const page = await find(contact);
-
-    expect(page).toMatchObject({ nextPageToken: '', mayBeIncomplete: false });
-    expect(page.leads).toMatchObject([
-      { id: first, stage: 'LEAD_STAGE_CONTACTED', contact },
-      { id: third, stage: 'LEAD_STAGE_LOST', contact },
-      { id: second, stage: 'LEAD_STAGE_LOST', contact },
-    ]);
-    expect(await find(anEmail())).toMatchObject({ leads: [], nextPageToken: '' });
-  });
-
   test('reports that leads of a number may be missing where some may have been opened without a region', async () => {
     const contact = { phone: '+49 30 1234567' };
     expect(await find(contact)).toMatchObject({ mayBeIncomplete: true });

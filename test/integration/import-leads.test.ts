@@ -114,40 +114,6 @@ describe('ImportLeads', () => {
     expect(reasonsOf(invalid.results)).toEqual(['INVALID_REQUEST']);
   });
 
-  test('refuses each lead separately', async () => {
-    const { studioId } = await service.aStudioWithKey();
-    const used = anImport();
-    const { results } = await service.leads.importLeads({
-      studioId,
-      leads: [
-        used,
-        anImport({ displayName: '' }),
-        anImport({ idempotencyKey: 'x' }),
-        anImport({ sourceId: randomUUID() }),
-        anImport({ stage: 99 }),
-        anImport({ createTime: timestampFromDate(new Date(Date.now() + 86_400_000)) }),
-        anImport({ createTime: timestampFromDate(LATER), updateTime: timestampFromDate(LONG_AGO) }),
-        anImport(),
-      ],
-    });
-    expect(reasonsOf(results)).toEqual([
-      undefined,
-      'INVALID_REQUEST',
-      'INVALID_REQUEST',
-      'SOURCE_INVALID',
-      'INVALID_REQUEST',
-      'INVALID_REQUEST',
-      'INVALID_REQUEST',
-      undefined,
-    ]);
-    const other = await service.leads.importLeads({ studioId, leads: [{ ...used, displayName: 'Ada King' }] });
-    expect(reasonsOf(other.results)).toEqual(['IDEMPOTENCY_CONFLICT']);
-    const { lead } = await service.leads.eraseLead({ studioId, leadId: idsOf(results)[0] ?? '' });
-    expect(lead?.eraseTime).toBeDefined();
-    const erased = await service.leads.importLeads({ studioId, leads: [used] });
-    expect(reasonsOf(erased.results)).toEqual(['IDEMPOTENCY_CONFLICT']);
-  });
-
   // @proves bounds-54
   test('is refused as a whole for an unknown studio, and for none or too many leads', async () => {
     const { studioId } = await service.aStudioWithKey();

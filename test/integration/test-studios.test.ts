@@ -53,25 +53,6 @@ const fieldsOf = (call: Promise<unknown>) =>
 
 // @proves studios-1
 describe('a test studio', () => {
-  test('is told from others, and stays what it is', async () => {
-    const { studios } = await crm.directory.listStudios({});
-    expect(studios.map(({ id, isTest }) => [id, isTest])).toEqual([
-      ['one', false],
-      [TEST, true],
-    ]);
-    expect((await crm.directory.getStudio({ studioId: TEST })).studio).toMatchObject({ isTest: true });
-    // A program that knows nothing of test studios names none of it.
-    const put = (studio: object, paths: string[] = []) =>
-      crm.directory.putStudio({ studio, ...(paths.length > 0 && { updateMask: { paths } }) });
-    expect((await put({ id: TEST, status, quotaLimit: 5 })).studio).toMatchObject({ isTest: true, quotaLimit: 5 });
-    expect(await fieldsOf(put({ id: TEST, status }, ['is_test']))).toEqual(['studio.isTest']);
-    expect(await fieldsOf(put({ id: 'one', isTest: true }))).toEqual(['studio.isTest']);
-    expect((await put({ id: 'two', status, isTest: true }, ['status', 'is_test'])).studio).toMatchObject({
-      isTest: true,
-    });
-    expect((await put({ id: 'three', status, isTest: true }, ['status'])).studio).toMatchObject({ isTest: false });
-  });
-
   test('is created in, read and replayed like any other, and its leads come to those who ask', async () => {
     const { NOW, ALL_LEADS } = ConsumerStart;
     const before = await created(TEST);

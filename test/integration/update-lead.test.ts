@@ -3,7 +3,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { aCreateLeadRequest, refusalOf } from '../support/grpc.ts';
 import { putSource, putStudio } from '../support/grpc-studios.ts';
 import { aSharedCore } from './shared-core.ts';
-import { millis, type WireLead } from './wire-lead.ts';
+import type { WireLead } from './wire-lead.ts';
 
 const { caller } = aSharedCore();
 let studioId: string;
@@ -30,22 +30,6 @@ const mask = (...paths: string[]) => ({ updateMask: { paths } });
 
 // @proves leads-8
 describe('UpdateLead', () => {
-  test('returns the changed lead, with its contact and a later update time', async () => {
-    const lead = await aLead({ note: 'Calls back.' });
-    const correction = {
-      displayName: 'Augusta Ada King',
-      contact: { phone: '+49 30 1234567' },
-      sourceId: await putSource(caller, studioId),
-      note: 'Moved.',
-    };
-
-    const answer = await update({ id: lead.id.toUpperCase(), ...correction });
-
-    expect(answer).toEqual({ ...lead, ...correction, updateTime: answer.updateTime });
-    expect(millis(answer.updateTime)).toBeGreaterThan(millis(lead.updateTime));
-    expect(await read(lead)).toEqual(answer);
-  });
-
   // @proves leads-44
   test('and ChangeLeadStage return the revision of the change feed, also where nothing changes or is repeated', async () => {
     const lead = await aLead();

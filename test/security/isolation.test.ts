@@ -165,18 +165,34 @@ describe.each(KEYS)('a key that is $state, with the scopes $scopes,', ({ state, 
   });
 
   // @proves isolation-1
-  test.each(OPERATIONS)('gets the response of the contract: %s', async (_, scope, request, expected) => {
-    const [status, code, fields] =
-      refusal ?? (scopes.includes(scope) ? expected : [403, 'integration_scope_forbidden', []]);
+  test.each(OPERATIONS)(
+    'gets the response of the contract: %s',
+    {
+      tags: [
+        '3.2.replaced',
+        '3.2.renewed',
+        '3.2.revoked',
+        '5.3',
+        '5.7',
+        '5.8',
+        '5.9',
+        '7.integration_key_invalid',
+        '7.integration_scope_forbidden',
+      ],
+    },
+    async (_, scope, request, expected) => {
+      const [status, code, fields] =
+        refusal ?? (scopes.includes(scope) ? expected : [403, 'integration_scope_forbidden', []]);
 
-    const response = await request(holder);
+      const response = await request(holder);
 
-    if (code !== undefined) await expectProblem(response, status, code, fields);
-    else await expectOwn(response, status, holder);
-    ownLeads += status === 201 ? 1 : 0;
-    expect(await service.countLeads(holder.studio.studioId)).toBe(ownLeads);
-    expect(await service.countLeads(other.studioId)).toBe(otherLeads);
-  });
+      if (code !== undefined) await expectProblem(response, status, code, fields);
+      else await expectOwn(response, status, holder);
+      ownLeads += status === 201 ? 1 : 0;
+      expect(await service.countLeads(holder.studio.studioId)).toBe(ownLeads);
+      expect(await service.countLeads(other.studioId)).toBe(otherLeads);
+    },
+  );
 });
 
 /** Expects a response with leads of the holder's studio only. */

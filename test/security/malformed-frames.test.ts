@@ -207,28 +207,16 @@ describe('JSON that is invalid, or of another message, is refused, and nothing i
   const asJson = { 'content-type': 'application/json', te: undefined };
   const deep = 20_000;
 
-  test.each<[what: string, text: string | Buffer, rpc?: string]>([
-    ['truncated', '{"studioId":"a'],
+  test.each<[what: string, text: string, rpc?: string]>([
     ['a list', '[]'],
     ['nested and never closed', '['.repeat(60_000)],
     ['deep nesting in an unknown property', `{"x":${'['.repeat(deep)}${']'.repeat(deep)}}`],
-    ['a number for a text', '{"studioId":1}'],
-    ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
-    ['a byte above the maximum length', `{"x":"${'x'.repeat(65_530)}"}`],
     ['a number outside its type', '{"studioId":"a","pageSize":1e99}', 'LeadIntakeService/ListLeads'],
     ['a time that does not exist', '{"expireTime":"2026-02-30T99:99:99Z"}', 'ApiKeyService/CreateApiKey'],
   ])('%s', async (_, text, rpc = CREATE) => {
     const headers = grpcHeaders({ ...asJson, ':path': pathOf(rpc) });
     expectRefused(await onStream(session, headers, Buffer.from(text)));
     expect(await leadCount()).toBe(0);
-  });
-
-  test('in a URL', async () => {
-    for (const query of ['encoding=json&message=%%%', 'encoding=proto&base64=1&message=!!!', 'message={}', '']) {
-      const path = `${pathOf('LeadIntakeService/ListLeads')}?${query}`;
-      const headers = { ...grpcHeaders(asJson), ':method': 'GET', ':path': path };
-      expectRefused(await onStream(session, headers, Buffer.alloc(0)));
-    }
   });
 });
 
