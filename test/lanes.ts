@@ -70,7 +70,6 @@ export const QUICK: readonly string[] = SUITES.filter(
 export const SLOW = [
   'contract/memory-quota',
   'contract/mongo-refusals',
-  'e2e/http/concurrent-requests',
   'e2e/http/documented-answers',
   'e2e/http/overload',
   'e2e/http/quota',

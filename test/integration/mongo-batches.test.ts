@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import type { CreateLeadOutcome } from '../../src/domain/lead-creation.ts';
@@ -9,6 +7,7 @@ import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
 import { moveLead } from '../contract/store-actions.ts';
 import { aLead, aStudio, BY, claimsOf, times } from '../support/builders.ts';
+import { heapBytes } from '../support/heap.ts';
 import { describeWithMongo, describeWithMongoServer, failure, isCommand, startWireServer } from '../support/mongodb.ts';
 import { openedStore, untilChecked } from '../support/patience.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -165,7 +164,7 @@ describeWithMongoServer('a store whose MongoDB does not reply', () => {
     onTestFinished(() => store.close());
     const studioId = await aStudioIn(store);
     await outcomeOf(store, aCreation(studioId));
-    const idle = heapMb();
+    const idle = heapBytes();
     mongo.pause();
     let settled = 0;
     const startedAt = performance.now();
@@ -180,12 +179,12 @@ describeWithMongoServer('a store whose MongoDB does not reply', () => {
     expect(settled).toBe(5000 - MAX_CALLS);
     for (const refused of await Promise.allSettled(calls)) expectUnavailable(refused);
     expect(performance.now() - startedAt).toBeLessThan(DEADLINE_MS + 6000);
-    expect(heapMb() - idle).toBeLessThan(100);
+    expect(heapBytes() - idle).toBeLessThan(100e6);
 
     mongo.resume();
     // Waits for everything in flight.
     await store.close();
-    expect(heapMb() - idle).toBeLessThan(30);
+    expect(heapBytes() - idle).toBeLessThan(30e6);
   });
 });
 
@@ -216,11 +215,4 @@ async function aStudioIn(store: Store): Promise<string> {
 
 function expectUnavailable(outcome: PromiseSettledResult<unknown>): void {
   expect(outcome).toMatchObject({ status: 'rejected', reason: { constructor: StoreUnavailable } });
-}
-
-/** The used heap after a full garbage collection; MB. */
-function heapMb(): number {
-  setFlagsFromString('--expose-gc');
-  runInNewContext('gc')();
-  return process.memoryUsage().heapUsed / 1e6;
 }

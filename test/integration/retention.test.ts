@@ -2,7 +2,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { ConnectError } from '@connectrpc/connect';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { BadRequestSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
-import { AuditAction } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { createCoreMetrics, retentionObserver } from '../../src/rpc/observation.ts';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
@@ -31,21 +30,6 @@ const put = (fields: object, paths: string[] = []) =>
     .then(({ studio }) => studio?.retentionDays);
 
 describe('the retention of a studio', () => {
-  test('is put, kept by those who know nothing of it, and removed by its name alone', async () => {
-    expect(await put({})).toBeUndefined();
-    expect(await put({ retentionDays: 365 })).toBe(365);
-    expect(await put({ status: StudioStatus.SUSPENDED, quotaLimit: 5 })).toBe(365);
-    expect(await put({ retentionDays: 30 }, ['quota_limit'])).toBe(365);
-    expect((await operator.directory.listStudios({})).studios).toMatchObject([{ retentionDays: 365 }]);
-    expect(await put({}, ['retention_days'])).toBeUndefined();
-    const { events } = await operator.audit.listAuditEvents({ studioId: id });
-    const changes = events.filter(({ action }) => action === AuditAction.STUDIO_RETENTION_CHANGED);
-    expect(changes.map(({ from, to }) => [from, to])).toEqual([
-      ['365', undefined],
-      [undefined, '365'],
-    ]);
-  });
-
   // @proves bounds-115
   test('is 30 to 3650 days, and nothing else is written', async () => {
     for (const retentionDays of [30, 3650]) expect(await put({ retentionDays })).toBe(retentionDays);

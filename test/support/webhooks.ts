@@ -6,11 +6,12 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { tokenHash } from '../../src/callers-file.ts';
 import { anAuthority } from './certificates.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from './core-clients.ts';
+import { startTestCore } from './grpc.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from './processes.ts';
 import { freePort } from './servers.ts';
 
@@ -96,6 +97,7 @@ function isVerified(secret: string, body: string, headers: IncomingHttpHeaders):
 
 /** A core, a studio, a consumer `hooks` of all changes from now on, and a receiver that may be sent them. */
 export interface WebhookDeployment {
+  /** The core, if it is a process of its own. */
   readonly core: RunningProcess;
   /** Starts the core again, at its address. */
   restartCore(): Promise<void>;
@@ -117,13 +119,16 @@ export interface WebhookDeployment {
 }
 
 /**
- * @param env settings of the core
+ * @param settings of a core in a process of its own; without them it runs in this process
  * @param otherConsumers of all changes from now on, which the relay may have endpoints for
  */
-export async function aWebhookDeployment(
-  env: Record<string, string> = {},
-  otherConsumers: readonly string[] = [],
-): Promise<WebhookDeployment> {
+export async function aWebhookDeployment({
+  settings,
+  otherConsumers = [],
+}: {
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly otherConsumers?: readonly string[];
+} = {}): Promise<WebhookDeployment> {
   const folder = temporaryFolder();
   const [crmToken, relayToken] = [randomUUID(), randomUUID()];
   const callers = {
@@ -131,14 +136,16 @@ export async function aWebhookDeployment(
     relay: { may: ['feed'], consumers: ['hooks', ...otherConsumers], tokens: [{ sha256: tokenHash(relayToken) }] },
   };
   writeFileSync(join(folder, 'callers.json'), JSON.stringify({ callers }));
-  const settings = {
-    DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+  const databaseUrl = `sqlite:${join(folder, 'leads.db')}`;
+  const env = {
+    DATABASE_URL: databaseUrl,
     CORE_CALLERS_FILE: join(folder, 'callers.json'),
+    CORE_PORT: `${await freePort()}`,
+    ...settings,
   };
-  const CORE_PORT = `${await freePort()}`;
-  const startCore = () => run('src/main.ts', { env: { ...settings, CORE_PORT, ...env } });
-  let core = startCore();
-  const coreUrl = await addressOf(core);
+  const startCore = () => run('src/main.ts', { env });
+  let apart = settings && startCore();
+  const coreUrl = apart ? await addressOf(apart) : await startWithin(env);
   const crm = connectToCore(coreUrl, crmToken);
   onTestFinished(() => crm.close());
   const { studioId, memberId } = await arrangeStudio(crm);
@@ -148,13 +155,13 @@ export async function aWebhookDeployment(
   const endpointsFile = join(folder, 'endpoints.json');
   const deployment: WebhookDeployment = {
     get core() {
-      return core;
+      return apart ?? expect.fail('the core runs in this process');
     },
     async restartCore() {
-      core = startCore();
-      await addressOf(core);
+      apart = startCore();
+      await addressOf(apart);
     },
-    ...{ coreUrl, databaseUrl: settings.DATABASE_URL, crm, studioId, memberId, receiver, relayToken, endpointsFile },
+    ...{ coreUrl, databaseUrl, crm, studioId, memberId, receiver, relayToken, endpointsFile },
     putEndpoints(changes = {}) {
       const endpoint = { url: receiver.url, secrets: receiver.secrets, allowPrivate: true };
       const text =
@@ -190,4 +197,11 @@ export async function aWebhookDeployment(
   };
   deployment.putEndpoints();
   return deployment;
+}
+
+/** Starts a core in this process, which stops at the end of the test, and returns its address. */
+async function startWithin(env: Readonly<Record<string, string>>): Promise<string> {
+  const core = await startTestCore({ CORE_TOKEN: undefined, ...env });
+  onTestFinished(() => core.stop());
+  return core.url;
 }

@@ -110,6 +110,7 @@ describe.each([
     expect(written).toBe(1);
   });
 
+  // @proves isolation-2
   test.each(pairs)(
     'a request with two faults is refused for the first in the order of checks, and nothing is written: $names',
     { tags: ['7.order'] },
