@@ -94,12 +94,6 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CONNECTIONS, find: 'this.#lingering.watch(socket);', put: '' }],
   },
   {
-    name: 'a key that is repeated is looked up for each request',
-    suite: 'test/unit/key-look-ups.test.ts',
-    caughtBy: 'one look-up finds the owner for all who come meanwhile; only for the first it is a check',
-    patches: [{ file: 'gateway/admission/key-look-ups.ts', find: 'this.#underWay.set(name, lookUp);', put: '' }],
-  },
-  {
     name: 'a kept release names a file outside of its folder',
     suite: 'test/e2e/http/packages.test.ts',
     caughtBy: 'cannot name a file elsewhere: "../secret"',

@@ -1,7 +1,5 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const IN_MONGO = 'src/store/mongo/leads.ts';
-
 /** Faults of enquiries. */
 export const ENQUIRY_BUGS: readonly PlantedBug[] = [
   {
@@ -22,11 +20,5 @@ export const ENQUIRY_BUGS: readonly PlantedBug[] = [
         put: 'SET original = :original, updated_at = updated_at + 1, ',
       },
     ],
-  },
-  {
-    name: 'on MongoDB, a creation whose enquiry may have been kept creates a lead once the other is closed',
-    suite: 'test/contract/mongo-lost-replies.test.ts',
-    caughtBy: 'of an enquiry: it is kept once, and refused, though its lead is closed meanwhile',
-    patches: [{ file: IN_MONGO, find: 'if (before) return before;', put: '' }],
   },
 ];

@@ -21,18 +21,6 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/usecases/read-leads.ts', find: 'scopeOf(studioId, filter)', put: 'studioId' }],
   },
   {
-    name: "an unknown lead, or another studio's, has no events",
-    suite: 'test/integration/lead-events.test.ts',
-    caughtBy: "is refused for an unknown lead, for another studio's, and for ids that are none",
-    patches: [
-      {
-        file: 'src/usecases/lead-events.ts',
-        find: '(await store.presenceOfLead(studioId, leadId)) === null',
-        put: 'false',
-      },
-    ],
-  },
-  {
     name: 'a list by changes skips leads that changed at one time',
     suite: ON_SQLITE,
     caughtBy: 'lists what a filter over everything finds, once and in order, at random ranges',

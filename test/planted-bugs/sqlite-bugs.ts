@@ -69,18 +69,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a backup that takes the place of an open file is opened with its log',
-    suite: FILES,
-    caughtBy: 'a file that takes the place of an open one is not written to, and has no log',
-    patches: [
-      {
-        file: SQLITE_STORE,
-        find: "database.exec('PRAGMA wal_checkpoint(TRUNCATE)');",
-        put: '',
-      },
-    ],
-  },
-  {
     name: 'waiting for the lock of another process blocks the core',
     suite: LOCKS,
     caughtBy: 'by BEGIN IMMEDIATE, every write waits, and none blocks what is read',
