@@ -217,14 +217,6 @@ describe('one line of a start', () => {
       expect(await startLine(run('gateway/main.ts', { env }))).toMatchObject(said);
     }
   });
-
-  test('names the settings that count as unset', async () => {
-    const unused = { CORE_PORT: 'tcp://10.96.12.7:50051', PUBLIC_URL: '' };
-    const gateway = run('gateway/main.ts', { env: unused });
-    const [line] = await gateway.printed(/^.*settings ignored.*$/m);
-    expect(JSON.parse(line)).toMatchObject({ level: 40, ignored: ['CORE_PORT', 'PUBLIC_URL'] });
-    await addressOf(gateway);
-  });
 });
 
 describeIf(hasCommand('script'), 'in a terminal', 'install bsdutils', () => {

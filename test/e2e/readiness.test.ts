@@ -5,7 +5,6 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { times } from '../support/builders.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 
 const SILENT = { GATEWAY_PORT: '0', LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
 
@@ -38,29 +37,4 @@ test('any number of readiness probes of a gateway check the core once a second',
   expect(core.calls()).toBeLessThanOrEqual(2 + (performance.now() - begun) / 1000);
   await expect.poll(ready).toBe(200);
   await expect.poll(metrics).toContain('lead_intake_gateway_core_up 1');
-});
-
-// @proves crashes-15
-test('a core whose database is unavailable logs the reason at start, without the credentials of its address', async () => {
-  const core = run('src/main.ts', { env: { DATABASE_URL: 'mongodb://operator:not-to-be-seen@127.0.0.1:1/leads' } });
-  await addressOf(core);
-  await core.printed(/"level":40,.*"reason":"[^"]{5,}".*not ready: the database is unavailable/);
-  expect(core.output()).not.toContain('not-to-be-seen');
-});
-
-// @proves crashes-15
-test('a gateway whose token the core refuses is not ready, and logs the reason; with the right one it is ready', async () => {
-  const CORE_TOKEN = 'the token of the core, as long as it needs';
-  const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db`, CORE_TOKEN } });
-  const CORE_URL = await addressOf(core);
-  const other = run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN: 'another token, and as long as it needs' } });
-  const right = run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN } });
-
-  expect((await fetch(`${await addressOf(other)}/readyz`)).status).toBe(503);
-  await other.printed(/"level":40,.*"reason":"it does not accept this CORE_TOKEN.*not ready: the core is unavailable/);
-  const url = `${await addressOf(right)}/readyz`;
-  await expect.poll(async () => (await fetch(url)).status).toBe(200);
-  expect(right.output()).not.toContain('does not accept');
-  // The core does not log each health check.
-  expect(core.output()).not.toContain('CALLER_UNAUTHENTICATED');
 });

@@ -2,8 +2,13 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const FAULTS = 'test/e2e/command-faults.test.ts';
 const SECRET_LOST = 'a secret that cannot be written works no more, and that is said';
+const CLOSED = 'claims no contact, blocks no other lead, and finds the lead by contact and key';
+const CSV_CELLS = 'test/unit/csv-export.test.ts';
+const CSV = 'operator/csv-export.ts';
+const FILTERS = 'test/integration/filters.test.ts';
+const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 
-/** Faults that operators see: terminals, backups, metrics and load shedding. */
+/** Faults of what operators do: commands, imports and exports. */
 export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'doctor prints responses of the core unescaped',
@@ -27,6 +32,50 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
         find: 'await revokeApiKey(deps, { studioId, memberId: null, keyId: key.id, ...BY_HAND });',
         put: '',
       },
+    ],
+  },
+  {
+    name: 'an imported closed lead blocks its contact',
+    suite: 'test/contract/sqlite-store.test.ts',
+    caughtBy: CLOSED,
+    patches: [
+      {
+        file: 'src/store/sqlite/leads.ts',
+        find: 'claimed.take(studio, contactKeys, { number, isOpen: isOpen(lead.stage) });',
+        put: 'claimed.take(studio, contactKeys, { number, isOpen: true });',
+      },
+      {
+        file: 'src/store/sqlite/leads.ts',
+        find: 'isOpen(lead.stage) ? claimed.holderAfterFreeingStale(lead, studio, contactKeys) : undefined',
+        put: 'claimed.holderAfterFreeingStale(lead, studio, contactKeys)',
+      },
+    ],
+  },
+  {
+    name: 'cells of CSV beyond the header are cut off',
+    suite: 'test/unit/csv-import.test.ts',
+    caughtBy: 'that is wrong costs itself only, in chunks of any size: "Ada,a@b,Berlin"',
+    patches: [{ file: 'operator/csv-records.ts', find: 'if (cells.length !== count) $THEN', put: '' }],
+  },
+  {
+    name: 'CSV does not escape a formula after an apostrophe',
+    suite: CSV_CELLS,
+    caughtBy: `"'=1+1" is written "''=1+1"`,
+    patches: [{ file: CSV, find: "/^'*[=+\\-@\\t\\r\\n＝＋－＠]/u", put: '/^[=+\\-@\\t\\r\\n＝＋－＠]/u' }],
+  },
+  {
+    name: 'a token continues the list of another filter',
+    suite: FILTERS,
+    caughtBy: 'a token continues the list of its filter, however that is written, and no other',
+    patches: [{ file: 'src/usecases/read-leads.ts', find: 'scopeOf(studioId, filter)', put: 'studioId' }],
+  },
+  {
+    name: 'a list by changes skips leads that changed at one time',
+    suite: ON_SQLITE,
+    caughtBy: 'lists what a filter over everything finds, once and in order, at random ranges',
+    patches: [
+      { file: 'src/store/sqlite/lead-reads.ts', text: '(updated_at, id)', put: 'updated_at' },
+      { file: 'src/store/sqlite/lead-reads.ts', text: "(?4, unhex(?5, '-'))", put: '?4 AND ?5 = ?5' },
     ],
   },
 ];

@@ -1,20 +1,15 @@
 import { BATCH_BUGS } from './batch-bugs.ts';
-import { CONTACT_BUGS } from './contact-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { EDGE_BUGS } from './edge-bugs.ts';
-import { ENQUIRY_BUGS } from './enquiry-bugs.ts';
 import { ERASURE_BUGS } from './erasure-bugs.ts';
-import { EXPORT_BUGS } from './export-bugs.ts';
 import { FEED_BUGS } from './feed-bugs.ts';
-import { IMPORT_BUGS } from './import-bugs.ts';
+import { LEAD_BUGS } from './lead-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
 import { QUOTA_BUGS } from './quota-bugs.ts';
 import { SECURITY_BUGS } from './security-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
-import { STUDIO_BUGS } from './studio-bugs.ts';
-import { UPDATE_BUGS } from './update-bugs.ts';
 import { WEBHOOK_BUGS } from './webhook-bugs.ts';
 
 /** Whether the conformance suite has to catch all of them that are seen outside, as in a soak. */
@@ -24,20 +19,15 @@ export const ALL = process.env.PLANTED_BUGS === 'all';
 export const ALL_BUGS: readonly PlantedBug[] = [
   SQLITE_BUGS,
   MONGO_BUGS,
-  UPDATE_BUGS,
+  OPERATOR_BUGS,
+  LEAD_BUGS,
   BATCH_BUGS,
-  CONTACT_BUGS,
   CORE_BUGS,
   EDGE_BUGS,
-  ENQUIRY_BUGS,
   FEED_BUGS,
-  IMPORT_BUGS,
   ERASURE_BUGS,
-  EXPORT_BUGS,
-  OPERATOR_BUGS,
   QUOTA_BUGS,
   SECURITY_BUGS,
-  STUDIO_BUGS,
   WEBHOOK_BUGS,
 ].flat();
 

@@ -157,18 +157,6 @@ describe('keys that the core does not know', () => {
     expect([200, 429]).toContain((await service.get(unseenToo.secret)).status);
   });
 
-  test('count once for each, also if it comes on many connections at once', async () => {
-    const service = await aSeparateService();
-    const [{ secret }, old] = [await service.aStudioWithKey(), newKeySecret()];
-    const { gateway, statuses } = await askWhileSilent(service, async (gateway) => {
-      const read = await connectionsFrom('127.0.0.1', gateway, MAX_UNKNOWN_KEYS + 100);
-      return [() => read(() => old)];
-    });
-
-    expect(new Set(statuses.flat())).toEqual(new Set([401]));
-    expect(await statusFrom('127.0.0.1', gateway, secret)).toBe(200);
-  });
-
   test('count once for each: a website that goes on with its old key takes nothing from others behind its address', async () => {
     const service = await aSeparateService({ gateway: { QUOTA_LIMIT: '1000000' } });
     const [old, unseen] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
