@@ -100,7 +100,7 @@ export const STUDIO: RecordType<Studio> = {
     quotaLimit: { kind: 'int', isValid: isQuotaLimit, nullable: true, absent: null },
     keepEnquiries: { kind: 'bool', isValid: isBoolean, replacement: false, absent: true },
     isTest: { kind: 'bool', isValid: isBoolean, partOf: (value) => value === true, absent: false },
-    retention: { kind: 'retention', isValid: isRetention, nullable: true, absent: null, column: 'retention_days' },
+    retention: { kind: 'retention', isValid: isRetention, nullable: true, absent: null },
     formerRegions: { kind: 'json', isValid: isAny, partOf: regionsIn, absent: [] },
   },
   idsOf: ({ id }) => ({ studioId: id, id }),

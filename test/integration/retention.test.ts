@@ -54,7 +54,7 @@ describe('the retention of a studio', () => {
   ])('that cannot be read suspends the studio until it is put again: %s days since %s', async (days, since) => {
     {
       using database = new DatabaseSync(core.path, { timeout: 100_000 });
-      database.prepare(`UPDATE studios SET retention_days = ${days}, retention_since = ${since} WHERE id = ?`).run(id);
+      database.prepare('UPDATE studios SET retention = ? WHERE id = ?').run(`{"days":${days},"since":${since}}`, id);
     }
     const { studio } = await operator.directory.getStudio({ studioId: id });
     expect([studio?.status, studio?.retentionDays]).toEqual([StudioStatus.SUSPENDED, undefined]);

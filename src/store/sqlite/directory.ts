@@ -69,7 +69,7 @@ function sqliteStudios({
     FROM studios WHERE id = ?`,
   );
   const endings = [
-    "UPDATE studios SET status = 'ended', retention_days = NULL, retention_since = NULL WHERE id = ?",
+    "UPDATE studios SET status = 'ended', retention = NULL WHERE id = ?",
     'DELETE FROM members WHERE studio_id = ?',
     'DELETE FROM lead_sources WHERE studio_id = ?',
   ].map((sql) => database.prepare(sql));

@@ -151,12 +151,11 @@ function endRetentionOfHeld(database: DatabaseSync): string[] {
 const MERGE_STUDIOS = `
   ALTER TABLE studios ADD COLUMN keep_enquiries INTEGER NOT NULL DEFAULT 1;
   ALTER TABLE studios ADD COLUMN is_test INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE studios ADD COLUMN retention_days INTEGER;
-  ALTER TABLE studios ADD COLUMN retention_since INTEGER;
+  ALTER TABLE studios ADD COLUMN retention TEXT;
   ALTER TABLE studios ADD COLUMN former_regions TEXT NOT NULL DEFAULT '[]';
   UPDATE studios SET keep_enquiries = id NOT IN (SELECT studio_id FROM studios_without_enquiries),
     is_test = id IN (SELECT studio_id FROM test_studios),
-    (retention_days, retention_since) = (SELECT days, since FROM studio_retentions WHERE studio_id = id),
+    retention = (SELECT json_object('days', days, 'since', since) FROM studio_retentions WHERE studio_id = id),
     former_regions = (SELECT json_group_array(nullif(region_code, '')) FROM former_regions WHERE studio_id = id);
   DROP TABLE studios_without_enquiries;
   DROP TABLE test_studios;

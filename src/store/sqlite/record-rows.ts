@@ -28,19 +28,16 @@ const KINDS: Readonly<Record<Kind, ColumnKind>> = {
   },
   words: { type: 'TEXT', read: (text) => `${text}`.split(' '), write: (words: readonly string[]) => words.join(' ') },
   json: { type: 'TEXT', read: (text) => objectIn(text as string), write: (value: unknown) => JSON.stringify(value) },
-  // The first of two columns, `…_days` and `…_since`, which are written as one text.
   retention: {
-    type: 'INTEGER',
-    select: (days) => `iif(${days} IS NULL, NULL, json_array(${days}, ${sinceOf(days)}))`,
+    type: 'TEXT',
     read(text) {
-      const [days, since] = JSON.parse(text as string);
-      return { days, since: new Date(since ?? Number.NaN) };
+      const { days, since } = Object(objectIn(text as string));
+      return { days, since: new Date(since) };
     },
-    write: ({ days, since }: Retention) => JSON.stringify([days, since.getTime()]),
+    write: ({ days, since }: Retention) => JSON.stringify({ days, since: since.getTime() }),
   },
 };
 
-const sinceOf = (column: string) => column.replace(/_days$/, '_since');
 const columnOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** Makes the SQL of a kind of record, and converts its rows. A parameter has the name of its field. */
@@ -51,7 +48,6 @@ export function rowsOf<Record>({ table, fields }: { readonly table: string; read
     const { type, select = (sql: string) => sql, read = (value: SQLOutputValue) => value, write } = KINDS[kind];
     const written = (value: unknown) => (value === null || !write ? value : write(value as never)) as SQLInputValue;
     const given = written(absent);
-    const isTwo = kind === 'retention';
     return {
       name,
       column,
@@ -59,12 +55,10 @@ export function rowsOf<Record>({ table, fields }: { readonly table: string; read
         `${column} ${type}`,
         !nullable && 'NOT NULL',
         given !== null && `DEFAULT ${typeof given === 'string' ? `'${given}'` : given}`,
-        isTwo && `, ${sinceOf(column)} ${type}`,
       ]
         .filter(Boolean)
         .join(' '),
       select: select(`${table}.${column}`),
-      set: isTwo ? `${column} = :${name} ->> 0, ${sinceOf(column)} = :${name} ->> 1` : `${column} = :${name}`,
       read: (value: SQLOutputValue | undefined) => partOf(value === null ? null : read(value as SQLOutputValue)),
       written,
     };
@@ -110,7 +104,7 @@ export function rowsOf<Record>({ table, fields }: { readonly table: string; read
     written(record: { readonly [Each in Name]?: Record[Each] | undefined }) {
       const given = columns.filter(({ name }) => record[name] !== undefined);
       const values = Object.fromEntries(given.map(({ name, written }) => [name, written(record[name])]));
-      return { set: given.map(({ set }) => set), values };
+      return { set: given.map(({ column, name }) => `${column} = :${name}`), values };
     },
   };
 }

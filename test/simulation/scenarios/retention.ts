@@ -59,7 +59,9 @@ export const outliveRetention = aScenario({
       await definiteOutcome(sim, `${studioId} gets a retention`, () => directory.putStudio(put, CRM_TIMEOUT));
       {
         using database = new DatabaseSync(databaseFile(sim));
-        database.prepare('UPDATE studios SET retention_since = retention_since - ?').run(8 * DAY_MS);
+        database
+          .prepare("UPDATE studios SET retention = json_set(retention, '$.since', (retention ->> 'since') - ?)")
+          .run(8 * DAY_MS);
         const retention = database.prepare(
           'INSERT OR IGNORE INTO retention_time (one, version, time) VALUES (1, 1, ?)',
         );
