@@ -104,7 +104,7 @@ export async function leadsIn(store: Store, studioId: string, before: string | n
   return records;
 }
 
-/** What the public API says of a lead. */
+/** Returns a lead as the public API shows it. */
 export const publicFormOf = ({ id, displayName, stage, sourceId, note, createdAt, updatedAt }: Lead) => ({
   ...{ id, displayName, stage, sourceId, note },
   createdAt: createdAt.toISOString(),

@@ -59,7 +59,7 @@ export const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 /** Reads without what grows with every change, which may be many times as long as the rest. */
 export const WITHOUT_HISTORY = { ...READ, projection: { history: 0, appliedRequests: 0 } } as const;
 
-/** What callers give of a lead. */
+/** The projection of the fields of a lead that callers give. */
 const DATA = Object.fromEntries(DATA_FIELDS.map((field) => [field, 1]));
 
 /** Reads of leads what their callers see, of which a page has many. */

@@ -403,7 +403,7 @@ interface Lookup<Request> {
   namesOf(lead: LeadDocument): readonly string[];
   /** Any of these names the lead that is requested. */
   wanted(request: Request): readonly string[];
-  /** What to read of it. */
+  /** The options of the read; default: all but the history. */
   readonly options?: FindOptions;
 }
 

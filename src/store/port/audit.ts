@@ -1,6 +1,6 @@
 import type { AuditContext, AuditEvent } from '../../domain/audit.ts';
 
-/** What was done, where that is not one write. */
+/** An action that is not one write. */
 export type Act = Pick<AuditEvent, 'action'> & Partial<Pick<AuditEvent, 'from' | 'to'>>;
 
 /** A part of all audit events. */

@@ -18,9 +18,9 @@ export interface ConsumerChanges {
 }
 
 export interface MeasuredDeliveries {
-  /** Those that wait, or will by themselves; since the first change of one that waits. */
+  /** The deliveries that wait, or will by themselves; since the first change of one that waits. */
   readonly waiting: WaitingChanges;
-  /** Those that do not come again by themselves; since the first of them was set aside. */
+  /** The deliveries that do not come again by themselves; since the first of them was set aside. */
   readonly setAside: WaitingChanges;
   /** Whether all changes were distributed; otherwise more may wait. */
   readonly isComplete: boolean;

@@ -29,7 +29,7 @@ export interface LeadCommand extends AuditContext {
 
 export interface LeadStageChange extends LeadCommand {
   readonly stage: LeadStage;
-  /** What the lead claims when reopened, and is also found by when closed. */
+  /** The claims of the lead when it is reopened, by which it is also found when it is closed. */
   readonly claims: ClaimsOfContact;
   /** Null: any. */
   readonly expectedUpdatedAt: Date | null;
@@ -37,7 +37,7 @@ export interface LeadStageChange extends LeadCommand {
 
 export interface LeadUpdate extends LeadCommand {
   readonly correction: Correction;
-  /** Of the new contact. */
+  /** The claims of the new contact. */
   readonly claims: OpenClaims;
   /** Null: any. */
   readonly expectedUpdatedAt: Date | null;

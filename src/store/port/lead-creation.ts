@@ -21,7 +21,7 @@ export interface LeadCreation {
    *    key, and once for each idempotency key that the lead remembers, in any process and however often it is repeated.
    *    The lead's fields stay; it is marked in the change feed. No other outcome may keep anything.
    *
-   * Of any number of concurrent calls with one idempotency key, or with a contact key in common, exactly one must
+   * Exactly one of any number of concurrent calls with one idempotency key, or with a contact key in common, must
    * create. The claims of an unreadable lead must stay taken.
    *
    * @throws UnreadableRecord when the lead of the idempotency key is unreadable

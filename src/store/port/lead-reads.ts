@@ -11,7 +11,7 @@ export interface LeadRecord {
   /** With its enquiries. */
   readonly lead: Lead;
   readonly idempotencyKey: string;
-  /** What it was created with; null: that is not kept apart from the lead. */
+  /** The texts that it was created with; null: they are not kept apart from the lead. */
   readonly original: OriginalFields | null;
 }
 

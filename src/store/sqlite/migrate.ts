@@ -168,7 +168,7 @@ function rebuildLeads(database: DatabaseSync, report: (step: string) => void): v
     .prepare("SELECT name FROM pragma_table_info('leads')")
     .all()
     .map(({ name }) => String(name));
-  // What is NULL then, for an erased lead or one without a note, stays NULL.
+  // An erased lead has no texts, and NULL is no note.
   const texts: Record<string, string> = {
     display_name: 'iif(erased_at IS NULL, json_quote(display_name), NULL)',
     note: 'iif(note IS NULL, NULL, json_quote(note))',
