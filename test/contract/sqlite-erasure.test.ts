@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -225,6 +225,21 @@ test('a truncation of the log that failed is done later', async () => {
   await new Promise((resolve) => setTimeout(resolve, 500));
   symlinkSync(folder, link);
   await expect.poll(found).toBe(false);
+});
+
+// @proves erasure-2
+test('the log of a file that a symbolic link names is truncated after the start, as any', async () => {
+  const { folder } = await filled(temporaryFolder());
+  const [path, link] = [join(folder, 'leads.db'), join(temporaryFolder(), 'link.db')];
+  const holder = new DatabaseSync(path);
+  onTestFinished(() => holder.close());
+  holder.prepare('UPDATE leads SET note = NULL').run();
+  symlinkSync(path, link);
+
+  const store = openSqliteStore(link);
+  onTestFinished(() => store.close());
+
+  await expect.poll(() => statSync(`${path}-wal`).size).toBe(0);
 });
 
 // @proves erasure-2

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { SQLITE_BUSY_MS, SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
@@ -159,6 +159,15 @@ function writeProbe(database: DatabaseSync): void {
       ON CONFLICT (id) DO UPDATE SET filler = excluded.filler`);
 }
 
+/** Whether the log has anything in it. SQLite keeps it beside the file to which a symbolic link leads. */
+function hasLog(path: string): boolean {
+  try {
+    return statSync(`${realpathSync(path)}-wal`).size > 0;
+  } catch {
+    return false;
+  }
+}
+
 const TRANSACTIONS_PER_CHECKPOINT = 64;
 
 /**
@@ -222,8 +231,7 @@ export class Checkpoints {
 
   #truncateIn(delayMs: number): NodeJS.Timeout {
     return setTimeout(() => {
-      const log = statSync(`${this.#path}-wal`, { throwIfNoEntry: false });
-      if (log && log.size > 0) this.#request('truncate');
+      if (hasLog(this.#path)) this.#request('truncate');
       this.#truncation = this.#truncateIn(TRUNCATION_INTERVAL_MS);
     }, delayMs).unref();
   }
