@@ -70,7 +70,7 @@ const acknowledged = ({ answers }: { readonly answers: readonly ({ readonly stat
 function contents(path: string) {
   using database = new DatabaseSync(path);
   const keys = database
-    .prepare('SELECT note FROM leads')
+    .prepare("SELECT note ->> '$' AS note FROM leads")
     .all()
     .map(({ note }) => `${note}`);
   const faults = database.prepare('PRAGMA integrity_check').all().map(Object.values);

@@ -64,6 +64,18 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'an insert that fails as a whole is reported as created',
+    suite: BATCHES_SUITE,
+    caughtBy: 'an insert that fails as a whole is retried, and each creation is one lead',
+    patches: [
+      {
+        file: 'src/store/mongo/server-refusal.ts',
+        find: 'if ((error as MongoBulkWriteError).insertedCount + refused.length !== count) throw error;',
+        put: '',
+      },
+    ],
+  },
+  {
     name: 'a further attempt undoes what others have written since',
     suite: 'test/contract/mongo-lost-replies.test.ts',
     caughtBy:

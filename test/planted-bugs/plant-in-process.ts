@@ -11,8 +11,10 @@ import { patched } from './patch.ts';
 import { ALL_BUGS } from './planted-bugs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const { PLANTED_FILES } = process.env;
-const patches = [...ALL_BUGS, ...PAST_FAULTS].find(({ name }) => name === process.env.PLANTED_BUG)?.patches ?? [];
+const { PLANTED_BUG, PLANTED_FILES } = process.env;
+const bug = [...ALL_BUGS, ...PAST_FAULTS].find(({ name }) => name === PLANTED_BUG);
+if (PLANTED_BUG && !bug) throw new Error(`there is no planted bug named ${PLANTED_BUG}`);
+const patches = bug?.patches ?? [];
 
 registerHooks({
   load(url, context, nextLoad) {

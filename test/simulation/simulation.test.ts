@@ -158,9 +158,9 @@ test('npm run simulate lives the life of a seed, and writes its events', { timeo
 test('lives of one scenario, on what a diff makes of the sources, say first what a caller would', {
   timeout: 900_000,
 }, async () => {
-  const [file, line] = ['src/usecases/read-leads.ts', "  if (!lead) throw new Refusal('LEAD_NOT_FOUND');"];
+  const [file, line] = ['src/usecases/read-leads.ts', "  if (lead === null) throw new Refusal('LEAD_NOT_FOUND');"];
   const at = readFileSync(join(ROOT, file), 'utf8').split('\n').indexOf(line) + 1;
-  const changed = line.replace('!lead', "!lead || lead.stage === 'new'");
+  const changed = line.replace('lead === null', `lead === null || lead.includes('"stage":"new"')`);
   const diff = join(temporaryFolder(), 'bug.diff');
   writeFileSync(
     diff,
