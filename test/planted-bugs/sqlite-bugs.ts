@@ -213,4 +213,12 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'a public lead is returned whose name nobody could have given',
+    suite: STORE,
+    caughtBy: 'a lead: only requests for it fail, each list that leaves it out says so, and its claims stay',
+    patches: [
+      { file: 'src/store/checked.ts', find: 'isJsonText(read.displayName, BOUNDS.displayName.max)', put: 'true' },
+    ],
+  },
 ];
