@@ -2,7 +2,7 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { Retention } from '../../domain/studio.ts';
 import type { AnyField, Fields, Kind, Unchecked } from '../checked.ts';
 import { API_KEY, AUDIT_EVENT, CONSUMER, DATABASE_EPOCH, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
-import { type ListRow, number, objectIn, prepareLists } from './rows.ts';
+import { columnOf, type ListRow, number, objectIn, prepareLists } from './rows.ts';
 
 /** How SQLite stores the values of a kind of field. */
 interface ColumnKind {
@@ -37,8 +37,6 @@ const KINDS: Readonly<Record<Kind, ColumnKind>> = {
     write: ({ days, since }: Retention) => JSON.stringify({ days, since: since.getTime() }),
   },
 };
-
-const columnOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** Makes the SQL of a kind of record, and converts its rows. A parameter has the name of its field. */
 export function rowsOf<Record>({ table, fields }: { readonly table: string; readonly fields: Fields<Record> }) {

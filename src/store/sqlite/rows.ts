@@ -1,6 +1,5 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
-import type { TextField } from '../../../common/rules/field-rules.ts';
-import { BOUNDS, CONTACT_TYPES } from '../../../common/rules/field-rules.ts';
+import { BOUNDS, CONTACT_TYPES, type TextField } from '../../../common/rules/field-rules.ts';
 import type { ErasedLead, Lead } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
 import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
@@ -58,10 +57,13 @@ export function columns<Name extends string>(sqlOf: Readonly<Record<Name, string
   return { sqlOf, sql: names.map((name) => sqlOf[name]).join(', '), at };
 }
 
+/** Returns the column of a field. */
+export const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
 /** The columns of a lead's texts. */
 export const TEXT_COLUMNS = TEXT_FIELDS.map((field) => ({
   field,
-  column: field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+  column: columnOf(field),
   isId: field === 'sourceId',
 }));
 
@@ -211,10 +213,8 @@ export const recordOf = (studioId: string, row: ListRow, report: ReportUnreadabl
   );
 
 /** The unchecked original fields; undefined: the lead was never corrected. */
-function originalIn(json: string | null): Unchecked<OriginalFields> | undefined {
-  if (json === null) return undefined;
-  return storedTexts(Object(objectIn(json)));
-}
+const originalIn = (json: string | null): Unchecked<OriginalFields> | undefined =>
+  json === null ? undefined : storedTexts(Object(objectIn(json)));
 
 /** @param row LEAD_COLUMNS */
 function textsIn(row: ListRow): Unchecked<OriginalFields> {
@@ -227,10 +227,10 @@ function textsIn(row: ListRow): Unchecked<OriginalFields> {
 }
 
 /** Returns the text that a column has as JSON. Most texts need no escapes, and are faster read without a parser. */
-const textIn = (json: SQLOutputValue | undefined): unknown =>
-  typeof json === 'string' && (json.includes('\\') || !json.startsWith('"'))
-    ? objectIn(json)
-    : ((json as string | null)?.slice(1, -1) ?? null);
+function textIn(json: SQLOutputValue | undefined): unknown {
+  if (typeof json !== 'string') return null;
+  return json.startsWith('"') && !json.includes('\\') ? json.slice(1, -1) : objectIn(json);
+}
 
 const idOrNull = (hex: SQLOutputValue | undefined): string | null => (hex === null ? null : idText(hex as string));
 
