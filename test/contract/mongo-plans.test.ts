@@ -39,7 +39,7 @@ import {
 } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { sizeOf } from '../support/size-of.ts';
-import { moveLead, replacementOf } from './store-actions.ts';
+import { acknowledgementOf, moveLead, replacementOf } from './store-actions.ts';
 
 /** Enough that a scan of a collection, or of one studio, shows in the plan. */
 const STUDIOS = sizeOf('PLANNED_STUDIOS', { usual: 100, soak: 5000 });
@@ -89,6 +89,8 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   let store: PlannedStore;
   let sent: Query[];
   let received: Document[];
+  /** The most updates that a command had. */
+  let mostUpdates = 0;
 
   const database = () => client.db();
   // Of the driver: on a busy machine a thousand may take longer than a command of the product.
@@ -108,6 +110,9 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     sent = [];
     received = [];
     client.on('commandStarted', (event) => sent.push(...queriesOf(event)));
+    client.on('commandStarted', ({ command }) => {
+      mostUpdates = Math.max(mostUpdates, command.updates?.length ?? 0);
+    });
     client.on('commandSucceeded', ({ reply }) => received.push(...((reply as Document).cursor?.firstBatch ?? [])));
     for (const index of INDEXES) await createIndex(database(), index);
     const collections = collectionsOf(database(), causalSessions(client, database()).run);
@@ -358,6 +363,26 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       expect(second, JSON.stringify(filter)).toBeLessThanOrEqual(count / 2);
       expect(queries.length).toBeLessThanOrEqual(30);
     }
+  });
+
+  // @proves crashes-38
+  test('however many leads wait, no command has more than a hundred updates, each of which takes a slow server milliseconds', async () => {
+    const [busy, count] = ['studio-of-many', 600];
+    const made = times(count, () => aLead({ studioId: busy }));
+    await leads().insertMany(made.map((each) => leadDocument(each, claimsOf(each))));
+    const { number } = DEFAULT_CONSUMER;
+    const told = async () => (await store.listDeliveries(number, 500))?.changes.map(acknowledgementOf) ?? [];
+    mostUpdates = 0;
+
+    while (!(await store.distributeLeadChanges()));
+    const aside = (await told()).map((each) => ({ ...each, reason: 'LATER', retryAt: null }));
+    expect(await store.setAsideDeliveries(number, aside, NOW)).toMatchObject({ settled: 500 });
+    await store.takeBackDeliveries(number, aside);
+    expect(await store.resendLeads({ studioId: busy, after: leadId, limit: 500 }, NOW)).toMatchObject({ leads: 500 });
+    while (!(await store.distributeLeadChanges()));
+    expect(await store.acknowledgeDeliveries(number, await told())).toMatchObject({ settled: 500 });
+
+    expect(mostUpdates).toBe(100);
   });
 
   const others = Object.entries(calls).filter(([, [, , call]]) => !call.toString().includes('listAuditEvents'));

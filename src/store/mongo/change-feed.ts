@@ -4,7 +4,7 @@ import { StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
 import type { ResendStore } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
 import { type LeadDocument, nameOf, studiosOf } from './documents.ts';
-import { findSome, MARK, markOf, refusalsIn, sameMark } from './marks.ts';
+import { findSome, MARK, markOf, sameMark, updateEach } from './marks.ts';
 
 /** How often leads are marked that change while they are marked. */
 const MAX_ATTEMPTS = 5;
@@ -23,18 +23,11 @@ function resender({ leads, call, report }: Connection): ResendStore['resendLeads
       const update = { $set: { changes: marks.get(nameOf(lead._id)) } } as UpdateFilter<LeadDocument>;
       return { updateOne: { filter: { studioId: lead.studioId, _id: lead._id, ...sameMark(lead) }, update } };
     });
-    let missed = 0;
-    const count = ({ matchedCount }: { readonly matchedCount: number }) => {
-      missed = found.length - matchedCount;
-      return [];
-    };
-    const refusals = await leads.bulkWrite(updates, { ordered: false }).then(count, refusalsIn);
-    const refused = new Set(refusals.map(({ index }) => found[index]));
-    for (const lead of refused)
-      if (lead)
-        report(new UnreadableRecord('lead', { studioId: lead.studioId, id: lead._id.id.toString() }, 'changes'));
-    if (missed === 0 && refused.size === 0) return { refused: 0, changed: [] };
-    const $in = found.filter((lead) => !refused.has(lead)).map(({ _id }) => _id);
+    const { found: matched, refused } = await updateEach(leads, updates);
+    if (matched === found.length) return { refused: 0, changed: [] };
+    for (const { studioId, _id } of found.filter((_, index) => refused.has(index)))
+      report(new UnreadableRecord('lead', { studioId, id: _id.id.toString() }, 'changes'));
+    const $in = found.filter((_, index) => !refused.has(index)).map(({ _id }) => _id);
     const read = await leads.find({ studioId, _id: { $in } }, MARK).toArray();
     const changed = read.filter((lead) => markOf(lead).revision !== marks.get(nameOf(lead._id))?.revision);
     return { refused: refused.size, changed };

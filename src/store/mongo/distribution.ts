@@ -20,17 +20,17 @@ import {
   studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { markOf, refusalsIn, unmarkedSince } from './marks.ts';
+import { markOf, unmarkedSince, updateEach } from './marks.ts';
 import { DUPLICATE, refusedInserts } from './server-refusal.ts';
 
 /** The maximum number of marks that are read at a time. */
-const MAX_MARKS = 500;
+const MAX_MARKS = 100;
 
 /** A condition for the time of deliveries that were acknowledged. */
 const IS_HANDLED = { $gte: new Date(HANDLED) } as const;
 
-/** The maximum number of deliveries of a command. */
-const MAX_DELIVERIES = 1000;
+/** The maximum number of deliveries that a command inserts. */
+const MAX_DELIVERIES = 500;
 
 function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
   return deliver;
@@ -75,11 +75,13 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
       const filter = { ...lowerThan(document), due: { $not: IS_HANDLED } };
       return [{ updateOne: { filter, update } }, replacementOf(document, { due: IS_HANDLED })];
     });
-    const refusals = await deliveries.bulkWrite(updates, OF_MANY).then(() => [], refusalsIn);
+    const { refused } = await updateEach(deliveries, updates);
     // Their kinds cannot be read, so they are replaced.
-    const refused = refusals.map(({ index }) => documents[Math.floor(index / 2)] as DeliveryDocument);
-    const replacements = refused.map((document) => replacementOf(document));
-    if (replacements.length > 0) await deliveries.bulkWrite(replacements, OF_MANY);
+    const unreadable = [...refused].map((index) => documents[Math.floor(index / 2)] as DeliveryDocument);
+    await updateEach(
+      deliveries,
+      unreadable.map((document) => replacementOf(document)),
+    );
     const found = await deliveries.find(among(documents), { ...READ, projection: { revision: 1 } }).toArray();
     const revisions = new Map(found.map(({ _id, revision }) => [textOf(_id), revision]));
     return documents.flatMap(({ _id, revision }) => {
@@ -145,7 +147,7 @@ export function distribution(connection: Connection) {
       .filter(({ documents }) => documents.every(delivered.has))
       .map(({ acknowledgement }) => acknowledgement);
     // One that the database refuses stays marked: its deliveries are there.
-    if (updates.length > 0) await leads.bulkWrite(updates, { ordered: false }).catch(refusalsIn);
+    await updateEach(leads, updates);
   }
 
   async function distribute() {

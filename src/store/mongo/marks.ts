@@ -1,8 +1,16 @@
-import type { Collection, Filter, WriteError } from 'mongodb';
+import type { AnyBulkWriteOperation, Collection, Document, Filter, WriteError } from 'mongodb';
 import type { ChangeMark } from '../../domain/lead-change.ts';
 import { isIn } from '../../domain/lead-filter.ts';
 import type { SomeLeads } from '../port/resending.ts';
-import { ACKNOWLEDGED, type ChangesDocument, type LeadDocument, lastIdOfFull, READ, someOf } from './documents.ts';
+import {
+  ACKNOWLEDGED,
+  type ChangesDocument,
+  type LeadDocument,
+  lastIdOfFull,
+  OF_MANY,
+  READ,
+  someOf,
+} from './documents.ts';
 import { refusedWrites } from './server-refusal.ts';
 
 /** Reads of a lead only its mark, and what that needs. */
@@ -68,10 +76,34 @@ export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({
 /** Error codes of an update that is refused because of its document: its fields, or its size. */
 export const OF_DOCUMENT: readonly unknown[] = [2, 9, 14, 28, 121, 10334, 17419, 285999133];
 
+/** The maximum number of updates in a command. A slow server takes milliseconds for each, and has STORE_SILENCE_MS for a command. */
+const MAX_UPDATES = 100;
+
+/**
+ * Updates documents, each for itself; returns how many were found and how many changed, and the indices of the updates that the
+ * database refused because of their document. @throws any other error: some may have been made
+ */
+export async function updateEach<Schema extends Document>(
+  collection: Pick<Collection<Schema>, 'bulkWrite'>,
+  updates: readonly AnyBulkWriteOperation<Schema>[],
+) {
+  const sum = { found: 0, changed: 0, refused: new Set<number>() };
+  for (let start = 0; start < updates.length; start += MAX_UPDATES) {
+    const part = updates.slice(start, start + MAX_UPDATES);
+    const { result, refusals } = await collection
+      .bulkWrite(part, OF_MANY)
+      .then((result) => ({ result, refusals: [] as readonly WriteError[] }), refusalsIn);
+    sum.found += result.matchedCount;
+    sum.changed += result.modifiedCount;
+    for (const { index } of refusals) sum.refused.add(start + index);
+  }
+  return sum;
+}
+
 /** Returns the updates that the database refused, each because of its document. @throws any other error */
-export function refusalsIn(error: unknown): readonly WriteError[] {
-  const refusals = refusedWrites(error);
+function refusalsIn(error: unknown) {
+  const { result, refusals } = refusedWrites(error);
   // The command failed as a whole, or every update would.
   if (refusals.length === 0 || refusals.some(({ code }) => !OF_DOCUMENT.includes(code))) throw error;
-  return refusals;
+  return { result, refusals };
 }

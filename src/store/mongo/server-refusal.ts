@@ -111,20 +111,21 @@ export function isConflict(error: unknown): boolean {
 }
 
 /**
- * Returns the writes of a command that the server refused, each for itself.
+ * Returns the writes of a command that the server refused, each for itself, and what became of the others.
  *
  * @throws the error, if that is another one, or the outcome of the other writes is unknown
  */
-export function refusedWrites(error: unknown): readonly WriteError[] {
+export function refusedWrites(error: unknown) {
   if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
-  return [error.writeErrors].flat();
+  const refusals: readonly WriteError[] = [error.writeErrors].flat();
+  return { result: error.result, refusals };
 }
 
 /** The same of so many inserts. When the whole command fails, the driver also throws this error, with only some of them. */
 export function refusedInserts(error: unknown, count: number): readonly WriteError[] {
-  const refused = refusedWrites(error);
-  if ((error as MongoBulkWriteError).insertedCount + refused.length !== count) throw error;
-  return refused;
+  const { result, refusals } = refusedWrites(error);
+  if (result.insertedCount + refusals.length !== count) throw error;
+  return refusals;
 }
 
 /** The code of a write that a unique index refused. */

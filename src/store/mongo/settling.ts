@@ -21,10 +21,10 @@ import {
   named,
   nameOf,
   nameOfLead,
-  OF_MANY,
   READ,
   studiosOf,
 } from './documents.ts';
+import { updateEach } from './marks.ts';
 
 /** The maximum number of deliveries that come again at a time. */
 const MAX_RETURNED = 100;
@@ -105,7 +105,7 @@ export function settlingMethods(connection: Connection) {
     changes: readonly AnyBulkWriteOperation<DeliveryDocument>[],
   ): Promise<Settled> {
     if (leads.length === 0) return settledOf(0, [], () => null);
-    const { modifiedCount: settled } = await deliveries.bulkWrite(changes, OF_MANY);
+    const { changed: settled } = await updateEach(deliveries, changes);
     const isWhole = settled === leads.length;
     const existing = isWhole ? [] : await stored.find(named(leads), ID_ONLY).toArray();
     const unhandled = { ...namedOf(number, leads), due: IS_UNHANDLED };
@@ -120,6 +120,6 @@ export function settlingMethods(connection: Connection) {
     const updates = found.map(({ _id, studioId, due, since }) => ({
       updateOne: { filter: { _id, studioId, due }, update: { $set: { due: since } } },
     }));
-    return updates.length > 0 ? (await deliveries.bulkWrite(updates, OF_MANY)).modifiedCount : 0;
+    return (await updateEach(deliveries, updates)).changed;
   }
 }
