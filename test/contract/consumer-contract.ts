@@ -506,7 +506,6 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const last = await created(aLead({ createdAt: plus(NOW, before.length) }));
       distributeOnePartACall();
 
-      // A simulated server shares that clock, by which it may end a command as late.
       // A call that is made again on a busy server distributes one part more each time.
       const measured = await patiently(() => store.measureDeliveries(relay.number, ALL));
       expect(measured.isComplete).toBe(measured.waiting.leads > 0);

@@ -4,7 +4,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import type { ChangeKind, LeadChange } from '../../src/domain/lead-change.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
-import { untilChecked } from '../support/patience.ts';
+import { patiently } from '../support/patience.ts';
 import { sizeOf } from '../support/size-of.ts';
 import type { OpenedStore } from './opened-store.ts';
 import {
@@ -167,10 +167,8 @@ export function deliveriesContract(opened: () => OpenedStore): void {
       const time = plus(first.createdAt, 1e6);
       await moveLead(store, first, 'contacted', { now: time });
       const isOver = distributeOnePartACall();
-      // A simulated server goes by the same clock, and may end the call as late.
-      const { changes = [] } = (await store.listDeliveries(number, ALL).catch(() => null)) ?? {};
+      const { changes = [] } = (await patiently(() => store.listDeliveries(number, ALL))) ?? {};
       isOver();
-      await untilChecked(store);
       for (const change of changes) hear(number, change);
       await store.acknowledgeDeliveries(number, changes.map(acknowledgementOf));
 

@@ -24,7 +24,7 @@ import { markOf, unmarkedSince, updateEach } from './marks.ts';
 import { DUPLICATE, refusedInserts } from './server-refusal.ts';
 
 /** The maximum number of marks that are read at a time. */
-const MAX_MARKS = 100;
+const MAX_MARKS = 500;
 
 /** A condition for the time of deliveries that were acknowledged. */
 const IS_HANDLED = { $gte: new Date(HANDLED) } as const;
