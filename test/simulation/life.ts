@@ -102,6 +102,8 @@ export async function live(
     const lived = promisify(execFile)(process.execPath, [...inspecting, ...args, ...options], {
       env: { ...process.env, NODE_OPTIONS: '', TMPDIR: folder, ...env },
       timeout,
+      // The product would take another one for its stop, and end well.
+      killSignal: 'SIGKILL',
     });
     if (inspecting.length > 0) lived.child.stderr?.pipe(process.stderr);
     await lived;
