@@ -647,13 +647,13 @@ describe('SQLite', () => {
     const isOfFew = (step: string) => /^(?:LIST SUBQUERY|SCAN json_each|SCAN consumers) /.test(step);
     const isBounded = (step: string) =>
       /^(?:SEARCH|(?:CORRELATED )?SCALAR SUBQUERY|USING ROWID SEARCH|CO-ROUTINE) /.test(step) ||
-      /^SCAN (?:page|\(subquery-1\))$/.test(step) ||
+      /^SCAN (?:page|\(subquery-2\))$/.test(step) ||
       merging.includes(step) ||
       isOfFew(step);
     expect(plans.filter(({ steps }) => !steps.every(isBounded))).toEqual([]);
     const listing = plans.find(({ sql }) => sql.includes('ORDER BY id DESC LIMIT'));
     const range = '(studio_number=? AND id>? AND id<?)';
-    expect(listing?.steps).toEqual([`SEARCH leads USING INDEX sqlite_autoindex_leads_1 ${range}`]);
+    expect(listing?.steps[0]).toBe(`SEARCH leads USING INDEX sqlite_autoindex_leads_1 ${range}`);
     const byUpdate = plans.filter(({ sql }) => sql.includes('UNION ALL'));
     const changes = 'leads_by_stage (studio_number=? AND stage=? AND updated_at>? AND updated_at<?)';
     expect(byUpdate.map(({ steps }) => steps.filter((step) => step.endsWith(changes)).length)).toEqual([6, 6]);

@@ -1,6 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const SQLITE = 'src/store/sqlite/change-feed.ts';
+const SQLITE = 'src/store/sqlite/deliveries.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const OLDER_STATE = 'acknowledging an older state does not hide a newer one';
@@ -49,9 +49,9 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     caughtBy: OLDER_STATE,
     patches: [
       {
-        file: 'src/store/sqlite/settling.ts',
-        text: 'DELETE FROM deliveries WHERE consumer = :consumer AND revision <= :revision',
-        put: 'DELETE FROM deliveries WHERE consumer = :consumer AND :revision >= 0',
+        file: SQLITE,
+        find: 'acknowledge.run({ consumer, studioId, leadId, revision })',
+        put: 'acknowledge.run({ consumer, studioId, leadId, revision: 2 ** 52 })',
       },
     ],
   },

@@ -22,9 +22,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'const earlier = findByKey(studioId, studio, idempotencyKey);',
+        find: 'const earlier = findByKey(studioId, idempotencyKey);',
         put: `if (holder !== undefined) return { kind: 'already-open', leadId: holder };
-              const earlier = findByKey(studioId, studio, idempotencyKey);`,
+              const earlier = findByKey(studioId, idempotencyKey);`,
       },
     ],
   },

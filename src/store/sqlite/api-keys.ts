@@ -19,16 +19,16 @@ const SLOTS = KEY_SLOTS.map((slot) => `'${slot}'`).join();
 const AFTER_ALL_IDS = '\u{10ffff}';
 
 export function sqliteApiKeys(connection: Connection): ApiKeyStore {
-  const { database, commits, plainCommits, recordEvent, report } = connection;
+  const { prepare, commits, plainCommits, recordEvent, report } = connection;
   const { takeSlot, change } = keyWriter(connection);
-  const selectLive = API_KEYS.query(database, `WHERE studio_id = ? AND slot IN (${SLOTS}) ORDER BY id DESC`);
+  const selectLive = API_KEYS.query(prepare, `WHERE studio_id = ? AND slot IN (${SLOTS}) ORDER BY id DESC`);
   const selectFormer = API_KEYS.query(
-    database,
+    prepare,
     `WHERE studio_id = ? AND id < ? AND slot NOT IN (${SLOTS}) ORDER BY id DESC LIMIT ? + 0`,
   );
-  const insert = database.prepare(`INSERT ${API_KEYS.into('slot')}`);
+  const insert = prepare(`INSERT ${API_KEYS.into('slot')}`);
   const legible = (key: Unchecked<ApiKey>) => checkedInParts(API_KEY, key, report);
-  const updateUse = database.prepare(`
+  const updateUse = prepare(`
     UPDATE api_keys SET last_used_at = :now
     WHERE studio_id = :studioId AND id = :id
       AND (coalesce(last_used_at, 0) <= :unlessSince OR last_used_at > :now)`);
@@ -68,18 +68,18 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
   };
 }
 
-function keyWriter({ database, applyOnce, report }: Connection) {
-  const selectById = API_KEYS.query(database, 'WHERE studio_id = ? AND id = ?');
-  const selectSlot = database.prepare('SELECT slot FROM api_keys WHERE studio_id = ? AND id = ?');
-  const selectSlots = database.prepare(`SELECT slot FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS})`);
-  const freeExpiredSlots = database.prepare(
+function keyWriter({ prepare, applyOnce, report }: Connection) {
+  const selectById = API_KEYS.query(prepare, 'WHERE studio_id = ? AND id = ?');
+  const selectSlot = prepare('SELECT slot FROM api_keys WHERE studio_id = ? AND id = ?');
+  const selectSlots = prepare(`SELECT slot FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS})`);
+  const freeExpiredSlots = prepare(
     `UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot IN (${SLOTS}) AND expires_at <= ?`,
   );
 
   /** Returns a slot that no live key holds; undefined: there is none. To be called within a write. */
   function takeSlot(studioId: string, now: Date): string | undefined {
     freeExpiredSlots.run(studioId, now.getTime());
-    const taken = new Set(selectSlots.all(studioId).map((row) => row.slot));
+    const taken = new Set(selectSlots.all(studioId).map(([slot]) => slot));
     return KEY_SLOTS.find((slot) => !taken.has(slot));
   }
 
@@ -87,7 +87,7 @@ function keyWriter({ database, applyOnce, report }: Connection) {
     const stored = selectById.get(studioId, keyId);
     if (!stored) return null;
     const legible = () => readableOrNull(checkedInParts(API_KEY, stored, report), report);
-    return { key: checked(API_KEY, stored), legible, slot: selectSlot.get(studioId, keyId)?.slot as string };
+    return { key: checked(API_KEY, stored), legible, slot: selectSlot.get(studioId, keyId)?.[0] as string };
   }
 
   function store({ studioId, keyId, now }: ApiKeyCommand, { slot: place, ...fields }: ApiKeyWrite) {
@@ -95,7 +95,7 @@ function keyWriter({ database, applyOnce, report }: Connection) {
     if (place && slot === undefined) return { kind: 'limit-reached' };
     const { set, values } = API_KEYS.written(fields);
     const sql = `UPDATE api_keys SET ${[...set, 'slot = coalesce(:slot, slot)']} WHERE studio_id = :studioId AND id = :keyId`;
-    database.prepare(sql).run({ ...values, slot: slot ?? null, studioId, keyId });
+    prepare(sql).run({ ...values, slot: slot ?? null, studioId, keyId });
     return undefined;
   }
 

@@ -5,7 +5,7 @@ import type { AuditStore } from '../port/audit.ts';
 import { AUDIT_EVENT } from '../records.ts';
 import type { Connection } from './connection.ts';
 import { AUDIT_EVENTS } from './record-rows.ts';
-import { type ListRow, prepareLists } from './rows.ts';
+import type { ListRow } from './rows.ts';
 
 /** The maximum number of events that are read for a list, if some are unreadable. */
 const MAX_READ = 10 * MAX_AUDIT_EVENTS;
@@ -14,18 +14,14 @@ const MAX_READ = 10 * MAX_AUDIT_EVENTS;
 const MAX_WALKED = 1000;
 
 /** The audit log, in SQLite. An event is inserted in the transaction of its change. */
-export function sqliteAudit({ database, plainCommits, recordEvent, report }: Connection): AuditStore {
+export function sqliteAudit({ prepare, plainCommits, recordEvent, report }: Connection): AuditStore {
   const { selected, width } = AUDIT_EVENTS;
-  const select = prepareLists(
-    database,
-    `SELECT ${selected} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${MAX_READ}`,
-  );
+  const select = prepare(`
+    SELECT ${selected} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${MAX_READ}`);
   // Numbers only grow, so they are in the order of the commits.
-  const selectPart = prepareLists(
-    database,
-    `SELECT ${selected}, number FROM audit_events WHERE number > ? ORDER BY number LIMIT ${MAX_WALKED}`,
-  );
-  const selectStudio = database.prepare('SELECT 1 FROM studios WHERE id = ?');
+  const selectPart = prepare(`
+    SELECT ${selected}, number FROM audit_events WHERE number > ? ORDER BY number LIMIT ${MAX_WALKED}`);
+  const selectStudio = prepare('SELECT 1 FROM studios WHERE id = ?');
   const eventIn = (row: ListRow) => readableOrNull(checked(AUDIT_EVENT, AUDIT_EVENTS.read(row)), report);
   return {
     recordAct: (studioId, act, by) =>

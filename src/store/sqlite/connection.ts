@@ -5,7 +5,7 @@ import type { ReportUnreadable } from '../port/faults.ts';
 import { credentialReader } from './credentials.ts';
 import type { GroupCommit, sharedTransaction } from './group-commit.ts';
 import { AUDIT_EVENTS } from './record-rows.ts';
-import { studioNumbers } from './rows.ts';
+import { preparingIn } from './rows.ts';
 
 /** The number of newest requests that are recognised when they are repeated; each takes about 60 bytes. */
 export const MAX_STORED_REQUESTS = 100_000;
@@ -36,7 +36,8 @@ export function connectionTo(
   plainCommits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ) {
-  const { findCredential, forgetCredentials } = credentialReader(database, reads.count, report);
+  const prepare = preparingIn(database);
+  const { findCredential, forgetCredentials } = credentialReader(prepare, reads.count, report);
   const commits: typeof plainCommits = {
     write: (body, waitMs) =>
       plainCommits.write(() => {
@@ -44,10 +45,10 @@ export function connectionTo(
         return body();
       }, waitMs),
   };
-  const selectRequest = database.prepare("SELECT 1 FROM applied_requests WHERE id = unhex(?, '-')");
-  const insertRequest = database.prepare("INSERT INTO applied_requests (id) VALUES (unhex(?, '-'))");
-  const removeOldRequests = database.prepare('DELETE FROM applied_requests WHERE number <= ?');
-  const insertEvent = database.prepare(`INSERT ${AUDIT_EVENTS.into()}`);
+  const selectRequest = prepare("SELECT 1 FROM applied_requests WHERE id = unhex(?, '-')");
+  const insertRequest = prepare("INSERT INTO applied_requests (id) VALUES (unhex(?, '-'))");
+  const removeOldRequests = prepare('DELETE FROM applied_requests WHERE number <= ?');
+  const insertEvent = prepare(`INSERT ${AUDIT_EVENTS.into()}`);
 
   /** Stores an event; to be called within a write. */
   function recordEvent({ time, ...event }: DecidedEvent & Subject): void {
@@ -64,12 +65,12 @@ export function connectionTo(
 
   return {
     database,
+    prepare,
     commits,
     /** For all writes that change nothing of a credential but when its key was last used. */
     plainCommits,
     findCredential,
     report,
-    studios: studioNumbers(database),
     recordEvent,
     isApplied,
 

@@ -1,10 +1,9 @@
-import type { DatabaseSync } from 'node:sqlite';
 import { checked, readableOrNull } from '../checked.ts';
 import type { ApiKeyStore, Credential } from '../port/api-keys.ts';
 import type { ReportUnreadable } from '../port/faults.ts';
 import { API_KEY, checkedStudio, LEAD_SOURCE, MEMBER } from '../records.ts';
 import { API_KEYS, LEAD_SOURCES, MEMBERS, STUDIOS } from './record-rows.ts';
-import { prepareLists } from './rows.ts';
+import type { Prepare } from './rows.ts';
 
 /** The maximum number of credentials that are remembered; all are forgotten when there would be more. */
 const MAX_REMEMBERED = 50_000;
@@ -16,12 +15,12 @@ const MAX_REMEMBERED = 50_000;
  *
  * @param transactions the number of transactions begun for reads so far
  */
-export function credentialReader(database: DatabaseSync, transactions: () => number, report: ReportUnreadable) {
+export function credentialReader(prepare: Prepare, transactions: () => number, report: ReportUnreadable) {
   const remembered = new Map<string, Credential>();
   // Changes with each commit of another connection, of this process or another.
-  const selectVersion = database.prepare('PRAGMA data_version');
+  const selectVersion = prepare('PRAGMA data_version');
   let [version, seen]: [unknown, number] = [undefined, 0];
-  const read = credentialFinder(database);
+  const read = credentialFinder(prepare);
 
   const forgetCredentials = (): void => remembered.clear();
 
@@ -29,7 +28,7 @@ export function credentialReader(database: DatabaseSync, transactions: () => num
     const count = transactions();
     if (seen === count) return;
     // The first statement of a transaction, which a lock or a fault of the disk may fail: then the next one of it asks again.
-    const current = selectVersion.get()?.data_version;
+    const current = selectVersion.get()?.[0];
     if (version !== current) forgetCredentials();
     [version, seen] = [current, count];
   }
@@ -54,16 +53,14 @@ export function credentialReader(database: DatabaseSync, transactions: () => num
   return { findCredential, forgetCredentials };
 }
 
-function credentialFinder(database: DatabaseSync) {
-  const select = prepareLists(
-    database,
-    `SELECT ${API_KEYS.selected}, ${STUDIOS.selected}, ${MEMBERS.selected}, ${LEAD_SOURCES.selected}
+function credentialFinder(prepare: Prepare) {
+  const select = prepare(`
+    SELECT ${API_KEYS.selected}, ${STUDIOS.selected}, ${MEMBERS.selected}, ${LEAD_SOURCES.selected}
     FROM api_keys
     JOIN studios ON studios.id = api_keys.studio_id
     LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
     LEFT JOIN lead_sources ON lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = ?
-    WHERE secret_sha256 = ?`,
-  );
+    WHERE secret_sha256 = ?`);
   const studioFrom = API_KEYS.width;
   const memberFrom = studioFrom + STUDIOS.width;
   const sourceFrom = memberFrom + MEMBERS.width;

@@ -14,10 +14,10 @@ import type { DirectoryStore, EndStudioOutcome, PutOutcome } from '../port/direc
 import { checkedStudio, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
 import type { Connection } from './connection.ts';
 import { LEAD_SOURCES, rowsOf, STUDIOS } from './record-rows.ts';
-import { type ListRow, prepareLists } from './rows.ts';
+import type { ListRow } from './rows.ts';
 
 export function sqliteDirectory(connection: Connection): DirectoryStore {
-  const { database, report } = connection;
+  const { prepare, report } = connection;
   const members = entriesIn(connection, MEMBER, {
     max: MAX_MEMBERS,
     set: 'role = :role',
@@ -28,7 +28,7 @@ export function sqliteDirectory(connection: Connection): DirectoryStore {
     set: 'name = :name, enabled = :enabled',
     storedIn: ({ name, enabled }) => ({ name, enabled }),
   });
-  const selectSources = LEAD_SOURCES.query(database, 'WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?');
+  const selectSources = LEAD_SOURCES.query(prepare, 'WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?');
   return {
     ...sqliteStudios(connection),
 
@@ -55,24 +55,22 @@ export function sqliteDirectory(connection: Connection): DirectoryStore {
 const idOf = ({ id }: { readonly id: unknown }) => id as string;
 
 function sqliteStudios({
-  database,
+  prepare,
   applyOnce,
   report,
 }: Connection): Pick<DirectoryStore, 'putStudio' | 'endStudio' | 'findStudio' | 'listStudios'> {
-  const select = STUDIOS.query(database, 'WHERE id = ?');
-  const selectPage = STUDIOS.query(database, 'WHERE id > ? ORDER BY id LIMIT ? + 0');
-  const insert = database.prepare("INSERT INTO studios (id, status) VALUES (?, '')");
-  const selectEnding = prepareLists(
-    database,
-    `SELECT status, (SELECT count(*) FROM members WHERE studio_id = studios.id),
+  const select = STUDIOS.query(prepare, 'WHERE id = ?');
+  const selectPage = STUDIOS.query(prepare, 'WHERE id > ? ORDER BY id LIMIT ? + 0');
+  const insert = prepare("INSERT INTO studios (id, status) VALUES (?, '')");
+  const selectEnding = prepare(`
+    SELECT status, (SELECT count(*) FROM members WHERE studio_id = studios.id),
       (SELECT count(*) FROM lead_sources WHERE studio_id = studios.id)
-    FROM studios WHERE id = ?`,
-  );
+    FROM studios WHERE id = ?`);
   const endings = [
     "UPDATE studios SET status = 'ended', retention = NULL WHERE id = ?",
     'DELETE FROM members WHERE studio_id = ?',
     'DELETE FROM lead_sources WHERE studio_id = ?',
-  ].map((sql) => database.prepare(sql));
+  ].map((sql) => prepare(sql));
   return {
     endStudio: (studioId, by) =>
       applyOnce<ListRow | undefined, 'end', EndStudioOutcome>({
@@ -97,8 +95,7 @@ function sqliteStudios({
         write({ formerRegions, ...fields }, stored) {
           if (!stored) insert.run(put.id);
           const { set, values } = STUDIOS.written({ ...fields, ...(formerRegions.length > 0 && { formerRegions }) });
-          if (set.length > 0)
-            database.prepare(`UPDATE studios SET ${set} WHERE id = :id`).run({ ...values, id: put.id });
+          if (set.length > 0) prepare(`UPDATE studios SET ${set} WHERE id = :id`).run({ ...values, id: put.id });
           return undefined;
         },
       }),
@@ -118,7 +115,7 @@ function sqliteStudios({
 
 /** The members or the sources of a studio. @param storedIn what an entry has besides its ids */
 function entriesIn<Entry extends Member | LeadSource>(
-  { database, applyOnce, report }: Connection,
+  { prepare, applyOnce, report }: Connection,
   type: RecordType<Entry>,
   {
     max,
@@ -128,11 +125,11 @@ function entriesIn<Entry extends Member | LeadSource>(
 ) {
   const { table } = type;
   const { query, into, written } = rowsOf(type);
-  const selectStudio = database.prepare('SELECT status FROM studios WHERE id = ?');
-  const select = query(database, 'WHERE studio_id = ? AND id = ?');
-  const put = database.prepare(`INSERT ${into()} ON CONFLICT (studio_id, id) DO UPDATE SET ${set}`);
-  const remove = database.prepare(`DELETE FROM ${table} WHERE studio_id = ? AND id = ?`);
-  const count = database.prepare(`SELECT count(*) AS count FROM ${table} WHERE studio_id = ?`);
+  const selectStudio = prepare('SELECT status FROM studios WHERE id = ?');
+  const select = query(prepare, 'WHERE studio_id = ? AND id = ?');
+  const put = prepare(`INSERT ${into()} ON CONFLICT (studio_id, id) DO UPDATE SET ${set}`);
+  const remove = prepare(`DELETE FROM ${table} WHERE studio_id = ? AND id = ?`);
+  const count = prepare(`SELECT count(*) FROM ${table} WHERE studio_id = ?`);
   const checkedOrNull = (entry: Unchecked<Entry> | undefined) =>
     entry ? readableOrNull(checked(type, entry), report) : null;
   return {
@@ -142,8 +139,8 @@ function entriesIn<Entry extends Member | LeadSource>(
         requestId,
         read: () => select.get(entry.studioId, entry.id),
         decide(stored, isApplied) {
-          const isFull = !stored && (count.get(entry.studioId)?.count as number) >= max;
-          const status = selectStudio.get(entry.studioId)?.status ?? null;
+          const isFull = !stored && (count.get(entry.studioId)?.[0] as number) >= max;
+          const status = selectStudio.get(entry.studioId)?.[0] ?? null;
           return decideEntry({ status, before: stored && storedIn(stored), isFull }, eventsOf, isApplied);
         },
         write: () => void put.run(written(entry).values),

@@ -1,54 +1,91 @@
-import type { DatabaseSync } from 'node:sqlite';
 import { MAX_DISTRIBUTION_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
-import { type Delivery, deliveryOf, isOnlyResent } from '../../domain/lead-change.ts';
-import { checkedConsumer } from '../records.ts';
+import { deliveryOf, isOnlyResent, marked, resentTo } from '../../domain/lead-change.ts';
+import { isIn } from '../../domain/lead-filter.ts';
+import type { ResendStore } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
-import { CONSUMERS } from './record-rows.ts';
-import { columns, kindsJson, LEAD_COLUMNS, type ListRow, markOf, NUMBERED_LEAD, prepareLists } from './rows.ts';
+import { storedConsumers } from './consumers.ts';
+import {
+  columns,
+  kindsJson,
+  type ListRow,
+  lastIdOfFull,
+  MARKED_LEAD,
+  markOf,
+  markValues,
+  ofStudio,
+  type Prepare,
+  SET_MARK,
+  UUID_BYTES,
+} from './rows.ts';
+
+/** The marks of the change feed, in SQLite: a lead's mark is a part of its row. */
+export function sqliteMarks({ prepare, plainCommits }: Connection): ResendStore {
+  // An id that is not a UUID cannot end a part.
+  const select = (rest: string) =>
+    prepare(`SELECT ${MARKED_LEAD.sql} FROM leads WHERE ${ofStudio()} AND length(id) = ${UUID_BYTES} AND ${rest}`);
+  const selectPage = select("id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
+  const selectSome = select("id IN (SELECT unhex(value, '-') FROM json_each(?))");
+  const resend = prepare(`UPDATE leads SET ${SET_MARK} WHERE number = CAST(:number AS INTEGER)`);
+  return {
+    resendLeads: ({ studioId, updated, ...some }, now, { lowest, consumer } = {}) =>
+      plainCommits.write(() => {
+        const rows =
+          'leadIds' in some
+            ? selectSome.all(studioId, JSON.stringify(some.leadIds))
+            : selectPage.all(studioId, some.after ?? '', some.limit);
+        const next = 'leadIds' in some ? null : lastIdOfFull(rows, some.limit);
+        const { at } = MARKED_LEAD;
+        const resent = rows.filter((row) => isIn(new Date(row[at.updatedAt] as number), updated));
+        const kind = consumer === undefined ? 'resent' : resentTo(consumer);
+        for (const row of resent) {
+          const mark = markValues(marked(markOf(row), kind, now, lowest));
+          const { changes } = resend.run({ ...mark, number: row[at.number] as string });
+          assert(changes === 1, 'one_row_by_number');
+        }
+        return { leads: resent.length, skipped: 0, next };
+      }),
+  };
+}
 
 /** The maximum number of marks that a transaction distributes. */
 const MAX_MARKS = 500;
 
 const MARK = columns({
-  ...NUMBERED_LEAD.sqlOf,
+  ...MARKED_LEAD.sqlOf,
   studioId: 'studio_id',
   isTest: 'EXISTS (SELECT 1 FROM studios WHERE studios.id = studio_numbers.studio_id AND is_test = 1)',
 });
 
-const DELIVER = `
-  INSERT INTO deliveries (consumer, lead, revision, since, due, kinds)
-    VALUES (:consumer, CAST(:lead AS INTEGER), :revision, :since, :since, :kinds)
-    ON CONFLICT (consumer, lead) DO UPDATE SET
-      revision = excluded.revision, since = min(since, excluded.since),
-      kinds = iif(json_valid(kinds), json_patch(kinds, excluded.kinds), excluded.kinds),
-      due = iif(:keepsAside, due, min(due, excluded.due)), attempts = iif(:keepsAside, attempts, 0),
-      reason = iif(:keepsAside, reason, NULL)
-      WHERE revision < excluded.revision`;
-
 /** Returns a function that makes the deliveries of marks, and acknowledges these; within a write. */
-function rowDistributor(database: DatabaseSync) {
-  const insert = database.prepare(DELIVER);
-  const acknowledge = database.prepare(
+function rowDistributor(prepare: Prepare) {
+  const deliver = prepare(`
+    INSERT INTO deliveries (consumer, lead, revision, since, due, kinds)
+      VALUES (:consumer, CAST(:lead AS INTEGER), :revision, :since, :since, :kinds)
+      ON CONFLICT (consumer, lead) DO UPDATE SET
+        revision = excluded.revision, since = min(since, excluded.since),
+        kinds = iif(json_valid(kinds), json_patch(kinds, excluded.kinds), excluded.kinds),
+        due = iif(:keepsAside, due, min(due, excluded.due)), attempts = iif(:keepsAside, attempts, 0),
+        reason = iif(:keepsAside, reason, NULL)
+        WHERE revision < excluded.revision`);
+  const acknowledge = prepare(
     'UPDATE leads SET changed_since = NULL, change_kinds = NULL WHERE number = CAST(? AS INTEGER)',
   );
-
-  /** @param lead the number of the lead */
-  function deliver(consumer: number, lead: string, { revision, since, kinds }: Delivery): void {
-    const isAside = Number(isOnlyResent({ kinds }));
-    insert.run({ consumer, lead, revision, since: since.getTime(), kinds: kindsJson(kinds), keepsAside: isAside });
-  }
-
+  const { at } = MARK;
   return (rows: readonly ListRow[], to: readonly Consumer[]): void => {
     for (const row of rows) {
-      const lead = row[MARK.at.number] as string;
-      const [mark, createdAt] = [markOf(row), new Date(row[LEAD_COLUMNS.at.createdAt] as number)];
-      const which = { id: row[MARK.at.studioId] as string, isTest: row[MARK.at.isTest] === 1 };
-      for (const consumer of to) {
-        const delivery = isOfConsumer(consumer, which) && deliveryOf(mark, createdAt, consumer.number);
-        if (delivery) deliver(consumer.number, lead, delivery);
+      const lead = row[at.number] as string;
+      const [mark, createdAt] = [markOf(row), new Date(row[at.createdAt] as number)];
+      const which = { id: row[at.studioId] as string, isTest: row[at.isTest] === 1 };
+      for (const each of to) {
+        const { number: consumer } = each;
+        const delivery = isOfConsumer(each, which) && deliveryOf(mark, createdAt, consumer);
+        if (!delivery) continue;
+        const [since, kinds] = [delivery.since.getTime(), kindsJson(delivery.kinds)];
+        const keepsAside = Number(isOnlyResent(delivery));
+        deliver.run({ consumer, lead, revision: delivery.revision, since, kinds, keepsAside });
       }
       const { changes } = acknowledge.run(lead);
       assert(changes === 1, 'one_row_by_number');
@@ -59,17 +96,14 @@ function rowDistributor(database: DatabaseSync) {
 export type Distribution = ReturnType<typeof distribution>;
 
 /** Makes deliveries for consumers of leads that are marked, in SQLite. */
-export function distribution({ database, plainCommits, report }: Connection) {
-  const selectConsumers = CONSUMERS.query(database, 'ORDER BY number');
-  const hasMarks = database.prepare('SELECT 1 FROM leads WHERE changed_since IS NOT NULL LIMIT 1');
-  const selectFirst = prepareLists(
-    database,
-    `SELECT ${MARK.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
-    WHERE changed_since IS NOT NULL ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`,
-  );
-  const distributeRows = rowDistributor(database);
-
-  const stored = (): Consumer[] => selectConsumers.all().map((read) => checkedConsumer(read, report));
+export function distribution(connection: Connection) {
+  const { prepare, plainCommits } = connection;
+  const hasMarks = prepare('SELECT 1 FROM leads WHERE changed_since IS NOT NULL LIMIT 1');
+  const selectFirst = prepare(`
+    SELECT ${MARK.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
+    WHERE changed_since IS NOT NULL ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`);
+  const distributeRows = rowDistributor(prepare);
+  const stored = storedConsumers(connection);
   const consumers = (): Consumer[] => [DEFAULT_CONSUMER, ...stored()];
 
   /** Distributes a part of what is marked; returns whether none was left. */
@@ -84,7 +118,6 @@ export function distribution({ database, plainCommits, report }: Connection) {
   const distributePart = oneAtATime(distributeSome);
 
   return {
-    stored,
     distributeSome,
 
     /** Distributes what is marked; returns the consumers, and whether none is left. */

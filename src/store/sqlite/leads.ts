@@ -1,6 +1,6 @@
-import type { DatabaseSync } from 'node:sqlite';
 import { assert } from '../../../common/invariants.ts';
 import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
+import type { RegionCode } from '../../domain/contact.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
 import { replayOutcome } from '../../domain/lead-creation.ts';
 import { type Decide, eventOfAct } from '../decisions/decision.ts';
@@ -12,7 +12,6 @@ import {
   decideLeadUpdate,
   hasKey,
   KEY_RULE,
-  type KeyRule,
   type LeadWrite,
   type StoredLead,
 } from '../decisions/leads.ts';
@@ -21,7 +20,7 @@ import type { LeadCreation } from '../port/lead-creation.ts';
 import type { LeadErasureStore } from '../port/lead-erasure.ts';
 import type { Connection } from './connection.ts';
 import {
-  CREATION,
+  BY_ID,
   columns,
   creationOf,
   enquiryTargetOf,
@@ -36,11 +35,13 @@ import {
   MARKED_LEAD,
   markOf,
   markValues,
+  ofStudio,
   originalJson,
   PERSONAL,
-  prepareLists,
+  type Prepare,
   presentLeadOf,
   SET_MARK,
+  WHOLE_LEAD,
 } from './rows.ts';
 
 /**
@@ -50,7 +51,7 @@ import {
  * @param erased called after the commit of an erasure
  */
 export function sqliteLeadWrites(connection: Connection, erased: () => unknown = () => {}) {
-  const claims = contactClaims(connection.database);
+  const claims = contactClaims(connection.prepare);
   const write = leadWriter(connection, claims);
   const eraseLead = write(decideLeadErasure);
   const { deleteLeads, deleteErasedLeads } = leadDeleters(connection, claims);
@@ -74,31 +75,26 @@ export function sqliteLeadWrites(connection: Connection, erased: () => unknown =
 
 /** Returns functions that delete leads of a studio, with all that is kept of them. */
 function leadDeleters(
-  { database, plainCommits, studios, recordEvent }: Connection,
+  { prepare, plainCommits, recordEvent }: Connection,
   claimed: ContactClaims,
 ): Pick<LeadErasureStore, 'deleteLeads' | 'deleteErasedLeads'> {
-  const select = prepareLists(
-    database,
-    'SELECT number, hex(id), contact_keys FROM leads WHERE studio_number = ? ORDER BY id LIMIT ? + 0',
-  );
-  const selectErased = prepareLists(
-    database,
-    `SELECT number, hex(id), contact_keys FROM leads
-    WHERE studio_number = ? AND id IN (SELECT unhex(value, '-') FROM json_each(?)) AND erased_at <= ?
+  const selectDoomed = `SELECT number, studio_number, hex(id), hex(contact_keys) FROM leads WHERE ${ofStudio()}`;
+  const select = prepare(`${selectDoomed} ORDER BY id LIMIT ? + 0`);
+  const selectErased = prepare(`
+    ${selectDoomed} AND id IN (SELECT unhex(value, '-') FROM json_each(?)) AND erased_at <= ?
       AND NOT EXISTS (
         SELECT 1 FROM consumers WHERE changed_since IS NOT NULL
-          OR EXISTS (SELECT 1 FROM deliveries WHERE consumer = consumers.number AND lead = leads.number))`,
-  );
-  const deleteEvents = database.prepare('DELETE FROM audit_events WHERE studio_id = ? AND lead_id = ?');
+          OR EXISTS (SELECT 1 FROM deliveries WHERE consumer = consumers.number AND lead = leads.number))`);
+  const deleteEvents = prepare('DELETE FROM audit_events WHERE studio_id = ? AND lead_id = ?');
   const removals = [
     `deliveries WHERE consumer = ${DEFAULT_CONSUMER.number} AND lead`,
     'deliveries WHERE consumer IN (SELECT number FROM consumers) AND lead',
     'former_contacts WHERE lead_number',
     'leads WHERE number',
-  ].map((where) => database.prepare(`DELETE FROM ${where} = ?`));
-  const remove = (studioId: string, studio: number | undefined, rows: readonly ListRow[]): number => {
-    for (const [number, id, keys] of rows as [number, string, Uint8Array][]) {
-      claimed.free(studio as number, hashesIn(keys) ?? claimed.of(studio as number, number), number);
+  ].map((where) => prepare(`DELETE FROM ${where} = ?`));
+  const remove = (studioId: string, rows: readonly ListRow[]): number => {
+    for (const [number, studio, id, keys] of rows as [number, number, string, string][]) {
+      claimed.free(studio, hashesIn(keys) ?? claimed.of(studio, number), number);
       deleteEvents.run(studioId, idText(id));
       for (const removal of removals) removal.run(number);
     }
@@ -107,28 +103,27 @@ function leadDeleters(
   return {
     deleteLeads: (studioId, limit, by) =>
       plainCommits.write(() => {
-        const studio = studios.inWrite(studioId);
-        const rows = studio === undefined ? [] : select.all(studio, limit);
+        const rows = select.all(studioId, limit);
         // Before the events of leads are deleted: the numbers of events only grow.
         if (rows.length > 0)
           recordEvent({ studioId, ...eventOfAct(by, { action: 'studio-emptied', to: `${rows.length}` }) });
-        return remove(studioId, studio, rows);
+        return remove(studioId, rows);
       }),
 
     deleteErasedLeads: (studioId, leadIds, erasedUntil) =>
-      plainCommits.write(() => {
-        const studio = studios.inWrite(studioId);
-        const some = [JSON.stringify(leadIds), erasedUntil.getTime()] as const;
-        return studio === undefined ? 0 : remove(studioId, studio, selectErased.all(studio, ...some));
-      }),
+      plainCommits.write(() =>
+        remove(studioId, selectErased.all(studioId, JSON.stringify(leadIds), erasedUntil.getTime())),
+      ),
   };
 }
 
 function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreation['createLead'] {
-  const { database, plainCommits, studios, recordEvent } = connection;
-  const findByKey = creationFinder(connection);
-  const keepEnquiry = enquiryKeeper(connection);
-  const insert = database.prepare(`
+  const { prepare, plainCommits, recordEvent } = connection;
+  const findByKey = creationFinder(prepare);
+  const keepEnquiry = enquiryKeeper(prepare);
+  const selectStudio = prepare('SELECT number FROM studio_numbers WHERE studio_id = ?');
+  const insertStudio = prepare('INSERT INTO studio_numbers (studio_id) VALUES (?)');
+  const insert = prepare(`
     INSERT INTO leads (
       studio_number, id, ${PERSONAL.map(({ column }) => column)}, stage, created_at, updated_at,
       contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since, api_key_id
@@ -140,10 +135,8 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreati
   return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, options = {}) => {
     const { studioId, id, createdAt } = lead;
     const { now = createdAt, keepsEnquiry, by } = options;
-    // Caches the studio's number, which a write does not.
-    studios.of(studioId);
     return plainCommits.write(() => {
-      const studio = studios.assign(studioId);
+      const studio = Number(selectStudio.get(studioId)?.[0] ?? insertStudio.run(studioId).lastInsertRowid);
       const holder = isOpen(lead.stage) ? claimed.holderAfterFreeingStale(lead, studio, contactKeys) : undefined;
       const number = holder === undefined ? insertLead(studio) : undefined;
       if (number !== undefined) {
@@ -151,7 +144,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreati
         if (by) recordEvent({ studioId, leadId: id, ...creationEvent(lead, { ...by, now }) });
         return { kind: 'created', lead };
       }
-      const earlier = findByKey(studioId, studio, idempotencyKey);
+      const earlier = findByKey(studioId, idempotencyKey);
       if (earlier) return replayOutcome(earlier, fingerprint);
       assert(holder !== undefined, 'creation_has_outcome');
       if (keepsEnquiry) keepEnquiry(holder.number, lead, idempotencyKey);
@@ -183,9 +176,9 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreati
 }
 
 /** Returns a function that keeps what a refused creation says at a lead, within its write. */
-function enquiryKeeper({ database }: Connection) {
-  const select = prepareLists(database, `SELECT ${MARKED_LEAD.sql} FROM leads WHERE number = ?`);
-  const update = database.prepare(`UPDATE leads SET original = :original, ${SET_MARK} WHERE number = :number`);
+function enquiryKeeper(prepare: Prepare) {
+  const select = prepare(`SELECT ${MARKED_LEAD.sql} FROM leads WHERE number = ?`);
+  const update = prepare(`UPDATE leads SET original = :original, ${SET_MARK} WHERE number = :number`);
   return (number: number, refused: Lead, idempotencyKey: string): void => {
     const found = enquiryTargetOf(refused.studioId, select.get(number) as ListRow);
     const write = decideEnquiry(found, refused, idempotencyKey);
@@ -195,18 +188,16 @@ function enquiryKeeper({ database }: Connection) {
   };
 }
 
-export function creationFinder({ database }: Connection) {
-  const select = prepareLists(
-    database,
-    `SELECT ${CREATION.sql} FROM leads WHERE studio_number = ? AND idempotency_key = unhex(?, '-')`,
-  );
-  return (studioId: string, studio: number | undefined, idempotencyKey: string) => {
-    const row = studio === undefined ? undefined : select.get(studio, idempotencyKey);
+export function creationFinder(prepare: Prepare) {
+  const select = prepare(`
+    SELECT ${WHOLE_LEAD.sql} FROM leads WHERE ${ofStudio()} AND idempotency_key = unhex(?, '-')`);
+  return (studioId: string, idempotencyKey: string) => {
+    const row = select.get(studioId, idempotencyKey);
     return row ? creationOf(studioId, row) : null;
   };
 }
 
-const STORED = columns({ ...MARKED_LEAD.sqlOf, number: 'number', contactKeys: 'contact_keys' });
+const STORED = columns({ ...WHOLE_LEAD.sqlOf, number: 'number', studio: 'studio_number' });
 
 interface LeadRow extends StoredLead {
   readonly studio: number;
@@ -214,46 +205,42 @@ interface LeadRow extends StoredLead {
 }
 
 /** Returns a function that carries out what is decided about leads. */
-function leadWriter({ database, studios, applyOnce }: Connection, claimed: ContactClaims) {
-  const select = prepareLists(
-    database,
-    `SELECT ${STORED.sql} FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`,
+function leadWriter({ prepare, applyOnce }: Connection, claimed: ContactClaims) {
+  const select = prepare(`SELECT ${STORED.sql} FROM leads WHERE ${ofStudio()} AND ${BY_ID}`);
+  const selectFormer = prepare(
+    'SELECT hex(contact_key) FROM former_contacts WHERE lead_number = ? AND length(contact_key) = 32',
   );
-  const selectFormer = prepareLists(
-    database,
-    'SELECT contact_key FROM former_contacts WHERE lead_number = ? AND length(contact_key) = 32',
-  );
-  const update = database.prepare(`
+  const update = prepare(`
     UPDATE leads SET
       stage = :stage, updated_at = :updatedAt, original = coalesce(:original, original), ${SET_MARK},
       ${PERSONAL.map(({ column, value }) => `${column} = ${value}`)}
     WHERE number = :number`);
-  const erase = database.prepare(`
+  const erase = prepare(`
     UPDATE leads SET
       ${PERSONAL.map(({ column, erased }) => `${column} = ${erased}`)}, original = NULL,
       contact_keys = x'', fingerprint = x'', fingerprint_version = 0,
       updated_at = :updatedAt, erased_at = :updatedAt, ${SET_MARK}
     WHERE number = :number`);
-  const updateClaims = database.prepare(
+  const updateClaims = prepare(
     `UPDATE leads SET contact_keys = ?, rule_version = ${KEY_RULE}, rule_region = ? WHERE number = ?`,
   );
-  const insertFormer = database.prepare(`
+  const insertFormer = prepare(`
     INSERT OR IGNORE INTO former_contacts (studio_number, contact_key, lead_number) VALUES (?, ?, ?)`);
-  const deleteFormer = database.prepare('DELETE FROM former_contacts WHERE lead_number = ?');
+  const deleteFormer = prepare('DELETE FROM former_contacts WHERE lead_number = ?');
 
   function read({ studioId, leadId }: LeadCommand): LeadRow | null {
-    const studio = studios.inWrite(studioId);
-    const row = studio === undefined ? undefined : select.get(studio, leadId);
-    if (studio === undefined || !row) return null;
-    const number = row[STORED.at.number] as number;
+    const row = select.get(studioId, leadId);
+    if (!row) return null;
+    const { at } = STORED;
+    const [studio, number] = [row[at.studio] as number, row[at.number] as number];
     return {
       studio,
       number,
       lead: presentLeadOf(studioId, row),
       remaining: erasedLeadOf(studioId, row),
-      isCorrected: row[STORED.at.original] !== null,
-      contactKeys: hashesIn(row[STORED.at.contactKeys] as Uint8Array) ?? claimed.of(studio, number),
-      formerKeys: selectFormer.all(number).map(([key]) => hashText(key as Uint8Array)),
+      isCorrected: row[at.original] !== null,
+      contactKeys: hashesIn(row[at.contactKeys] as string) ?? claimed.of(studio, number),
+      formerKeys: selectFormer.all(number).map(([key]) => hashText(key as string)),
       mark: markOf(row),
     };
   }
@@ -300,14 +287,6 @@ interface NumberedLead {
   readonly isOpen: boolean;
 }
 
-/** The columns of the lead that has a claim. */
-const CLAIMING = columns({
-  ...LEAD_COLUMNS.sqlOf,
-  number: 'lead_number',
-  version: 'rule_version',
-  region: 'rule_region',
-});
-
 const KEY_BYTES = 32;
 const NUMBER_BYTES = 8;
 
@@ -317,27 +296,20 @@ type ContactClaims = ReturnType<typeof contactClaims>;
  * The claims of leads; to be used within a write. The entry of an open lead is a contact key. A closed lead claims
  * nothing; its entry is the key followed by its own number. So all leads of a contact are in one range of one index.
  */
-function contactClaims(database: DatabaseSync) {
-  const select = prepareLists(
-    database,
-    `SELECT ${CLAIMING.sql}
+function contactClaims(prepare: Prepare) {
+  const select = prepare(`
+    SELECT lead_number, hex(id), stage, rule_version, rule_region
     FROM contact_claims LEFT JOIN leads ON leads.number = lead_number
-    WHERE contact_claims.studio_number = ? AND contact_key = ?`,
-  );
-  const insert = database.prepare(
-    'INSERT INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)',
-  );
-  const insertIfMissing = database.prepare(
+    WHERE contact_claims.studio_number = ? AND contact_key = ?`);
+  const selectLead = prepare(`SELECT ${LEAD_COLUMNS.sql} FROM leads WHERE number = ?`);
+  const insert = prepare('INSERT INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)');
+  const insertIfMissing = prepare(
     'INSERT OR IGNORE INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)',
   );
-  const remove = database.prepare(
-    'DELETE FROM contact_claims WHERE studio_number = ? AND contact_key = ? AND lead_number = ?',
-  );
-  const selectOf = prepareLists(
-    database,
-    `SELECT substr(contact_key, 1, ${KEY_BYTES}) FROM contact_claims
-    WHERE studio_number = ? AND lead_number = ? AND length(contact_key) >= ${KEY_BYTES}`,
-  );
+  const remove = prepare('DELETE FROM contact_claims WHERE studio_number = ? AND contact_key = ? AND lead_number = ?');
+  const selectOf = prepare(`
+    SELECT hex(substr(contact_key, 1, ${KEY_BYTES})) FROM contact_claims
+    WHERE studio_number = ? AND lead_number = ? AND length(contact_key) >= ${KEY_BYTES}`);
   return {
     /** Returns an open lead other than `otherThan` with one of the claims; undefined: they are free, now at least. */
     holderAfterFreeingStale(
@@ -349,12 +321,11 @@ function contactClaims(database: DatabaseSync) {
       for (const contactKey of contactKeys) {
         const claim = select.get(studio, hashBytes(contactKey));
         if (claim === undefined) continue;
-        const number = claim[CLAIMING.at.number] as number;
+        const [number, id, stage, version, region] = claim as [number, string, LeadStage | null, number, RegionCode];
         if (number === otherThan) continue;
-        const stage = claim[CLAIMING.at.stage] as LeadStage | null;
-        const rule = { version: claim[CLAIMING.at.version], region: claim[CLAIMING.at.region] } as KeyRule;
-        if (stage !== null && isOpen(stage) && hasKey(() => presentLeadOf(studioId, claim), rule, contactKey))
-          return { number, id: idText(claim[CLAIMING.at.id] as string) };
+        const lead = () => presentLeadOf(studioId, selectLead.get(number) as ListRow);
+        if (stage !== null && isOpen(stage) && hasKey(lead, { version, region }, contactKey))
+          return { number, id: idText(id) };
         // The lead was closed or deleted by hand, or is not of this contact. It is still found by what it had claimed.
         remove.run(studio, hashBytes(contactKey), number);
         if (stage !== null) insertIfMissing.run(studio, entryOf(contactKey, { number, isOpen: false }), number);
@@ -374,7 +345,7 @@ function contactClaims(database: DatabaseSync) {
 
     /** Returns the keys of a lead whose own list of them is unreadable. Scans all claims of the studio. */
     of: (studio: number, number: number): string[] =>
-      selectOf.all(studio, number).map(([key]) => hashText(key as Uint8Array)),
+      selectOf.all(studio, number).map(([key]) => hashText(key as string)),
   };
 }
 

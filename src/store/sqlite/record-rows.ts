@@ -1,8 +1,8 @@
-import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { Retention } from '../../domain/studio.ts';
 import type { AnyField, Fields, Kind, Unchecked } from '../checked.ts';
 import { API_KEY, AUDIT_EVENT, CONSUMER, DATABASE_EPOCH, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
-import { columnOf, type ListRow, number, objectIn, prepareLists } from './rows.ts';
+import { columnOf, type ListRow, number, objectIn, type Prepare } from './rows.ts';
 
 /** How SQLite stores the values of a kind of field. */
 interface ColumnKind {
@@ -77,8 +77,8 @@ export function rowsOf<Record>({ table, fields }: { readonly table: string; read
     width: columns.length,
 
     /** Prepares a query of records. @param rest the SQL behind FROM */
-    query(database: DatabaseSync, rest: string) {
-      const statement = prepareLists(database, `SELECT ${selected} FROM ${table} ${rest}`);
+    query(prepare: Prepare, rest: string) {
+      const statement = prepare(`SELECT ${selected} FROM ${table} ${rest}`);
       return {
         get(...parameters: SQLInputValue[]): Unchecked<Record> | undefined {
           const row = statement.get(...parameters);

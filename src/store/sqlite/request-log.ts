@@ -3,18 +3,17 @@ import { checkedRequest, type Unchecked } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import type { RequestLogStore } from '../port/request-log.ts';
 import type { Connection } from './connection.ts';
-import { type ListRow, objectIn, prepareLists } from './rows.ts';
+import { type ListRow, objectIn } from './rows.ts';
 
 const AFTER_ALL_IDS = 'g';
 
 /** The log of requests, in SQLite. */
-export function sqliteRequestLog({ database, plainCommits, report }: Connection): RequestLogStore {
-  const insert = database.prepare('INSERT OR IGNORE INTO logged_requests (studio_id, id, request) VALUES (?, ?, ?)');
-  const select = prepareLists(
-    database,
+export function sqliteRequestLog({ prepare, plainCommits, report }: Connection): RequestLogStore {
+  const insert = prepare('INSERT OR IGNORE INTO logged_requests (studio_id, id, request) VALUES (?, ?, ?)');
+  const select = prepare(
     'SELECT studio_id, id, request FROM logged_requests WHERE studio_id = ? AND id < ? ORDER BY id DESC LIMIT ?',
   );
-  const remove = database.prepare(`
+  const remove = prepare(`
     DELETE FROM logged_requests WHERE studio_id = :studioId AND id < max(:since, coalesce((
       SELECT id FROM logged_requests WHERE studio_id = :studioId ORDER BY id DESC LIMIT 1 OFFSET :newest - 1), ''))`);
   return {

@@ -5,17 +5,15 @@ import type { RestoreStore } from '../port/restores.ts';
 import { checkedEpoch } from '../records.ts';
 import type { Connection } from './connection.ts';
 import { EPOCHS } from './record-rows.ts';
-import { prepareLists } from './rows.ts';
+import { ofStudio } from './rows.ts';
 
 /** Which database this is, and what it has lost, in SQLite. */
-export function sqliteRestores({ database, plainCommits, studios, recordEvent }: Connection): RestoreStore {
-  const selectMissing = prepareLists(
-    database,
-    `SELECT value FROM json_each(?)
-    WHERE NOT EXISTS (SELECT 1 FROM leads WHERE studio_number = ? AND id = unhex(value, '-'))`,
-  );
-  const select = EPOCHS.query(database, 'WHERE id = 1');
-  const put = database.prepare('INSERT OR REPLACE INTO database_epoch (id, epoch, restored_to) VALUES (1, ?, ?)');
+export function sqliteRestores({ prepare, plainCommits, recordEvent }: Connection): RestoreStore {
+  const selectMissing = prepare(`
+    SELECT value FROM json_each(?)
+    WHERE NOT EXISTS (SELECT 1 FROM leads WHERE ${ofStudio()} AND id = unhex(value, '-'))`);
+  const select = EPOCHS.query(prepare, 'WHERE id = 1');
+  const put = prepare('INSERT OR REPLACE INTO database_epoch (id, epoch, restored_to) VALUES (1, ?, ?)');
   const find = () => checkedEpoch(select.get() ?? { epoch: 0, restoredTo: null, backedUpAt: null });
   return {
     findEpoch: async () => find(),
@@ -29,7 +27,7 @@ export function sqliteRestores({ database, plainCommits, studios, recordEvent }:
       }),
 
     findMissingLeads: async (studioId, leadIds) =>
-      selectMissing.all(JSON.stringify(leadIds), studios.of(studioId) ?? null).map(([id]) => id as string),
+      selectMissing.all(JSON.stringify(leadIds), studioId).map(([id]) => id as string),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { BOUNDS, CONTACT_TYPES, type TextField } from '../../../common/rules/field-rules.ts';
 import type { ErasedLead, Lead } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
@@ -28,18 +28,30 @@ import type { CountedLead } from '../port/lead-reads.ts';
 /** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
 export type ListRow = readonly SQLOutputValue[];
 
-export interface ListQuery {
-  get(...parameters: SQLInputValue[]): ListRow | undefined;
-  all(...parameters: SQLInputValue[]): ListRow[];
-  iterate(...parameters: SQLInputValue[]): Iterable<ListRow>;
+type Parameters = (SQLInputValue | Readonly<Record<string, SQLInputValue>>)[];
+
+export interface Statement extends Pick<StatementSync, 'run'> {
+  get(...parameters: Parameters): ListRow | undefined;
+  all(...parameters: Parameters): ListRow[];
+  iterate(...parameters: Parameters): Iterable<ListRow>;
 }
 
-/** Prepares a frequent query: the driver makes a page of arrays in half of the time of objects. */
-export function prepareLists(database: DatabaseSync, sql: string): ListQuery {
-  const statement = database.prepare(sql);
-  statement.setReturnArrays(true);
-  return statement as unknown as ListQuery;
-}
+/** Prepares a statement whose rows are arrays: the driver makes them faster than objects. */
+export type Prepare = (sql: string) => Statement;
+
+export const preparingIn =
+  (database: DatabaseSync): Prepare =>
+  (sql) => {
+    const statement = database.prepare(sql);
+    statement.setReturnArrays(true);
+    return statement as unknown as Statement;
+  };
+
+/** A condition for what the tables of leads have of a studio. @param id the parameter with its id */
+export const ofStudio = (id = '?') => `studio_number = (SELECT number FROM studio_numbers WHERE studio_id = ${id})`;
+
+/** A condition for a lead, whose id is the parameter. */
+export const BY_ID = "id = unhex(?, '-')";
 
 /** What a larger number is clamped to. */
 const FURTHEST = 9_000_000_000_000_000;
@@ -106,21 +118,13 @@ export const PERSONAL: readonly {
 
 const { id, sourceId, note, stage, createdAt, updatedAt, erasedAt, apiKeyId } = LEAD_COLUMNS.sqlOf;
 
-/** The columns that a count needs; a row of these begins as one of LEAD_COLUMNS does. */
-export const COUNTED = columns({
-  id,
-  sourceId,
-  stage,
-  createdAt,
-  updatedAt,
-  erasedAt,
-  apiKeyId,
-});
+/** The columns that a count needs, of which the first is that of LEAD_COLUMNS. */
+export const COUNTED = [id, sourceId, stage, createdAt, updatedAt, erasedAt, apiKeyId].join();
 
 /** The columns of a public lead. The name is NULL where the contact cannot be read. */
-export const PUBLIC = columns({
+export const PUBLIC = [
   id,
-  displayName: `iif(contact_type IN (${CONTACT_TYPES.map((type) => `'${type}'`)})
+  `iif(contact_type IN (${CONTACT_TYPES.map((type) => `'${type}'`)})
     AND length(contact_value) BETWEEN 1 AND ${BOUNDS.email.max}, display_name, NULL)`,
   sourceId,
   note,
@@ -128,10 +132,11 @@ export const PUBLIC = columns({
   createdAt,
   updatedAt,
   erasedAt,
-});
+].join();
 
-/** Returns the JSON of a public lead; undefined: it may be unreadable. @param row PUBLIC */
-export function publicLeadIn([id, displayName, sourceId, note, stage, createdAt, updatedAt]: ListRow) {
+/** Returns the JSON of a public lead; null: it was erased; undefined: it may be unreadable. @param row PUBLIC */
+export function publicLeadIn([id, displayName, sourceId, note, stage, createdAt, updatedAt, erasedAt]: ListRow) {
+  if (erasedAt !== null) return null;
   if (!isUuid(id as string) || !(sourceId === null || isUuid(sourceId as string))) return undefined;
   const texts = { displayName, sourceId: idOrNull(sourceId), note: note ?? 'null' };
   const lead = { id: idText(id as string), ...texts, stage, createdAt, updatedAt };
@@ -142,85 +147,84 @@ export function publicLeadIn([id, displayName, sourceId, note, stage, createdAt,
 const isUuid = (hex: string): boolean => /^.{12}[1-8]...[89AB].{15}$/.test(hex);
 
 /** @param row COUNTED */
-export function countedLeadOf(studioId: string, row: ListRow): Checked<CountedLead> | null {
-  const { at } = COUNTED;
-  if (row[at.erasedAt] !== null) return null;
-  return checkedCountedLead({
-    id: idText(row[at.id] as string),
-    studioId,
-    stage: row[at.stage],
-    sourceId: idOrNull(row[at.sourceId]),
-    createdAt: dateOf(row[at.createdAt]),
-    updatedAt: dateOf(row[at.updatedAt]),
-    ...creatingKey(idText(row[at.apiKeyId] as string)),
-  });
-}
+export const countedLeadOf = (
+  studioId: string,
+  [id, sourceId, stage, createdAt, updatedAt, erasedAt, apiKeyId]: ListRow,
+): Checked<CountedLead> | null =>
+  erasedAt === null
+    ? checkedCountedLead({
+        id: idText(id as string),
+        studioId,
+        stage,
+        sourceId: idOrNull(sourceId),
+        createdAt: dateOf(createdAt),
+        updatedAt: dateOf(updatedAt),
+        ...creatingKey(idText(apiKeyId as string)),
+      })
+    : null;
 
 export const WITH_ORIGINAL = columns({ ...LEAD_COLUMNS.sqlOf, original: 'original' });
 
-export const CREATION = columns({
-  ...WITH_ORIGINAL.sqlOf,
-  fingerprintVersion: number('fingerprint_version'),
-  fingerprint: 'hex(fingerprint)',
-});
-
-export const RECORD = columns({ ...WITH_ORIGINAL.sqlOf, idempotencyKey: 'hex(idempotency_key)' });
-
+/** The number is text, because a foreign one may be any integer. */
 export const MARKED_LEAD = columns({
   ...WITH_ORIGINAL.sqlOf,
   revision: number('leads.revision'),
   since: number('changed_since'),
   kinds: 'change_kinds',
+  number: 'CAST(leads.number AS TEXT)',
 });
 
-/** The number is text, because a foreign one may be any integer. */
-export const NUMBERED_LEAD = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
+/** All columns of a lead; a row of fewer of them begins as one of these does. */
+export const WHOLE_LEAD = columns({
+  ...MARKED_LEAD.sqlOf,
+  contactKeys: 'hex(contact_keys)',
+  idempotencyKey: 'hex(idempotency_key)',
+  fingerprintVersion: number('fingerprint_version'),
+  fingerprint: 'hex(fingerprint)',
+});
 
-export const leadOf = (studioId: string, row: ListRow): Checked<Lead> => checkedLead(leadIn(studioId, row));
+const { at } = WHOLE_LEAD;
 
 export const presentLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
-  isErased(row) ? null : leadOf(studioId, row);
+  isErased(row) ? null : checkedLead(leadIn(studioId, row));
 
 /** The same with the enquiries of the lead, if the row has WITH_ORIGINAL. */
 export const enquiredLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
   withEnquiries(presentLeadOf(studioId, row), enquiriesIn(row));
 
-export const isErased = (row: ListRow): boolean => row[LEAD_COLUMNS.at.erasedAt] !== null;
+export const isErased = (row: ListRow): boolean => row[at.erasedAt] !== null;
+
+export const idOf = ([id]: ListRow): string => idText(id as string);
 
 /** The id of the last lead of a full page; null: the page is not full, so there are no more. */
 export const lastIdOfFull = (rows: readonly ListRow[], limit: number): string | null =>
-  rows.length < limit ? null : idText(rows.at(-1)?.[LEAD_COLUMNS.at.id] as string);
+  rows.length < limit ? null : idOf(rows.at(-1) as ListRow);
 
 export const erasedLeadOf = (studioId: string, row: ListRow): Checked<ErasedLead> =>
-  checkedErasedLead(leadIn(studioId, row), dateOf(row[LEAD_COLUMNS.at.erasedAt]));
+  checkedErasedLead(leadIn(studioId, row), dateOf(row[at.erasedAt]));
 
-/** Returns the creation of the lead of a row. @param row CREATION @throws UnreadableRecord */
+/** Returns the creation of the lead of a row. @param row WHOLE_LEAD @throws UnreadableRecord */
 export function creationOf(studioId: string, row: ListRow): EarlierCreation | ErasedCreation {
   if (isErased(row)) return { kind: 'erased' };
-  const { at } = CREATION;
-  const sha256 = hashText(Buffer.from(row[at.fingerprint] as string, 'hex'));
-  const original = originalIn(row[at.original] as string | null);
-  return earlierCreation(leadIn(studioId, row), original, { version: row[at.fingerprintVersion], sha256 });
+  const fingerprint = { version: row[at.fingerprintVersion], sha256: hashText(row[at.fingerprint] as string) };
+  return earlierCreation(leadIn(studioId, row), originalIn(row), fingerprint);
 }
 
-/** Returns all that is kept of the lead of a row; as `leadRecord` does. @param row RECORD */
+/** Returns all that is kept of the lead of a row; as `leadRecord` does. @param row WHOLE_LEAD */
 export const recordOf = (studioId: string, row: ListRow, report: ReportUnreadable) =>
-  leadRecord(
-    enquiredLeadOf(studioId, row),
-    originalIn(row[RECORD.at.original] as string | null),
-    idText(row[RECORD.at.idempotencyKey] as string),
-    report,
-  );
+  leadRecord(enquiredLeadOf(studioId, row), originalIn(row), idText(row[at.idempotencyKey] as string), report);
 
-/** The unchecked original fields; undefined: the lead was never corrected. */
-const originalIn = (json: string | null): Unchecked<OriginalFields> | undefined =>
-  json === null ? undefined : storedTexts(Object(objectIn(json)));
+/** The unchecked original fields; undefined: the lead was never corrected. @param row WITH_ORIGINAL */
+function originalIn(row: ListRow): Unchecked<OriginalFields> | undefined {
+  const json = row[at.original] as string | null;
+  return json === null ? undefined : storedTexts(Object(objectIn(json)));
+}
 
 /** @param row LEAD_COLUMNS */
 function textsIn(row: ListRow): Unchecked<OriginalFields> {
   const texts: { [field: string]: unknown } = {};
   for (const { field, isId } of TEXT_COLUMNS) {
-    const value = row[LEAD_COLUMNS.at[field]];
+    const value = row[at[field]];
     texts[field] = isId ? idOrNull(value) : textIn(value);
   }
   return texts as Unchecked<OriginalFields>;
@@ -235,7 +239,7 @@ function textIn(json: SQLOutputValue | undefined): unknown {
 const idOrNull = (hex: SQLOutputValue | undefined): string | null => (hex === null ? null : idText(hex as string));
 
 function enquiriesIn(row: ListRow): unknown {
-  const json = row[WITH_ORIGINAL.at.original];
+  const json = row[at.original];
   return typeof json === 'string' ? Object(objectIn(json)).enquiries : undefined;
 }
 
@@ -243,7 +247,7 @@ export const originalJson = (original: OriginalFields): string => JSON.stringify
 
 /** Returns a lead and what a creation is compared with that it stands in the way of. @param row MARKED_LEAD */
 export function enquiryTargetOf(studioId: string, row: ListRow): EnquiredLead {
-  const original = originalIn(row[WITH_ORIGINAL.at.original] as string | null);
+  const original = originalIn(row);
   return {
     lead: presentLeadOf(studioId, row),
     mark: markOf(row),
@@ -253,9 +257,8 @@ export function enquiryTargetOf(studioId: string, row: ListRow): EnquiredLead {
 }
 
 function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
-  const { at } = LEAD_COLUMNS;
   return {
-    id: idText(row[at.id] as string),
+    id: idOf(row),
     studioId,
     ...textsIn(row),
     contact: { type: row[at.contactType], value: row[at.contactValue] },
@@ -268,7 +271,6 @@ function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
 
 /** Returns the mark of a lead as stored. @param row MARKED_LEAD, perhaps followed by others */
 export function markOf(row: ListRow): ChangeMark {
-  const { at } = MARKED_LEAD;
   const [revision, since, kinds] = [row[at.revision], row[at.since], row[at.kinds]];
   return {
     revision: revision as number,
@@ -330,45 +332,11 @@ export function hashBytes(sha256: string): Buffer {
   return bytes;
 }
 
-/** A hash as base64url; other bytes give a text that is not a hash. */
-export const hashText = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
+export const hashesBytes = (hashes: readonly string[]): Buffer => Buffer.concat(hashes.map(hashBytes));
 
-export const hashesBytes = (hashes: readonly string[]): Buffer =>
-  hashes.length === 1 ? hashBytes(hashes[0] as string) : Buffer.concat(hashes.map(hashBytes));
+/** A hash as base64url; other bytes give a text that is not a hash. @param hex the result of `hex(hash)` */
+export const hashText = (hex: string): string => Buffer.from(hex, 'hex').toString('base64url');
 
-/** Splits concatenated hashes; undefined: the length is not a multiple of a hash's. */
-export function hashesIn(bytes: Uint8Array): string[] | undefined {
-  if (bytes.length % SHA256_BYTES !== 0) return undefined;
-  return Array.from({ length: bytes.length / SHA256_BYTES }, (_, index) =>
-    hashText(bytes.subarray(index * SHA256_BYTES, (index + 1) * SHA256_BYTES)),
-  );
-}
-
-/** The maximum size of the cache, which is cleared when it is full. */
-const MAX_CACHED_STUDIOS = 50_000;
-
-/** The numbers that replace studio ids in the tables of leads. */
-export function studioNumbers(database: DatabaseSync) {
-  const select = database.prepare('SELECT number FROM studio_numbers WHERE studio_id = ?');
-  const insert = database.prepare('INSERT INTO studio_numbers (studio_id) VALUES (?)');
-  const cache = new Map<string, number>();
-  /** Finds a studio's number within a write, without caching: a number that is rolled back may be given to another studio. */
-  const inWrite = (studioId: string) => cache.get(studioId) ?? (select.get(studioId)?.number as number | undefined);
-
-  return {
-    inWrite,
-
-    /** Returns a studio's number; undefined: it has no leads. Caches it, so it must not be called within a write. */
-    of(studioId: string): number | undefined {
-      const number = inWrite(studioId);
-      if (number === undefined || cache.has(studioId)) return number;
-      if (cache.size >= MAX_CACHED_STUDIOS) cache.clear();
-      cache.set(studioId, number);
-      return number;
-    },
-
-    /** Returns a studio's number, assigning one if necessary; within a write. */
-    assign: (studioId: string): number => inWrite(studioId) ?? Number(insert.run(studioId).lastInsertRowid),
-  };
-}
+/** Splits concatenated hashes; undefined: the length is not a multiple of a hash's. @param hex the result of `hex(hashes)` */
+export const hashesIn = (hex: string): string[] | undefined =>
+  hex.length % (2 * SHA256_BYTES) === 0 ? (hex.match(/.{64}/g) ?? []).map(hashText) : undefined;

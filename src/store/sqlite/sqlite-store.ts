@@ -7,11 +7,11 @@ import type { StoreListeners } from '../port/listeners.ts';
 import type { RecordReaders, Store } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
-import { sqliteLeadChanges } from './change-feed.ts';
 import { type Connection, connectionTo } from './connection.ts';
 import { sqliteConsumers } from './consumers.ts';
+import { sqliteDeliveries } from './deliveries.ts';
 import { sqliteDirectory } from './directory.ts';
-import { distribution } from './distribution.ts';
+import { distribution, sqliteMarks } from './distribution.ts';
 import { fileFault } from './file-fault.ts';
 import { GroupCommit, repeatWhileLocked, resultCodeOf, sharedTransaction } from './group-commit.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
@@ -70,12 +70,12 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
 }
 
 function storeOn(connection: Connection, erased: () => unknown): Omit<Store, 'check' | 'close'> {
-  const distributing = distribution(connection);
   return {
     ...sqliteLeadWrites(connection, erased),
     ...sqliteLeadReads(connection),
-    ...sqliteLeadChanges(connection),
-    ...sqliteConsumers(connection, distributing),
+    ...sqliteMarks(connection),
+    ...sqliteConsumers(connection),
+    ...sqliteDeliveries(connection, distribution(connection)),
     ...sqliteRestores(connection),
     ...sqliteRetention(connection),
     ...sqliteApiKeys(connection),

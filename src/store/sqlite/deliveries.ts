@@ -1,0 +1,190 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ofEachConsumer } from '../../domain/consumer.ts';
+import type { Lead } from '../../domain/lead.ts';
+import {
+  type Acknowledgement,
+  asideBefore,
+  DEFERRED,
+  dueOf,
+  type LeadChange,
+  retryTimeOf,
+  SET_ASIDE,
+  type Settled,
+  settledOf,
+} from '../../domain/lead-change.ts';
+import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
+import { firstReadable } from '../pages.ts';
+import type { DeliveryStore } from '../port/deliveries.ts';
+import type { Connection } from './connection.ts';
+import type { Distribution } from './distribution.ts';
+import {
+  columns,
+  enquiredLeadOf,
+  erasedLeadOf,
+  idText,
+  isErased,
+  type ListRow,
+  MARKED_LEAD,
+  markOf,
+  number,
+  ofStudio,
+} from './rows.ts';
+
+/** The maximum number of deliveries that come again at a time. */
+const MAX_RETURNED = 100;
+
+const CHANGE = columns({
+  ...MARKED_LEAD.sqlOf,
+  since: number('deliveries.since'),
+  kinds: 'deliveries.kinds',
+  attempts: 'attempts',
+  position: 'CAST(due AS TEXT)',
+  studioId: 'studio_id',
+});
+
+/** When a delivery is due, and the lead's number; integers in text. */
+type Position = readonly [due: string, number: string];
+
+/** The deliveries of consumers, in SQLite. */
+export function sqliteDeliveries(connection: Connection, { distribute, distributeSome }: Distribution): DeliveryStore {
+  const readDeliveries = deliveryReader(connection);
+  const count = connection.prepare(`
+    SELECT count(*), min(due), since FROM (
+      SELECT due, since FROM deliveries WHERE consumer = ? AND due >= ? AND due < ? ORDER BY due LIMIT ? + 0)`);
+  return {
+    distributeLeadChanges: distributeSome,
+
+    async listDeliveries(number, limit) {
+      const { consumers, isComplete } = await distribute();
+      const consumer = consumers.find((each) => each.number === number);
+      return consumer ? { consumer, changes: await readDeliveries(number)(limit), isComplete } : null;
+    },
+
+    async measureDeliveries(number, bound) {
+      const { isComplete } = await distribute();
+      const measured = (from: number, to: number) =>
+        count.get(number, from, to, bound) as [leads: number, due: number | null, since: number];
+      const [leads, due, since] = measured(0, SET_ASIDE);
+      const [setAside, first] = measured(SET_ASIDE, Number.MAX_SAFE_INTEGER);
+      return {
+        waiting: { leads, since: due === null || due >= DEFERRED ? null : new Date(since) },
+        setAside: { leads: setAside, since: first === null ? null : new Date(first - SET_ASIDE) },
+        isComplete,
+      };
+    },
+
+    ...settlingMethods(connection),
+  };
+}
+
+/** Returns a function that reads the deliveries of a consumer. */
+function deliveryReader({
+  prepare,
+  report,
+}: Connection): (consumer: number) => (limit: number) => Promise<LeadChange[]> {
+  // A lead with an undistributed change is not among them: its delivery has the kinds of an older state.
+  const select = (condition: string) =>
+    prepare(`
+      SELECT ${CHANGE.sql}
+      FROM deliveries JOIN leads ON leads.number = deliveries.lead
+        LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
+      WHERE deliveries.consumer = ? AND due < ${DEFERRED} AND changed_since IS NULL ${condition}
+      ORDER BY due, deliveries.lead LIMIT ? + 0`);
+  const selectFirst = select('');
+  const selectBehind = select('AND (due, deliveries.lead) > (CAST(? AS INTEGER), CAST(? AS INTEGER))');
+  return ofEachConsumer((consumer) =>
+    firstReadable<ListRow, LeadChange, Position>({
+      first: (limit) => selectFirst.all(consumer, limit),
+      async behind(position, limit) {
+        // Of many unreadable leads, only some are read at a time.
+        await nextTurn();
+        return position === null ? selectFirst.all(consumer, limit) : selectBehind.all(consumer, ...position, limit);
+      },
+      positionOf: (row) => [row[CHANGE.at.position], row[CHANGE.at.number]] as [string, string],
+      check: (row) => readableOrNull(leadChangeOf(row), report),
+    }),
+  );
+}
+
+function leadChangeOf(row: ListRow): Checked<LeadChange> {
+  const studioId = row[CHANGE.at.studioId] as string;
+  const lead = isErased(row) ? erasedLeadOf(studioId, row) : (enquiredLeadOf(studioId, row) as Checked<Lead>);
+  return checkedLeadChange(lead, { ...markOf(row), attempts: row[CHANGE.at.attempts] as number });
+}
+
+/** What consumers make of their deliveries. */
+function settlingMethods({ prepare, plainCommits }: Connection) {
+  const LEAD = `FROM leads WHERE ${ofStudio(':studioId')} AND id = unhex(:leadId, '-')`;
+  const OF_LEAD = `consumer = :consumer AND lead = (SELECT number ${LEAD})`;
+  const acknowledge = prepare(`DELETE FROM deliveries WHERE ${OF_LEAD} AND revision <= :revision`);
+  const setAside = prepare(`
+    UPDATE deliveries SET due = :due, reason = :reason, attempts = attempts + 1
+    WHERE ${OF_LEAD} AND revision <= :revision AND due < :before`);
+  const takeBack = prepare(`UPDATE deliveries SET due = since WHERE ${OF_LEAD} AND due >= ${DEFERRED}`);
+  const selectDeferred = `SELECT consumer, lead FROM deliveries
+    WHERE consumer = ? AND due BETWEEN ${DEFERRED} AND ${DEFERRED} + ? LIMIT ${MAX_RETURNED}`;
+  const hasDeferred = prepare(selectDeferred);
+  const returnDeferred = prepare(`
+    UPDATE deliveries SET due = since WHERE (consumer, lead) IN (${selectDeferred})`);
+  const selectWaiting = prepare(`
+    SELECT (SELECT revision FROM deliveries WHERE consumer = :consumer AND lead = leads.number) ${LEAD}`);
+  const selectAside = prepare(`
+    SELECT studio_id, hex(id), deliveries.revision, reason, due, attempts
+    FROM deliveries JOIN leads ON leads.number = lead JOIN studio_numbers ON studio_numbers.number = studio_number
+    WHERE consumer = :consumer AND (due, lead) > (:due, coalesce((SELECT number ${LEAD}), 0))
+    ORDER BY due, lead LIMIT :limit + 0`);
+
+  /** Changes the deliveries of leads that a consumer names, and says what became of them; within a write. */
+  function settle<Named extends Acknowledgement>(
+    consumer: number,
+    leads: readonly Named[],
+    change: (lead: Named) => { readonly changes: number | bigint },
+  ): Settled {
+    const settled = leads.reduce((sum, lead) => sum + Number(change(lead).changes), 0);
+    return settledOf(settled, leads, ({ studioId, leadId }) => {
+      const [revision] = selectWaiting.get({ consumer, studioId, leadId }) ?? [];
+      return revision as number | null | undefined;
+    });
+  }
+
+  return {
+    acknowledgeDeliveries: (consumer, acknowledgements) =>
+      plainCommits.write(() =>
+        settle(consumer, acknowledgements, ({ studioId, leadId, revision }) =>
+          acknowledge.run({ consumer, studioId, leadId, revision }),
+        ),
+      ),
+
+    setAsideDeliveries: (consumer, leads, now) =>
+      plainCommits.write(() =>
+        settle(consumer, leads, ({ studioId, leadId, revision, reason, ...aside }) => {
+          const [due, before] = [dueOf(aside, now).getTime(), asideBefore(aside)];
+          return setAside.run({ consumer, studioId, leadId, revision, reason, due, before });
+        }),
+      ),
+
+    async returnDeferredDeliveries(number, now) {
+      const parameters = [number, now.getTime()];
+      if (hasDeferred.get(...parameters)) await plainCommits.write(() => returnDeferred.run(...parameters));
+    },
+
+    takeBackDeliveries: (consumer, leads) =>
+      plainCommits.write(() =>
+        leads.reduce(
+          (sum, { studioId, leadId }) => sum + Number(takeBack.run({ consumer, studioId, leadId }).changes),
+          0,
+        ),
+      ),
+
+    async listDeliveriesSetAside(consumer, after, limit) {
+      const { due, studioId, leadId } = after ?? { due: new Date(DEFERRED - 1), studioId: '', leadId: '' };
+      const rows = selectAside.all({ consumer, due: due.getTime(), studioId, leadId, limit });
+      return (rows as [string, string, number, string, number, number][]).map(
+        ([studioId, id, revision, reason, ms, attempts]) => {
+          const due = new Date(ms);
+          return { studioId, leadId: idText(id), revision, reason, attempts, due, retryAt: retryTimeOf(due) };
+        },
+      );
+    },
+  } satisfies Partial<DeliveryStore>;
+}
