@@ -6,13 +6,13 @@ import { type Contact, openClaims } from '../../src/domain/contact.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { vacuumDatabase } from '../../src/store/open-store.ts';
 import { LOG_STAYS } from '../../src/store/port/listeners.ts';
-import { OpenedFiles } from '../../src/store/sqlite/opened-files.ts';
+import { openedFiles } from '../../src/store/sqlite/opened-files.ts';
 import { hashBytes } from '../../src/store/sqlite/rows.ts';
-import { Checkpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { checkpointsOf, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
-import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES } from '../support/raw-sqlite.ts';
 import { correctLead, moveLead } from './store-actions.ts';
 
@@ -193,16 +193,17 @@ describe('after each way to erase, no file of the database has a byte of persona
     await expect.poll(data.found).toEqual([]);
   });
 
-  test('leads erase-contact that is killed in the middle, and repeated', async () => {
-    const { data } = await folderWithCore();
-    const erase = COMMANDS['leads erase-contact'];
-    // Ends the process between the commit and the truncation of the log.
-    const dying = `import { Checkpoints } from '${join(ROOT, 'src/store/sqlite/sqlite-store.ts')}';
-      Checkpoints.prototype.erased = () => process.kill(process.pid, 'SIGKILL');`;
+  test('leads erase-contact that is killed before it truncates the log, once another process has opened the file', async () => {
+    const data = await filled(temporaryFolder());
+    const dying = `import { Worker } from 'node:worker_threads';
+      Worker.prototype.postMessage = () => process.kill(process.pid, 'SIGKILL');`;
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(dying)}`;
-    await erase?.({ ...data, env: { ...data.env, NODE_OPTIONS } as Data['env'] }).catch(() => {});
-    await erase?.(data);
-    expect(data.found()).toEqual([]);
+    const killed = COMMANDS['leads erase-contact']?.({ ...data, env: { ...data.env, NODE_OPTIONS } as Data['env'] });
+    await expect(killed).rejects.toMatchObject({ signal: 'SIGKILL' });
+    expect(data.found()).not.toEqual([]);
+    const store = openSqliteStore(join(data.folder, 'leads.db'));
+    onTestFinished(() => store.close());
+    await expect.poll(data.found).toEqual([]);
   });
 });
 
@@ -218,8 +219,8 @@ test('a truncation of the log that failed is done later', async () => {
   holder.prepare('UPDATE leads SET note = NULL').run();
   expect(found()).toBe(true);
   // The worker cannot open the file.
-  const { identities } = new OpenedFiles(join(folder, 'leads.db'));
-  const checkpoints = new Checkpoints(join(link, 'leads.db'), identities);
+  const { identities } = openedFiles(join(folder, 'leads.db'));
+  const checkpoints = checkpointsOf(join(link, 'leads.db'), identities);
   onTestFinished(() => checkpoints.close());
   checkpoints.erased();
   await new Promise((resolve) => setTimeout(resolve, 500));
@@ -261,8 +262,8 @@ test('what another process keeps in the log is told when an erasure ends, and af
   expect(readFileSync(`${path}-wal`).length).toBeGreaterThan(0);
 
   let told = 0;
-  const { identities } = new OpenedFiles(path);
-  const checkpoints = new Checkpoints(path, identities, () => {
+  const { identities } = openedFiles(path);
+  const checkpoints = checkpointsOf(path, identities, () => {
     told += 1;
   });
   checkpoints.erased();

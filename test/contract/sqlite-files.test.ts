@@ -5,8 +5,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { vacuumFile } from '../../src/store/sqlite/database-file.ts';
-import { OpenedFiles } from '../../src/store/sqlite/opened-files.ts';
-import { Checkpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { openedFiles } from '../../src/store/sqlite/opened-files.ts';
+import { checkpointsOf, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { backUp } from '../support/backups.ts';
 import { aLead, claimsOf, STUDIO_ID } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
@@ -146,12 +146,12 @@ test('a file that takes the place of an open one is not written to, and has no l
 // @proves crashes-48
 test('the worker that moves the log leaves a file alone that has taken the place of its own', async () => {
   const { path, store } = await opened();
-  const { identities } = new OpenedFiles(path);
+  const { identities } = openedFiles(path);
   const other = join(temporaryFolder(), 'other.db');
   await openSqliteStore(other).close();
   const bytes = readFileSync(other);
   renameSync(other, path);
-  const checkpoints = new Checkpoints(path, identities);
+  const checkpoints = checkpointsOf(path, identities);
   checkpoints.erased();
   await checkpoints.close();
   expect(readFileSync(path).equals(bytes)).toBe(true);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { Code, ConnectError } from '@connectrpc/connect';
 import pino from 'pino';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -26,6 +27,7 @@ import {
 } from '../support/builders.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN } from '../support/grpc.ts';
+import { temporaryFolder } from '../support/processes.ts';
 import { aCoreOn } from './a-core.ts';
 
 const studioId = STUDIO_ID;
@@ -40,7 +42,7 @@ let passedMs: number;
 const monotonicMs = performance.now.bind(performance);
 
 beforeEach(async () => {
-  store = openSqliteStore(':memory:');
+  store = openSqliteStore(join(temporaryFolder(), 'leads.db'));
   now = new Date();
   passedMs = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => monotonicMs() + passedMs);

@@ -63,8 +63,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: SQLITE_STORE,
-        find: "const committed = () => { checkFiles(); if (path !== ':memory:') checkpoints.committed(); };",
-        put: "const committed = () => path !== ':memory:' && checkpoints.committed();",
+        find: 'const committed = () => { checkFiles(); checkpoints.committed(); };',
+        put: 'const committed = () => checkpoints.committed();',
       },
     ],
   },

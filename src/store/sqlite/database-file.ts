@@ -3,13 +3,12 @@ import { once } from 'node:events';
 import { existsSync, statSync } from 'node:fs';
 import { access, constants, link, open, rename, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import type { FileState } from '../database-state.ts';
 import { StoreUnavailable } from '../port/faults.ts';
 import { fileFault, nearestFolder } from './file-fault.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
 import { openDatabase } from './open-database.ts';
-import { isBackup } from './restores.ts';
+import { isBackup, withDatabase } from './restores.ts';
 import { SCHEMA_OF_1_2, SCHEMA_VERSION, schemaVersion } from './schema.ts';
 import { syncFolder } from './sync-folder.ts';
 
@@ -44,14 +43,11 @@ const RELEASES: Readonly<Record<number, '1.2' | 'this'>> = {
 
 /** @throws Error when the file cannot be read or is not a database */
 function examineContents(path: string): Omit<NonNullable<FileState['contents']>, 'isOpenToOthers'> {
-  const database = new DatabaseSync(path, { readOnly: true });
-  try {
+  return withDatabase(path, { readOnly: true }, (database) => {
     const version = schemaVersion(database);
     const release = RELEASES[version] ?? (version < SCHEMA_VERSION ? 'earlier' : 'newer');
     return { release, isBackup: isBackup(database) };
-  } finally {
-    database.close();
-  }
+  });
 }
 
 /** Whether a file has no database: a process may die between creating it and its first write, and a copy may fail so. */

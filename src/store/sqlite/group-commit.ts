@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { STORE_CALL_MS } from '../../../common/deadlines.ts';
+import { SQLITE_BUSY_MS, STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { assert, BrokenInvariant } from '../../../common/invariants.ts';
 import { StoreUnavailable } from '../port/faults.ts';
 import type { StoreObserver } from '../port/listeners.ts';
@@ -82,7 +82,7 @@ export class GroupCommit {
     let finish: ((isDone: boolean) => void) | undefined;
     try {
       assert(!this.#database.isTransaction, 'no_transaction_left_open');
-      this.#begin();
+      this.#database.exec('BEGIN IMMEDIATE');
       finish = this.#observer?.({ name: 'commit', size: writes.length });
       const resolveAll = this.#performAll(writes);
       this.#database.exec('COMMIT');
@@ -121,10 +121,6 @@ export class GroupCommit {
     for (const { reject } of writes) reject(error);
   }
 
-  #begin(): void {
-    this.#database.exec('BEGIN IMMEDIATE');
-  }
-
   /** Writes get a savepoint each only after one has failed: a savepoint costs as much as an insert. */
   #performAll(writes: readonly PendingWrite[]): (() => void)[] {
     try {
@@ -132,8 +128,7 @@ export class GroupCommit {
     } catch (error) {
       // A full or failing disk may have ended the whole transaction: then no write took effect.
       if (!this.#database.isTransaction) throw error;
-      this.#database.exec('ROLLBACK');
-      this.#begin();
+      this.#database.exec('ROLLBACK; BEGIN IMMEDIATE');
       return writes.map((write) => this.#performAlone(write));
     }
   }
@@ -202,6 +197,24 @@ export async function repeatWhileLocked<Result>(call: () => Promise<Result>): Pr
       if (!isLocked(error) || performance.now() > giveUp) throw error;
     }
     await sleep(lockRetryMs(attempts));
+  }
+}
+
+/**
+ * Tries again while another process holds a lock, without returning to the event loop; for what is done before calls are served.
+ *
+ * @throws the last error after SQLITE_BUSY_MS
+ */
+export function untilUnlocked<Result>(attempt: () => Result): Result {
+  const giveUp = performance.now() + SQLITE_BUSY_MS;
+  for (;;) {
+    try {
+      return attempt();
+    } catch (error) {
+      if (!isLocked(error) || performance.now() > giveUp) throw error;
+    }
+    // Of processes that start together, each waits for another time.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_RETRY_MS * Math.random());
   }
 }
 

@@ -47,30 +47,17 @@ import {
 /**
  * The writes of leads and their claims, in SQLite. `secure_delete` overwrites erased data in the file, too, once the log
  * is checkpointed.
- *
- * @param erased called after the commit of an erasure
  */
-export function sqliteLeadWrites(connection: Connection, erased: () => unknown = () => {}) {
+export function sqliteLeadWrites(connection: Connection): LeadCreation & LeadChanges & LeadErasureStore {
   const claims = contactClaims(connection.prepare);
   const write = leadWriter(connection, claims);
-  const eraseLead = write(decideLeadErasure);
-  const { deleteLeads, deleteErasedLeads } = leadDeleters(connection, claims);
   return {
     createLead: leadCreator(connection, claims),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
-    async eraseLead(erasure) {
-      const outcome = await eraseLead(erasure);
-      if (outcome.kind === 'erased') erased();
-      return outcome;
-    },
-    async deleteLeads(studioId, limit, by) {
-      const leads = await deleteLeads(studioId, limit, by);
-      if (leads !== 0) erased();
-      return leads;
-    },
-    deleteErasedLeads,
-  } satisfies LeadCreation & LeadChanges & LeadErasureStore;
+    eraseLead: write(decideLeadErasure),
+    ...leadDeleters(connection, claims),
+  };
 }
 
 /** Returns functions that delete leads of a studio, with all that is kept of them. */

@@ -1,13 +1,13 @@
 import { closeSync, openSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { BY_MIGRATION } from '../../domain/audit.ts';
 import { ofEarlierRelease } from '../earlier-release.ts';
 import { StoreUnavailable } from '../port/faults.ts';
 import { fileFault } from './file-fault.ts';
-import { isLocked } from './group-commit.ts';
-import { markBackup } from './restores.ts';
+import { isLocked, untilUnlocked } from './group-commit.ts';
+import { copyDatabase, withDatabase } from './restores.ts';
 import { LEAD_INDEXES, LEADS, SCHEMA_OF_1_2, SET_VERSION, schemaVersion } from './schema.ts';
 import { syncFolder } from './sync-folder.ts';
 
@@ -23,8 +23,6 @@ const PROGRESS_MS = 1000;
 /** The size of a file whose copy takes about a second. */
 const LARGE_BYTES = 1e8;
 
-const RETRY_MS = 20;
-
 /**
  * Brings a file of release 1.2 to this release, in one transaction, and leaves a copy of it as it was. A process that is
  * killed meanwhile leaves the file of 1.2.
@@ -32,38 +30,22 @@ const RETRY_MS = 20;
  * @throws StoreUnavailable when the file is in use, or a release before 1.2 wrote it; the file is then unchanged
  */
 export function migrateFrom12(path: string): void {
-  const giveUp = performance.now() + SQLITE_BUSY_MS;
-  for (;;) {
-    const database = new DatabaseSync(path);
-    try {
-      // Only a connection that is alone with the file may change its mode. A core of 1.2 would go on with tables that are gone.
-      database.exec('PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL');
-      database.exec(`PRAGMA cache_size = -262144; BEGIN IMMEDIATE; PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
-      if (schemaVersion(database) === SCHEMA_OF_1_2) migrate(database, path);
-      return;
-    } catch (error) {
-      if ((error as Error).message.includes('leads_of_2_0.idempotency_key')) {
-        throw new StoreUnavailable(
-          `the database file ${path} has two leads with one idempotency key: start release 1.2, whose doctor names them`,
-          error,
-        );
-      }
-      if (!isLocked(error)) throw error;
-      if (performance.now() > giveUp) {
-        throw new StoreUnavailable(
-          `the database file ${path} is of release 1.2, and another process uses it: stop that process first`,
-          error,
-        );
-      }
-    } finally {
-      // Another process that starts now waits for the same, so each lets go before it tries again. An open transaction is undone.
-      database.close();
-    }
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS * Math.random());
+  try {
+    // Another process that starts now waits for the same, so each closes the file before it tries again.
+    untilUnlocked(() => withDatabase(path, {}, (database) => migrate(database, path)));
+  } catch (error) {
+    const fault = (error as Error).message.includes('leads_of_2_0.idempotency_key')
+      ? 'has two leads with one idempotency key: start release 1.2, whose doctor names them'
+      : isLocked(error) && 'is of release 1.2, and another process uses it: stop that process first';
+    throw fault ? new StoreUnavailable(`the database file ${path} ${fault}`, error) : error;
   }
 }
 
 function migrate(database: DatabaseSync, path: string): void {
+  // Only a connection that is alone with the file may change its mode. A core of 1.2 would go on with tables that are gone.
+  database.exec('PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL');
+  database.exec(`PRAGMA cache_size = -262144; BEGIN IMMEDIATE; PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
+  if (schemaVersion(database) !== SCHEMA_OF_1_2) return;
   if (isOfBefore12(database)) throw ofEarlierRelease(`the database file ${path}`);
   const report = progressOf(path);
   const copy = `${realpathSync(path)}${COPY_END}`;
@@ -105,29 +87,13 @@ function writeCopy(path: string, copy: string): void {
   remove();
   try {
     closeSync(openSync(partial, 'wx', 0o600));
-    vacuumInto(path, partial);
+    copyDatabase(path, partial);
     renameSync(partial, copy);
     syncFolder(dirname(copy));
   } catch (error) {
     throw new StoreUnavailable(`the copy ${copy} ${fileFault(error, copy)}`, error);
   } finally {
     remove();
-  }
-}
-
-/** Both files are closed also where it fails: an open one would have the next attempt refused as in use. */
-function vacuumInto(path: string, partial: string): void {
-  const source = new DatabaseSync(path, { readOnly: true, timeout: SQLITE_BUSY_MS });
-  try {
-    source.prepare('VACUUM INTO ?').run(partial);
-  } finally {
-    source.close();
-  }
-  const backup = new DatabaseSync(partial);
-  try {
-    markBackup(backup, Date.now());
-  } finally {
-    backup.close();
   }
 }
 

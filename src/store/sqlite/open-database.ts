@@ -5,13 +5,11 @@ import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { ofEarlierRelease } from '../earlier-release.ts';
 import { StoreUnavailable } from '../port/faults.ts';
 import { fileFault } from './file-fault.ts';
-import { isLocked } from './group-commit.ts';
+import { untilUnlocked } from './group-commit.ts';
 import { migrateFrom12 } from './migrate.ts';
-import { OpenedFiles } from './opened-files.ts';
-import { SCHEMA, SCHEMA_OF_1_2, SCHEMA_VERSION, SET_VERSION, schemaVersion } from './schema.ts';
+import { type OpenedFiles, openedFiles } from './opened-files.ts';
+import { SCHEMA, SCHEMA_OF_1_2, SCHEMA_VERSION, SET_VERSION } from './schema.ts';
 import { syncFolder } from './sync-folder.ts';
-
-const WAL_RETRY_MS = 5;
 
 /**
  * Opens a database file, creating it, its folder and what is missing in it.
@@ -21,12 +19,11 @@ const WAL_RETRY_MS = 5;
 export function openDatabase(path: string): { readonly database: DatabaseSync; readonly files: OpenedFiles } {
   let database: DatabaseSync | undefined;
   try {
-    if (path !== ':memory:') createFile(path);
-    const files = new OpenedFiles(path);
+    createFile(path);
+    const files = openedFiles(path);
     database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
     // Before the first write.
-    refuseForeign(database, path);
-    if (schemaVersion(database) === SCHEMA_OF_1_2) {
+    if (knownVersion(database, path) === SCHEMA_OF_1_2) {
       database.close();
       database = undefined;
       migrateFrom12(path);
@@ -42,7 +39,7 @@ export function openDatabase(path: string): { readonly database: DatabaseSync; r
     // Pages. A fallback in case the worker of Checkpoints fails or falls behind.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
     createSchema(database, path);
-    if (path !== ':memory:') files.addLog();
+    files.addLog();
     return { database, files };
   } catch (error) {
     database?.close();
@@ -64,7 +61,7 @@ function createFile(path: string): void {
  * 1 GiB: there, SQLite searches its whole cache after many commits for pages beyond the end of the file, because it
  * counts the page at 1 GiB, which it never writes, as cached.
  */
-const cacheKib = (path: string): number => (path !== ':memory:' && statSync(path).size >= 2 ** 30 ? 65_536 : 16_384);
+const cacheKib = (path: string): number => (statSync(path).size >= 2 ** 30 ? 65_536 : 16_384);
 
 function createFolder(folder: string): void {
   const highest = mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -73,47 +70,29 @@ function createFolder(folder: string): void {
 }
 
 /** Enters WAL mode, with retries: SQLite fails immediately while another process does the same. */
-function enterWal(database: DatabaseSync): void {
-  const giveUp = performance.now() + SQLITE_BUSY_MS;
-  for (;;) {
-    try {
-      database.exec('PRAGMA journal_mode = WAL');
-      return;
-    } catch (error) {
-      if (!isLocked(error) || performance.now() > giveUp) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAL_RETRY_MS);
-    }
-  }
-}
+const enterWal = (database: DatabaseSync): void => untilUnlocked(() => database.exec('PRAGMA journal_mode = WAL'));
 
 /** Creates the tables of a new database. Writes nothing if they are there, so that reads are served on a full disk, too. */
 function createSchema(database: DatabaseSync, path: string): void {
-  if (schemaVersion(database) === SCHEMA_VERSION) return;
+  if (knownVersion(database, path) === SCHEMA_VERSION) return;
   // Several processes may open one file: each waits here for the others, and does what is left.
   database.exec('BEGIN IMMEDIATE');
-  try {
-    const version = schemaVersion(database);
-    if (version > SCHEMA_VERSION) {
-      throw new StoreUnavailable(
-        `a newer release has written the database file ${path} (schema ${version}, this one knows ${SCHEMA_VERSION}): start that release, or restore the copy from before its first start`,
-      );
-    }
-    if (version > 0 && version < SCHEMA_VERSION) throw ofEarlierRelease(`the database file ${path}`);
-    if (version === 0) database.exec(`${SCHEMA} ${SET_VERSION}`);
-    database.exec('COMMIT');
-  } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK');
-    throw error;
-  }
+  if (knownVersion(database, path) === 0) database.exec(`${SCHEMA} ${SET_VERSION}`);
+  database.exec('COMMIT');
 }
 
-/** Refuses a database with tables of another program, because it can only have been named by mistake. */
-function refuseForeign(database: DatabaseSync, path: string): void {
+/** Returns the version of a schema that this release can use; 0: there is none. @throws StoreUnavailable */
+function knownVersion(database: DatabaseSync, path: string): number {
   // One statement, because another process may be creating the tables.
   const { version, tables } = database
     .prepare('SELECT user_version AS version, (SELECT count(*) FROM sqlite_schema) AS tables FROM pragma_user_version')
     .get() as { version: number; tables: number };
-  if (version === 0 && tables > 0) {
+  if (version === 0 && tables > 0)
     throw new StoreUnavailable(`the database file ${path} belongs to another program: name a file of its own`);
-  }
+  if (version > SCHEMA_VERSION)
+    throw new StoreUnavailable(
+      `a newer release has written the database file ${path} (schema ${version}, this one knows ${SCHEMA_VERSION}): start that release, or restore the copy from before its first start`,
+    );
+  if (version !== 0 && version < SCHEMA_OF_1_2) throw ofEarlierRelease(`the database file ${path}`);
+  return version;
 }

@@ -1,4 +1,5 @@
-import type { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
+import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { epochAfterRestore } from '../../domain/database-epoch.ts';
 import { deploymentEvent, restoreAct } from '../decisions/decision.ts';
 import type { RestoreStore } from '../port/restores.ts';
@@ -31,16 +32,43 @@ export function sqliteRestores({ prepare, plainCommits, recordEvent }: Connectio
   };
 }
 
-/** Notes in a backup when it was begun. That of a file that no core of this release has opened is left as it is. */
-export function markBackup(backup: DatabaseSync, begunAt: number): void {
-  if (!hasEpoch(backup)) return;
-  // One of a backup that was restored, and of which nobody has noted that, is earlier.
-  backup
-    .prepare(
-      `INSERT INTO database_epoch (id, epoch, backed_up_at) VALUES (1, 0, ?)
-        ON CONFLICT (id) DO UPDATE SET backed_up_at = coalesce(backed_up_at, excluded.backed_up_at)`,
-    )
-    .run(begunAt);
+/** Opens a file, and closes it also where the work on it fails: an open one would be in the way of the next attempt. */
+export function withDatabase<Result>(
+  path: string,
+  options: DatabaseSyncOptions,
+  work: (database: DatabaseSync) => Result,
+) {
+  const database = new DatabaseSync(path, options);
+  try {
+    return work(database);
+  } finally {
+    database.close();
+  }
+}
+
+/**
+ * Writes a copy of a database file, without deleted data, in which is noted when it was begun. That of a file that no core
+ * of this release has opened is left as it is.
+ *
+ * @param look called with the file before it is copied
+ */
+export function copyDatabase(from: string, to: string, look = (_: DatabaseSync) => {}): void {
+  const begunAt = Date.now();
+  // Read-only: it does not block writers, and does not convert an earlier release's file.
+  withDatabase(from, { readOnly: true, timeout: SQLITE_BUSY_MS }, (source) => {
+    look(source);
+    source.prepare('VACUUM INTO ?').run(to);
+  });
+  withDatabase(to, {}, (backup) => {
+    // A backup that was restored, and of which nobody has noted that, has an earlier time.
+    if (hasEpoch(backup))
+      backup
+        .prepare(
+          `INSERT INTO database_epoch (id, epoch, backed_up_at) VALUES (1, 0, ?)
+          ON CONFLICT (id) DO UPDATE SET backed_up_at = coalesce(backed_up_at, excluded.backed_up_at)`,
+        )
+        .run(begunAt);
+  });
 }
 
 /** Whether a file is a backup, or was restored from one and nobody has noted that. */

@@ -27,13 +27,13 @@ import { reportSlowStatements } from './slow-statements.ts';
 /**
  * Opens the embedded store: one file, shared by the processes of one machine.
  *
- * @param path relative to the working folder; `:memory:` for a database that is deleted when closed
+ * @param path relative to the working folder
  * @throws StoreUnavailable with what is wrong with the file, also when another release has to open it first
  */
 export function openSqliteStore(path: string, ...[observer, report, slow, logStays]: StoreListeners): Store {
   const { database, files } = openDatabase(path);
   if (slow) reportSlowStatements(database, slow);
-  const checkpoints = new Checkpoints(path, files.identities, logStays);
+  const checkpoints = checkpointsOf(path, files.identities, logStays);
   const reads = sharedTransaction(database);
   const checkFiles = () =>
     files.check(() => {
@@ -43,14 +43,14 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
     });
   const committed = () => {
     checkFiles();
-    if (path !== ':memory:') checkpoints.committed();
+    checkpoints.committed();
   };
   const commits = new GroupCommit(database, committed, observer);
   const connection = connectionTo(database, reads, commits, report);
   // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
   database.exec('PRAGMA busy_timeout = 0');
   const store: Store = {
-    ...storeOn(connection, () => path !== ':memory:' && checkpoints.erased()),
+    ...storeOn(connection),
     async check() {
       checkFiles();
       if (commits.lastError === undefined) return;
@@ -66,24 +66,22 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
       if (database.isOpen) database.close();
     },
   };
-  return withStoreErrors(store, reads, files);
+  return withStoreErrors(store, reads, files, checkpoints);
 }
 
-function storeOn(connection: Connection, erased: () => unknown): Omit<Store, 'check' | 'close'> {
-  return {
-    ...sqliteLeadWrites(connection, erased),
-    ...sqliteLeadReads(connection),
-    ...sqliteMarks(connection),
-    ...sqliteConsumers(connection),
-    ...sqliteDeliveries(connection, distribution(connection)),
-    ...sqliteRestores(connection),
-    ...sqliteRetention(connection),
-    ...sqliteApiKeys(connection),
-    ...sqliteDirectory(connection),
-    ...sqliteAudit(connection),
-    ...sqliteRequestLog(connection),
-  };
-}
+const storeOn = (connection: Connection): Omit<Store, 'check' | 'close'> => ({
+  ...sqliteLeadWrites(connection),
+  ...sqliteLeadReads(connection),
+  ...sqliteMarks(connection),
+  ...sqliteConsumers(connection),
+  ...sqliteDeliveries(connection, distribution(connection)),
+  ...sqliteRestores(connection),
+  ...sqliteRetention(connection),
+  ...sqliteApiKeys(connection),
+  ...sqliteDirectory(connection),
+  ...sqliteAudit(connection),
+  ...sqliteRequestLog(connection),
+});
 
 /**
  * Reads the records of a database file that is sound, beside other processes. Writes nothing into it.
@@ -101,7 +99,7 @@ export async function readSqlite(
     const fault = contentsFault(database);
     if (fault !== undefined) throw new StoreUnavailable(`the database file ${path} ${fault}`);
     const connection = connectionTo(database, sharedTransaction(database), new GroupCommit(database), report);
-    await read(storeOn(connection, () => {}));
+    await read(storeOn(connection));
   } catch (error) {
     if (resultCodeOf(error) === undefined) throw error;
     throw new StoreUnavailable(`the database file ${path} ${fileFault(error, path)}`, error);
@@ -125,18 +123,26 @@ function contentsFault(database: DatabaseSync): string | undefined {
 /** The most frequent reads, which share a transaction. */
 const SHARING: readonly string[] = ['findCredential', 'findLead', 'findPublicLead', 'listLeads', 'listPublicLeads'];
 
+/** After these the log is truncated, because it may contain what they have erased. */
+const ERASING: readonly string[] = ['eraseLead', 'deleteLeads'];
+
 const DRIVER_ERRORS = new Set(['ERR_SQLITE_ERROR', 'ERR_INVALID_STATE']);
 
-function withStoreErrors(store: Store, reads: ReturnType<typeof sharedTransaction>, files: OpenedFiles): Store {
+function withStoreErrors(
+  store: Store,
+  reads: ReturnType<typeof sharedTransaction>,
+  files: OpenedFiles,
+  { erased }: Checkpoints,
+): Store {
   const translated = Object.entries<(...args: never[]) => Promise<unknown>>({ ...store }).map(([name, method]) => {
-    const isSharing = SHARING.includes(name);
+    const [isSharing, isErasing] = [SHARING.includes(name), ERASING.includes(name)];
     return [
       name,
       (...args: never[]) =>
         repeatWhileLocked(() => {
           if (name !== 'close') files.requireFound();
           if (isSharing) reads.begin();
-          return method(...args);
+          return isErasing ? method(...args).finally(erased) : method(...args);
         }).catch((error) => {
           throw DRIVER_ERRORS.has(error?.code) ? new StoreUnavailable('the database cannot be used', error) : error;
         }),
@@ -180,82 +186,68 @@ const TRUNCATION_INTERVAL_MS = 60_000;
 /** How long the log cannot be truncated before that is reported; milliseconds. */
 const LOG_STAYS_MS = 60_000;
 
+type Checkpoints = ReturnType<typeof checkpointsOf>;
+
 /**
  * Checkpoints SQLite's write-ahead log in a worker thread: in a large database, that writes pages all over the file,
  * and commits would wait for it.
+ *
+ * @param identities those of the files that are checkpointed
+ * @param logStays called when the log cannot be truncated for a minute, each minute, or until the end
  */
-export class Checkpoints {
-  readonly #path: string;
-  readonly #identities: Identities;
-  readonly #logStays: () => void;
-  /** When it is reported that the log cannot be truncated, by `performance.now()`. */
-  #reportsAt = Number.POSITIVE_INFINITY;
-  #truncation: NodeJS.Timeout;
-  #worker: Worker | undefined;
-  #transactions = 0;
+export function checkpointsOf(path: string, identities: Identities, logStays = () => {}) {
+  let worker: Worker | undefined;
+  let transactions = 0;
+  /** Since when the log cannot be truncated, or that was last reported; by `performance.now()`. */
+  let staysSince: number | undefined;
 
-  /**
-   * @param identities those of the files that are checkpointed
-   * @param logStays called when the log cannot be truncated for a minute, each minute, or until the end
-   */
-  constructor(path: string, identities: Identities, logStays = () => {}) {
-    this.#logStays = logStays;
-    this.#path = path;
-    this.#identities = identities;
-    this.#truncation = this.#truncateIn(FIRST_TRUNCATION_MS);
+  function request(what: 'checkpoint' | 'truncate'): void {
+    worker ??= started();
+    worker.postMessage(what);
   }
 
-  committed(): void {
-    this.#transactions += 1;
-    if (this.#transactions < TRANSACTIONS_PER_CHECKPOINT) return;
-    this.#transactions = 0;
-    this.#request('checkpoint');
-  }
-
-  /** Truncates the log, which may contain data that was just erased. */
-  erased(): void {
-    this.#request('truncate');
-  }
-
-  /** Stops the worker after the checkpoints that it was asked for, and closes its file. */
-  async close(): Promise<void> {
-    clearTimeout(this.#truncation);
-    const worker = this.#worker;
-    if (!worker) return;
-    worker.ref();
-    this.#reportsAt = 0;
-    worker.postMessage('close');
-    // Also after an error.
-    await new Promise((resolve) => worker.once('exit', resolve));
-  }
-
-  #truncateIn(delayMs: number): NodeJS.Timeout {
-    return setTimeout(() => {
-      if (hasLog(this.#path)) this.#request('truncate');
-      this.#truncation = this.#truncateIn(TRUNCATION_INTERVAL_MS);
-    }, delayMs).unref();
-  }
-
-  #request(what: 'checkpoint' | 'truncate'): void {
-    this.#worker ??= this.#start();
-    this.#worker.postMessage(what);
-  }
-
-  #start(): Worker {
-    const workerData = { path: this.#path, identities: this.#identities };
+  function started(): Worker {
+    const workerData = { path, identities };
     const worker = new Worker(new URL('./checkpoint-worker.ts', import.meta.url), { workerData });
     // No write is lost without the worker: SQLite itself checkpoints a long log (`wal_autocheckpoint`).
     worker.on('error', () => {});
     worker.on('message', (isTruncated: boolean) => {
-      const isDue = performance.now() >= this.#reportsAt;
-      if (isDue && !isTruncated) this.#logStays();
-      const inTime = Math.min(this.#reportsAt, performance.now() + LOG_STAYS_MS);
-      this.#reportsAt = isDue || isTruncated ? Number.POSITIVE_INFINITY : inTime;
+      const now = performance.now();
+      staysSince = isTruncated ? undefined : (staysSince ?? now);
+      if (staysSince === undefined || now < staysSince + LOG_STAYS_MS) return;
+      staysSince = now;
+      logStays();
     });
-    worker.once('exit', () => {
-      this.#worker = undefined;
-    });
+    worker.once('exit', ended);
     worker.unref();
     return worker;
   }
+
+  const ended = () => {
+    worker = undefined;
+  };
+  const truncate = () => hasLog(path) && request('truncate');
+  const timers = [setTimeout(truncate, FIRST_TRUNCATION_MS), setInterval(truncate, TRUNCATION_INTERVAL_MS)];
+  for (const timer of timers) timer.unref();
+
+  return {
+    committed(): void {
+      transactions = (transactions + 1) % TRANSACTIONS_PER_CHECKPOINT;
+      if (transactions === 0) request('checkpoint');
+    },
+
+    /** Truncates the log, which may contain data that was just erased. */
+    erased: () => request('truncate'),
+
+    /** Stops the worker after the checkpoints that it was asked for, and closes its file. */
+    async close(): Promise<void> {
+      timers.forEach(clearTimeout);
+      if (!worker) return;
+      worker.ref();
+      staysSince = Number.NEGATIVE_INFINITY;
+      worker.postMessage('close');
+      // Also after an error.
+      await new Promise((resolve) => worker?.once('exit', resolve));
+    },
+  };
 }
