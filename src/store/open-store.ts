@@ -30,8 +30,7 @@ export { absentFile } from './sqlite/database-file.ts';
 export async function openStore(databaseUrl: string, ...listeners: StoreListeners): Promise<Store> {
   const path = filePathIn(databaseUrl);
   if (path !== undefined) return openSqliteStore(path, ...listeners);
-  const { openMongoStore } = await import('./mongo/mongo-store.ts');
-  return openMongoStore(databaseUrl, ...listeners);
+  return (await mongo()).openMongoStore(databaseUrl, ...listeners);
 }
 
 /** Returns the path of the file that an address names, if there is no database in it yet; `openStore` creates that. */
@@ -57,16 +56,12 @@ export async function readDatabase(
   read: (readers: RecordReaders) => Promise<void>,
 ): Promise<void> {
   const path = filePathIn(databaseUrl);
-  if (path !== undefined) return readSqlite(path, report, read);
-  const { readMongo } = await import('./mongo/mongo-store.ts');
-  return readMongo(databaseUrl, report, read);
+  return path !== undefined ? readSqlite(path, report, read) : (await mongo()).readMongo(databaseUrl, report, read);
 }
 
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {
   const path = filePathIn(databaseUrl);
-  if (path !== undefined) return examineSqlite(path);
-  const { examineMongo } = await import('./mongo/mongo-store.ts');
-  return examineMongo(databaseUrl);
+  return path !== undefined ? examineSqlite(path) : (await mongo()).examineMongo(databaseUrl);
 }
 
 /**
@@ -98,6 +93,8 @@ export function databaseUrlFault(databaseUrl: string): string | undefined {
   }
   return undefined;
 }
+
+const mongo = () => import('./mongo/mongo-store.ts');
 
 const filePathIn = (databaseUrl: string): string | undefined =>
   databaseUrl.startsWith('sqlite:') ? databaseUrl.slice('sqlite:'.length) : undefined;

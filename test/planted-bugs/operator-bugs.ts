@@ -46,8 +46,8 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
       },
       {
         file: 'src/store/sqlite/leads.ts',
-        find: 'isOpen(lead.stage) ? claimed.holderAfterFreeingStale(lead, studio, contactKeys) : undefined',
-        put: 'claimed.holderAfterFreeingStale(lead, studio, contactKeys)',
+        find: 'isOpen(lead.stage) ? claimed.holderAfterFreeingStale(studioId, studio, contactKeys) : undefined',
+        put: 'claimed.holderAfterFreeingStale(studioId, studio, contactKeys)',
       },
     ],
   },

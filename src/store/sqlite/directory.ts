@@ -18,16 +18,8 @@ import type { ListRow } from './rows.ts';
 
 export function sqliteDirectory(connection: Connection): DirectoryStore {
   const { prepare, report } = connection;
-  const members = entriesIn(connection, MEMBER, {
-    max: MAX_MEMBERS,
-    set: 'role = :role',
-    storedIn: ({ role }) => role,
-  });
-  const sources = entriesIn(connection, LEAD_SOURCE, {
-    max: MAX_LEAD_SOURCES,
-    set: 'name = :name, enabled = :enabled',
-    storedIn: ({ name, enabled }) => ({ name, enabled }),
-  });
+  const members = entriesIn(connection, MEMBER, MAX_MEMBERS, ({ role }) => role);
+  const sources = entriesIn(connection, LEAD_SOURCE, MAX_LEAD_SOURCES, ({ name, enabled }) => ({ name, enabled }));
   const selectSources = LEAD_SOURCES.query(prepare, 'WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?');
   return {
     ...sqliteStudios(connection),
@@ -117,17 +109,14 @@ function sqliteStudios({
 function entriesIn<Entry extends Member | LeadSource>(
   { prepare, applyOnce, report }: Connection,
   type: RecordType<Entry>,
-  {
-    max,
-    set,
-    storedIn,
-  }: { readonly max: number; readonly set: string; readonly storedIn: (entry: Unchecked<Entry>) => unknown },
+  max: number,
+  storedIn: (entry: Unchecked<Entry>) => unknown,
 ) {
   const { table } = type;
   const { query, into, written } = rowsOf(type);
   const selectStudio = prepare('SELECT status FROM studios WHERE id = ?');
   const select = query(prepare, 'WHERE studio_id = ? AND id = ?');
-  const put = prepare(`INSERT ${into()} ON CONFLICT (studio_id, id) DO UPDATE SET ${set}`);
+  const put = prepare(`INSERT OR REPLACE ${into()}`);
   const remove = prepare(`DELETE FROM ${table} WHERE studio_id = ? AND id = ?`);
   const count = prepare(`SELECT count(*) FROM ${table} WHERE studio_id = ?`);
   const checkedOrNull = (entry: Unchecked<Entry> | undefined) =>

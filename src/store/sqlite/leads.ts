@@ -124,7 +124,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreati
     const { now = createdAt, keepsEnquiry, by } = options;
     return plainCommits.write(() => {
       const studio = Number(selectStudio.get(studioId)?.[0] ?? insertStudio.run(studioId).lastInsertRowid);
-      const holder = isOpen(lead.stage) ? claimed.holderAfterFreeingStale(lead, studio, contactKeys) : undefined;
+      const holder = isOpen(lead.stage) ? claimed.holderAfterFreeingStale(studioId, studio, contactKeys) : undefined;
       const number = holder === undefined ? insertLead(studio) : undefined;
       if (number !== undefined) {
         claimed.take(studio, contactKeys, { number, isOpen: isOpen(lead.stage) });
@@ -232,10 +232,10 @@ function leadWriter({ prepare, applyOnce }: Connection, claimed: ContactClaims) 
     };
   }
 
-  function store({ studio, number, lead, contactKeys }: LeadRow, write: LeadWrite) {
+  function store(studioId: string, { studio, number, lead, contactKeys }: LeadRow, write: LeadWrite) {
     const { fields, mark, claims, original = null, isErasure } = write;
     const holder = claims?.isOpen
-      ? claimed.holderAfterFreeingStale(lead as Lead, studio, claims.contactKeys, number)
+      ? claimed.holderAfterFreeingStale(studioId, studio, claims.contactKeys, number)
       : undefined;
     if (holder !== undefined) return { kind: 'already-open', leadId: holder.id };
     const common = { number, updatedAt: fields.updatedAt.getTime(), ...markValues(mark) };
@@ -265,13 +265,8 @@ function leadWriter({ prepare, applyOnce }: Connection, claimed: ContactClaims) 
         requestId: command.requestId,
         read: () => read(command),
         decide: (found, isApplied) => decide(found, command, isApplied),
-        write: (write, found) => store(found as LeadRow, write) as Outcome | undefined,
+        write: (write, found) => store(command.studioId, found as LeadRow, write) as Outcome | undefined,
       });
-}
-
-interface NumberedLead {
-  readonly number: number;
-  readonly isOpen: boolean;
 }
 
 const KEY_BYTES = 32;
@@ -290,21 +285,31 @@ function contactClaims(prepare: Prepare) {
     WHERE contact_claims.studio_number = ? AND contact_key = ?`);
   const selectLead = prepare(`SELECT ${LEAD_COLUMNS.sql} FROM leads WHERE number = ?`);
   const insert = prepare('INSERT INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)');
-  const insertIfMissing = prepare(
-    'INSERT OR IGNORE INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)',
+  const remove = prepare(
+    'DELETE FROM contact_claims WHERE studio_number = ? AND contact_key IN (?, ?) AND lead_number = ?',
   );
-  const remove = prepare('DELETE FROM contact_claims WHERE studio_number = ? AND contact_key = ? AND lead_number = ?');
   const selectOf = prepare(`
     SELECT hex(substr(contact_key, 1, ${KEY_BYTES})) FROM contact_claims
     WHERE studio_number = ? AND lead_number = ? AND length(contact_key) >= ${KEY_BYTES}`);
+
+  function take(studio: number, contactKeys: readonly string[], lead: NumberedLead): void {
+    for (const key of contactKeys) insert.run(studio, entryOf(key, lead), lead.number);
+  }
+
+  /** Removes claims of a lead, also those that it kept when it was closed by hand. */
+  function free(studio: number, contactKeys: readonly string[], number: number): void {
+    for (const key of contactKeys) {
+      const [open, closed] = [true, false].map((isOpen) => entryOf(key, { number, isOpen })) as [Buffer, Buffer];
+      remove.run(studio, open, closed, number);
+    }
+  }
+
   return {
+    take,
+    free,
+
     /** Returns an open lead other than `otherThan` with one of the claims; undefined: they are free, now at least. */
-    holderAfterFreeingStale(
-      { studioId }: Pick<Lead, 'studioId'>,
-      studio: number,
-      contactKeys: readonly string[],
-      otherThan?: number,
-    ) {
+    holderAfterFreeingStale(studioId: string, studio: number, contactKeys: readonly string[], otherThan?: number) {
       for (const contactKey of contactKeys) {
         const claim = select.get(studio, hashBytes(contactKey));
         if (claim === undefined) continue;
@@ -314,20 +319,10 @@ function contactClaims(prepare: Prepare) {
         if (stage !== null && isOpen(stage) && hasKey(lead, { version, region }, contactKey))
           return { number, id: idText(id) };
         // The lead was closed or deleted by hand, or is not of this contact. It is still found by what it had claimed.
-        remove.run(studio, hashBytes(contactKey), number);
-        if (stage !== null) insertIfMissing.run(studio, entryOf(contactKey, { number, isOpen: false }), number);
+        free(studio, [contactKey], number);
+        if (stage !== null) take(studio, [contactKey], { number, isOpen: false });
       }
       return undefined;
-    },
-
-    take(studio: number, contactKeys: readonly string[], lead: NumberedLead): void {
-      for (const key of contactKeys) insert.run(studio, entryOf(key, lead), lead.number);
-    },
-
-    /** Removes claims of a lead, also those that it kept when it was closed by hand. */
-    free(studio: number, contactKeys: readonly string[], number: number): void {
-      for (const key of contactKeys)
-        for (const isOpen of [true, false]) remove.run(studio, entryOf(key, { number, isOpen }), number);
     },
 
     /** Returns the keys of a lead whose own list of them is unreadable. Scans all claims of the studio. */
@@ -336,13 +331,14 @@ function contactClaims(prepare: Prepare) {
   };
 }
 
+interface NumberedLead {
+  readonly number: number;
+  readonly isOpen: boolean;
+}
+
 function entryOf(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
   const key = hashBytes(contactKey);
-  if (isOpen) return key;
-  const entry = Buffer.alloc(key.length + NUMBER_BYTES);
-  key.copy(entry);
-  entry.writeBigUInt64BE(BigInt(number), key.length);
-  return entry;
+  return isOpen ? key : Buffer.concat([key, Buffer.from(number.toString(16).padStart(2 * NUMBER_BYTES, '0'), 'hex')]);
 }
 
 export function entryRange(contactKey: string): readonly [Buffer, Buffer] {

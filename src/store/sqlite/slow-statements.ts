@@ -21,9 +21,8 @@ export function reportSlowStatements(database: DatabaseSync, { fromMs, report }:
   database.exec = (sql) => timed(sql, exec)(sql);
   database.prepare = (sql): StatementSync => {
     const statement = prepare(sql);
-    statement.get = timed(sql, statement.get.bind(statement));
-    statement.all = timed(sql, statement.all.bind(statement));
-    statement.run = timed(sql, statement.run.bind(statement));
+    for (const name of ['get', 'all', 'run'] as const)
+      statement[name] = timed(sql, statement[name].bind(statement)) as never;
     const iterate = statement.iterate.bind(statement);
     // With what its reader does between rows, which holds up others as long.
     statement.iterate = function* (...parameters: never[]) {
