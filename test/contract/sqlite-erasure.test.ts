@@ -193,7 +193,7 @@ describe('after each way to erase, no file of the database has a byte of persona
     await expect.poll(data.found).toEqual([]);
   });
 
-  test('leads erase-contact that is killed before it truncates the log, once another process has opened the file', async () => {
+  test('leads erase-contact that is killed, once another process opens the file', async () => {
     const data = await filled(temporaryFolder());
     const dying = `import { Worker } from 'node:worker_threads';
       Worker.prototype.postMessage = () => process.kill(process.pid, 'SIGKILL');`;

@@ -96,7 +96,7 @@ function deliveryReader({
     firstReadable<ListRow, LeadChange, Position>({
       first: (limit) => selectFirst.all(consumer, limit),
       async behind(position, limit) {
-        // Of many unreadable leads, only some are read at a time.
+        // Other calls are served between two reads of unreadable leads.
         await nextTurn();
         return position === null ? selectFirst.all(consumer, limit) : selectBehind.all(consumer, ...position, limit);
       },
@@ -112,7 +112,7 @@ function leadChangeOf(row: ListRow): Checked<LeadChange> {
   return checkedLeadChange(lead, { ...markOf(row), attempts: row[CHANGE.at.attempts] as number });
 }
 
-/** What consumers make of their deliveries. */
+/** Returns the methods by which consumers settle their deliveries. */
 function settlingMethods({ prepare, plainCommits }: Connection) {
   const LEAD = `FROM leads WHERE ${ofStudio(':studioId')} AND id = unhex(:leadId, '-')`;
   const OF_LEAD = `consumer = :consumer AND lead = (SELECT number ${LEAD})`;

@@ -213,7 +213,7 @@ export function untilUnlocked<Result>(attempt: () => Result): Result {
     } catch (error) {
       if (!isLocked(error) || performance.now() > giveUp) throw error;
     }
-    // Of processes that start together, each waits for another time.
+    // Processes that start together must not try again together.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_RETRY_MS * Math.random());
   }
 }
