@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { LoadResult, Pace } from './drive.ts';
 import type { Scenario } from './workload.ts';
 
@@ -47,7 +47,7 @@ export function temporaryFolder(): string {
  * @param output the file descriptor of its standard output. The benchmark's own has the report
  */
 export function startProcess(file: string, env: Readonly<Record<string, string>>, output = 2): ChildProcess {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '..', file)], {
+  const child = spawn(process.execPath, [resolve(import.meta.dirname, '..', file)], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', output, 'inherit', 'ipc'],
     // In its own process group, so that Ctrl-C does not stop it before its cleanup.

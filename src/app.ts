@@ -12,7 +12,7 @@ import { watchFiles } from '../common/watched-files.ts';
 import { parseCallers } from './callers-file.ts';
 import { type CoreConfig, coreSummary, coreTls } from './config.ts';
 import { idGenerator, systemClock } from './domain/new-id.ts';
-import { createCoreServer } from './port/server.ts';
+import { createCoreServer } from './port/core-server.ts';
 import { Callers } from './rpc/callers.ts';
 import {
   callRunner,

@@ -204,7 +204,6 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'common/envelopes.ts',
     'relay/core.ts',
     'src/rpc/',
-    'src/port/server.ts',
     'operator/doctor/',
     'gateway/core/core-client.ts',
     'gateway/core/core-problems.ts',

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import type { Caller } from '../domain/caller.ts';
-import type { Response } from '../rpc/call-handler.ts';
+import type { Response } from '../rpc/request.ts';
 
 /** The maximum number of calls of a connection at a time: streams of HTTP/2, or pipelined requests of HTTP/1.1. */
 export const MAX_CALLS_PER_CONNECTION = 256;

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { Lingering } from '../../common/lingering.ts';
 import { Throttle } from '../../common/throttle.ts';
 import type { Caller } from '../domain/caller.ts';
-import type { Request, Response } from '../rpc/call-handler.ts';
+import type { Request, Response } from '../rpc/request.ts';
 import {
   AcceptedCall,
   AcceptedConnection,

@@ -3,7 +3,7 @@ import { Readiness } from '../../common/readiness.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
-import { createCoreServer } from '../../src/port/server.ts';
+import { createCoreServer } from '../../src/port/core-server.ts';
 import { Callers } from '../../src/rpc/callers.ts';
 import type { callRunner } from '../../src/rpc/observation.ts';
 import type { Store } from '../../src/store/store.ts';

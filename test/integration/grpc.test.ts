@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { connect, type IncomingHttpHeaders } from 'node:http2';
+import { connect } from 'node:http2';
 import { DatabaseSync } from 'node:sqlite';
 import { json } from 'node:stream/consumers';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
@@ -12,6 +12,7 @@ import { LeadIntakeService, LeadStage } from '../../proto/gen/leadintake/v1/lead
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { onStream } from '../security/http2-wire.ts';
 import { anApiKey, DAY_MS, HARD_TEXTS, plus, times } from '../support/builders.ts';
 import { type Authority, anAuthority, type Certificate, writeCertificate } from '../support/certificates.ts';
 import {
@@ -340,19 +341,16 @@ describe('what no client of the contract sends', () => {
   test('an RPC that does not exist is unimplemented', async () => {
     const session = connect(core.url);
     onTestFinished(() => session.destroy());
-    const headers = await new Promise<IncomingHttpHeaders>((resolve, reject) => {
-      const stream = session.request({
-        ':method': 'POST',
-        ':path': '/leadintake.v1.LeadIntakeService/DropLeads',
-        'content-type': 'application/grpc',
-        te: 'trailers',
-        authorization: `Bearer ${CORE_TOKEN}`,
-      });
-      stream.on('response', resolve).on('error', reject).end(Buffer.alloc(5));
-    });
+    const path = '/leadintake.v1.LeadIntakeService/DropLeads';
+    const answerTo = (type: string) => {
+      const head = { ':method': 'POST', ':path': path, 'content-type': type, te: 'trailers' };
+      return onStream(session, { ...head, authorization: `Bearer ${CORE_TOKEN}` }, Buffer.alloc(5));
+    };
 
-    // A gRPC client treats both as UNIMPLEMENTED.
-    expect([headers[':status'], headers['grpc-status']]).toContainEqual(headers['grpc-status'] ? '12' : 404);
+    expect(await answerTo('application/grpc')).toMatchObject({ status: 200, grpcStatus: 12 });
+    const web = await answerTo('application/grpc-web+json');
+    expect([web.status, web.text]).toEqual([200, expect.stringMatching(/grpc-web\+json.*grpc-status: 12/s)]);
+    expect((await answerTo('application/json')).status).toBe(404);
     await stillServed();
   });
 

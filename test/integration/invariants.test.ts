@@ -18,7 +18,7 @@ import { ProblemAnswers } from '../../gateway/socket/problem-json.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { settledOf } from '../../src/domain/lead-change.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
-import { createCoreServer } from '../../src/port/server.ts';
+import { createCoreServer } from '../../src/port/core-server.ts';
 
 import { Callers, callerOf, valuesOf } from '../../src/rpc/callers.ts';
 import { callOf, callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';

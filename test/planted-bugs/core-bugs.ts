@@ -3,10 +3,38 @@ import type { PlantedBug } from './planted-bug.ts';
 const HEALTH = 'test/integration/health-and-reflection.test.ts';
 const CALLER_ACCESS = 'src/rpc/callers.ts';
 const CALLERS = 'test/integration/callers.test.ts';
+const SCOPE = 'src/rpc/connect-scope.ts';
+const ANSWERS = 'test/security/core-port-answers.test.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
 
 /** Faults of the core's port, of callers, health and shutdown. */
 export const CORE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'the router of the framework decides which method a path means',
+    suite: ANSWERS,
+    caughtBy: 'with a token, a path with an encoded letter gets its answer, and is logged and counted once',
+    patches: [{ file: SCOPE, find: 'if (!handler) return 404;', put: 'if (!handler) return undefined;' }],
+  },
+  {
+    name: 'the framework answers a content type that is none',
+    suite: ANSWERS,
+    caughtBy: 'with a token, the type json gets its answer, and is logged and counted once',
+    patches: [
+      {
+        file: SCOPE,
+        find: 'scope.setErrorHandler((_error, { raw }, reply) => refuse(raw, reply.hijack().raw, 415));',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'a fault of the plugin is an empty message',
+    suite: 'test/unit/connect-scope.test.ts',
+    caughtBy: 'a fault in what the library makes of a request resets the stream, and is no answer',
+    patches: [
+      { file: SCOPE, find: "scope.addHook('onSend', async (_request, { raw }) => void raw.destroy());", put: '' },
+    ],
+  },
   {
     name: 'a caller may call methods outside its roles',
     suite: CALLERS,

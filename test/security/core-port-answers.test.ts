@@ -82,6 +82,9 @@ const OVER_HTTP2: readonly [what: string, headers: OutgoingHttpHeaders][] = [
     (method) => [method, { ':method': method }] as [string, OutgoingHttpHeaders],
   ),
   ['another content type', { 'content-type': 'application/xml' }],
+  ['a content type that is none', { 'content-type': 'json' }],
+  ['a path with an encoded letter', { ':path': LIST.replace('s', '%73') }],
+  ['a path with a slash at its end', { ':path': `${LIST}/` }],
   ['a call in Connect', { 'content-type': 'application/json' }],
   ['a stream as a unary call', { ':path': EXCHANGE, 'content-type': 'application/json' }],
   ['an authority that is no host', { ':authority': 'ipv4:a:1,b:2' }],
@@ -97,6 +100,7 @@ const OVER_HTTP1: readonly [what: string, request: string, outcome?: string][] =
   ['CONNECT', lines('CONNECT x:1 HTTP/1.1', HOST)],
   ['an upgrade to a WebSocket', lines('GET / HTTP/1.1', HOST, 'Connection: Upgrade', 'Upgrade: websocket')],
   ['broken percent-encoding', lines('GET /%zz HTTP/1.1', HOST)],
+  ['a whole address as the path', lines(`POST https://core${LIST} HTTP/1.1`, HOST, 'Content-Length: 0')],
   ['a stream that needs HTTP/2', lines(`POST ${EXCHANGE} HTTP/1.1`, HOST, 'Content-Length: 0')],
   ['another content type', lines(`POST ${LIST} HTTP/1.1`, HOST, 'Content-Type: text/xml', 'Content-Length: 0')],
   ['what is not HTTP', 'EHLO x\r\n\r\n', 'INVALID_REQUEST'],
@@ -130,6 +134,59 @@ describe('without a token, whatever gets an answer is logged and counted once, a
     };
     expect(await observed(act)).toEqual(onceAs(outcome));
   });
+});
+
+const [UNARY, STREAM] = ['application/json', 'application/connect+json'];
+const NO_METHOD = /"code":"unimplemented"/;
+const NO_POST = /The method of HTTP must be POST/;
+const NO_TYPE = /The content type must be one of/;
+
+type Unserved = readonly [what: string, headers: OutgoingHttpHeaders, status: number, answer: RegExp];
+
+/** What a caller with a token sends that no method serves, and the answer in its protocol; in gRPC-Web and gRPC, that has status 200. */
+const UNSERVED: readonly Unserved[] = [
+  ['another path', { ':path': '/x.Y/Z' }, 404, NO_METHOD],
+  ['a path with an encoded letter', { ':path': LIST.replace('s', '%73') }, 404, NO_METHOD],
+  ['a path with a slash at its end', { ':path': `${LIST}/` }, 404, NO_METHOD],
+  ['a path in small letters', { ':path': LIST.toLowerCase() }, 404, NO_METHOD],
+  ['a path with a semicolon', { ':path': `${LIST};x` }, 404, NO_METHOD],
+  ['broken percent-encoding', { ':path': '/%zz' }, 404, NO_METHOD],
+  ['CONNECT', { ':method': 'CONNECT', ':authority': 'x:1', ':path': undefined, ':scheme': undefined }, 404, NO_METHOD],
+  ...['OPTIONS', 'PUT', 'QUERY', 'PROPFIND', 'FROB'].flatMap((method) =>
+    [UNARY, 'json'].map((type): Unserved => {
+      return [`${method} of ${type}`, { ':method': method, 'content-type': type }, 405, NO_POST];
+    }),
+  ),
+  ...['json', 'text/xml', 'application/json;;', '', undefined, STREAM].map((type): Unserved => {
+    return [`the type ${type}`, { 'content-type': type }, 415, NO_TYPE];
+  }),
+  ['a stream as a unary call', { ':path': EXCHANGE }, 415, NO_TYPE],
+];
+
+// @proves connect-8 connect-11
+test.each(UNSERVED)(
+  'with a token, %s gets its answer, and is logged and counted once',
+  async (_, headers, status, answer) => {
+    const session = connect(`https://localhost:${port}`, { ca });
+    onTestFinished(() => session.destroy());
+    const head = { ':method': 'POST', ':path': LIST, 'content-type': UNARY, authorization: `Bearer ${CORE_TOKEN}` };
+    const all = Object.entries({ ...head, ...headers }).filter(([, value]) => value !== undefined);
+    let got: { readonly status: number | undefined; readonly text: string } | undefined;
+    const { logged, counted } = await observed(async () => {
+      got = await onStream(session, Object.fromEntries(all), Buffer.alloc(0));
+    });
+    expect(got).toMatchObject({ status, text: expect.stringMatching(answer) });
+    expect([logged, counted]).toEqual(times(2, () => [status === 404 ? 'UNIMPLEMENTED' : 'INVALID_REQUEST']));
+  },
+);
+
+// @proves connect-9
+test('a probe that cannot be read is INVALID_REQUEST without a token, too', async () => {
+  const session = connect(`https://localhost:${port}`, { ca });
+  onTestFinished(() => session.destroy());
+  const head = { ':method': 'POST', ':path': '/grpc.health.v1.Health/Check', 'content-type': UNARY };
+  const act = async () => expect(await onStream(session, head, Buffer.from('{'))).toMatchObject({ status: 400 });
+  expect(await observed(act)).toEqual(onceAs('INVALID_REQUEST'));
 });
 
 const AUTHORIZED = `Authorization: Bearer ${CORE_TOKEN}`;

@@ -1,0 +1,138 @@
+import type { Http2SecureServer, Http2Server, Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import fastify, { type FastifyInstance, LogController } from 'fastify';
+import type { Logger } from 'pino';
+import { continueWhenRead } from '../../common/continue-when-read.ts';
+import { CORE_AFTER_CLOSE_MS } from '../../common/deadlines.ts';
+import type { Readiness } from '../../common/readiness.ts';
+import { type Address, localHost } from '../../common/settings.ts';
+import type { TlsCredentials } from '../../common/tls-credentials.ts';
+import type { CoreConfig } from '../config.ts';
+import { Refusal } from '../domain/refusal.ts';
+import { type Callers, callerIdentifier, valuesOf } from '../rpc/callers.ts';
+import { connectScope } from '../rpc/connect-scope.ts';
+import type { ExchangeContext } from '../rpc/exchange-service.ts';
+import { callOf, connectionDraining, type RunCall, refused } from '../rpc/observation.ts';
+import { pathOf, type Request, type Response } from '../rpc/request.ts';
+import { maxTimeoutMsOf, servedMethods, traitsOf } from '../rpc/routes.ts';
+import type { Dependencies } from '../usecases/dependencies.ts';
+import { Connections } from './connections.ts';
+import { createPortServer } from './server.ts';
+
+/**
+ * The maximum size of a message, compressed or not; bytes. The largest lead has about 10 KB. Methods with lists have a
+ * bound of their own.
+ */
+const MAX_CALL_BYTES = 64 * 1024;
+
+/** The number of nghttp2's error for a connection that does not begin as HTTP/2 does. */
+const BAD_CLIENT_MAGIC = -903;
+
+/** The dependencies of the server besides the use cases'. */
+interface CoreContext {
+  readonly callers: Callers;
+  /** Without a certificate the server does not use TLS. */
+  readonly credentials: TlsCredentials;
+  /** The readiness of the store. */
+  readonly readiness: Readiness;
+  /** Aborted when shutdown begins, a drain time before the port closes. */
+  readonly draining: AbortSignal;
+  readonly log: Logger;
+  readonly run: RunCall;
+  readonly batchReceived: ExchangeContext['batchReceived'];
+}
+
+export interface CoreServer {
+  readonly server: Http2Server | Http2SecureServer;
+  /** Starts listening, and returns the address. Rejects if it cannot. */
+  listen(address: Address & { readonly reusePort?: boolean }): Promise<string>;
+  /** Stops accepting connections and calls. Resolves when the calls in flight have ended, or their time is up. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect; with TLS, over HTTP/1.1 too. A request passes, in this
+ * order: its caller is identified; `connections` bounds it; what no method serves is refused; Fastify finds its route, and the hooks of
+ * `connectScope` take out the exchange with gateways; the plugin decodes it; the gate admits its caller; interceptors run it.
+ */
+export function createCoreServer(
+  config: CoreConfig,
+  deps: Dependencies,
+  { callers, credentials, log, readiness, draining, run, batchReceived }: CoreContext,
+): CoreServer {
+  const identify = callerIdentifier(callers);
+  const ending = new AbortController();
+  const serving = { store: readiness, draining, ending: ending.signal };
+  const methods = servedMethods(deps, { run, batchReceived, serving, reflects: config.CORE_REFLECTION });
+  const scope = connectScope({ ...methods, maxTimeoutMsOf, readMaxBytes: MAX_CALL_BYTES }, run, log);
+
+  const app = fastify<Http2Server>({
+    http2: true,
+    serverFactory: (handler) =>
+      createPortServer(credentials.pem, (request, response) =>
+        begin(request, response, () => handler(request as Http2ServerRequest, response as Http2ServerResponse)),
+      ) as Http2Server,
+    loggerInstance: log,
+    // Calls log their own lines.
+    childLoggerFactory: (parent) => parent,
+    logController: new LogController({ disableRequestLogging: true }),
+    exposeHeadRoutes: false,
+    // `connections` bounds how long they last.
+    forceCloseConnections: false,
+    // Calls in flight when the core stops are served, not refused.
+    return503OnClosing: false,
+    clientErrorHandler: (error, socket) => endMalformed(error, socket as Socket),
+  }) as unknown as FastifyInstance;
+  app.register(scope.register);
+  const server = app.server as unknown as Http2Server | Http2SecureServer;
+  const connections = new Connections(server, config.CORE_CONNECTION_MAX_AGE_MS, log);
+  const stopWatching = credentials.watch(log, (pem) => (server as Http2SecureServer).setSecureContext(pem));
+
+  async function begin(request: Request, response: Response, next: () => void): Promise<void> {
+    const caller = identify(request);
+    const draining = await connections.begin(request, response, caller, traitsOf(pathOf(request)));
+    if (!draining) return;
+    scope.begin(request, valuesOf(caller).set(connectionDraining, draining));
+    // Node leaves it to who handles the event.
+    if (request.headers.expect === '100-continue') continueWhenRead(request, response);
+    const fault = scope.faultOf(request);
+    if (fault === undefined) next();
+    else await scope.refuse(request, response, fault);
+  }
+
+  const report = (message: string) =>
+    void refused(run, callOf(undefined, new Headers(), undefined), new Refusal('INVALID_REQUEST', message));
+  function endMalformed(error: NodeJS.ErrnoException, socket: Socket) {
+    // A fault of TLS, or of the network, which a probe causes as well.
+    if (!/^(HPE_|ERR_HTTP_)/.test(error.code ?? '')) return socket.destroy();
+    // The peer ends a connection whose last answer it has.
+    if (!socket.writable) return socket.destroy();
+    connections.refuse(socket);
+    report('The request is not HTTP/1.1, or did not arrive in time.');
+    socket.write('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
+    socket.destroySoon();
+  }
+  // HTTP/1.1 where only HTTP/2 is spoken, or no HTTP. Node ends the connection.
+  server.on('sessionError', ({ errno }: NodeJS.ErrnoException) => {
+    if (errno === BAD_CLIENT_MAGIC) report('The connection is not HTTP/2.');
+  });
+
+  return {
+    server,
+    async listen(address) {
+      await app.listen({ ...address, listenTextResolver: () => `Server listening at ${url()}` } as never);
+      return url();
+      function url() {
+        const { address: bound, port } = server.address() as AddressInfo;
+        return `${credentials.pem.cert ? 'https' : 'http'}://${localHost(bound)}:${port}`;
+      }
+    },
+    async close() {
+      stopWatching();
+      // The grace period of connections begins before the calls on them end.
+      connections.close(CORE_AFTER_CLOSE_MS);
+      ending.abort();
+      await app.close();
+    },
+  };
+}

@@ -1,0 +1,168 @@
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { DescMethod } from '@bufbuild/protobuf';
+import type { ConnectRouter, ContextValues, HandlerContext } from '@connectrpc/connect';
+import type { UniversalHandler, UniversalServerRequest } from '@connectrpc/connect/protocol';
+import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import { admitKnownCallers, callerIfAny } from './callers.ts';
+import { exchangeServer, isOfGateway, type ServedExchange } from './exchange-stream.ts';
+import {
+  endWithdrawn,
+  type Progress,
+  progressKey,
+  refusalOfMessage,
+  refuseUndecoded,
+  runCalls,
+} from './interceptors.ts';
+import { callOf, type RunCall, refused } from './observation.ts';
+import { pathOf, type Request, type Response } from './request.ts';
+import { answerOf, unserved } from './unserved.ts';
+
+interface ServedMethods {
+  readonly routes: (router: ConnectRouter) => void;
+  readonly exchange: ServedExchange;
+  /** Returns the maximum deadline of a method; milliseconds. */
+  readonly maxTimeoutMsOf: (method: DescMethod) => number;
+  /** The maximum size of a message, unless the method has another one; bytes. */
+  readonly readMaxBytes: number;
+}
+
+/**
+ * Serves all methods by gRPC, gRPC-Web and Connect: the exchange with gateways on the stream itself, the others by the plugin. Each call
+ * but those of probes is logged and counted, also one that the library refuses by itself.
+ */
+export function connectScope(
+  { routes, exchange, maxTimeoutMsOf, readMaxBytes }: ServedMethods,
+  run: RunCall,
+  log: Logger,
+) {
+  const admit = admitKnownCallers(run);
+  const requestGate = async (context: HandlerContext) => {
+    const progress = context.values.get(progressKey);
+    progress.context = context;
+    await admit(context);
+    progress.isAdmitted = true;
+  };
+  const { interceptor, messages } = refuseUndecoded(run);
+  const serveExchange = exchangeServer(exchange, { gate: requestGate, readable: messages });
+  const handlers = new Map<string, UniversalHandler>();
+  const known = new WeakMap<object, ContextValues>();
+  const valuesOf = (request: object) => known.get(request) as ContextValues;
+
+  return {
+    register,
+    /** Notes what is known of a call: its caller, and the state of its connection. */
+    begin: (request: Request, values: ContextValues) => void known.set(request, values),
+    faultOf,
+    refuse,
+  };
+
+  async function register(scope: FastifyInstance): Promise<void> {
+    // Which content types there are is for the library to say; what is none at all does not come that far.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
+    scope.setErrorHandler((_error, { raw }, reply) => refuse(raw, reply.hijack().raw, 415));
+    scope.addHook('onRequest', ({ raw, routeOptions }, reply, done) => {
+      // The library makes a URL of the authority, which not every client's is fit for. It matters to no call.
+      raw.headers[raw.httpVersionMajor === 2 ? ':authority' : 'host'] = 'core';
+      if (routeOptions.url !== EXCHANGE_PATH || !isOfGateway(raw)) return done();
+      const response = reply.hijack().raw as unknown as Http2ServerResponse;
+      startExchange(raw, response).catch((err) => {
+        // The caller has disconnected.
+        if (response.destroyed) return;
+        log.error({ err }, 'response failed');
+        response.destroy();
+      });
+    });
+    // The plugin writes answers by itself, and passes over what fails in it: to clients, this would be a valid empty message.
+    scope.addHook('onSend', async (_request, { raw }) => void raw.destroy());
+    await scope.register(fastifyConnectPlugin, {
+      requestGate,
+      interceptors: [interceptor, endWithdrawn, runCalls(run)],
+      readMaxBytes,
+      contextValues: ({ raw }) => valuesOf(raw),
+      routes(router) {
+        routes(router);
+        for (const [at, handler] of router.handlers.entries()) {
+          handlers.set(handler.requestPath, handler);
+          router.handlers[at] = observed(handler, maxTimeoutMsOf(handler.method), run);
+        }
+      },
+    });
+  }
+
+  async function startExchange(request: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
+    const contextValues = valuesOf(request);
+    const call = universalRequestFromNodeRequest(request, response, undefined, contextValues);
+    contextValues.set(progressKey, { isAdmitted: false, isDecoded: false, disconnected: call.signal });
+    await serveExchange(request, response, { ...call, contextValues });
+  }
+
+  /** Returns the status of a request that no method serves; undefined: one does. A framework takes other paths for the same. */
+  function faultOf(request: Request): number | undefined {
+    const handler = handlers.get(pathOf(request));
+    if (!handler) return 404;
+    if (request.httpVersionMajor === 1 && handler.method.methodKind === 'bidi_streaming') return 505;
+    return handler.allowedMethods.includes(request.method ?? '') ? undefined : 405;
+  }
+
+  /** Answers a request that no method serves. */
+  async function refuse(request: Request, response: Response, status: number): Promise<void> {
+    const values = valuesOf(request);
+    const answer = await unserved({ header: headersOf(request), values, status }, methodOf(request), run);
+    // Its caller may have disconnected.
+    universalResponseToNodeResponse(answer, response).catch(() => response.destroy());
+  }
+
+  function methodOf(request: Request): DescMethod | undefined {
+    return handlers.get(pathOf(request))?.method;
+  }
+}
+
+const { exchange } = ExchangeService.method;
+const EXCHANGE_PATH = `/${exchange.parent.typeName}/${exchange.name}`;
+
+/** Has the library serve a call, and replaces its answer to one that it could not serve. */
+function observed(handler: UniversalHandler, maxTimeoutMs: number, run: RunCall): UniversalHandler {
+  const { method } = handler;
+  const serve = async (call: UniversalServerRequest) => {
+    const { header } = call;
+    const values = call.contextValues as ContextValues;
+    const progress: Progress = { isAdmitted: false, isDecoded: false, disconnected: call.signal };
+    values.set(progressKey, progress);
+    clampTimeout(header, maxTimeoutMs);
+    // The message of a unary call has been decoded once there is an answer, or could not be.
+    const answer = await handler(call);
+    if (!progress.context) return unserved({ header, values, status: answer.status }, method, run);
+    const isUndecoded = method.methodKind === 'unary' && progress.isAdmitted && !progress.isDecoded;
+    // To the library these are internal errors, which clients would repeat.
+    const refusal = isUndecoded && refusalOfMessage(progress.context.signal.reason, progress);
+    if (refusal) return answerOf(header, await refused(run, callOf(method, header, callerIfAny({ values })), refusal));
+    // Of the others no cache keeps an answer.
+    if (call.method === 'GET') (answer.header as Headers).set('cache-control', 'no-store');
+    return answer;
+  };
+  return Object.assign(serve, handler);
+}
+
+/** Returns the headers of a request that are logged and traced, and its content type. */
+const headersOf = ({ headers }: Request): Headers =>
+  new Headers(
+    ['content-type', 'x-request-id', 'traceparent'].flatMap((name) => {
+      const value = headers[name];
+      return typeof value === 'string' ? [[name, value] as [string, string]] : [];
+    }),
+  );
+
+const UNIT_MS = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
+
+/** Shortens the deadline of a call to the maximum. The library refuses one that cannot be parsed. */
+function clampTimeout(header: Headers, maxMs: number): void {
+  const [, count, unit] = /^(\d{1,8})([HMSmun])$/.exec(header.get('grpc-timeout') ?? '') ?? [];
+  if (Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS] > maxMs) header.set('grpc-timeout', `${maxMs}m`);
+  const connectMs = header.get('connect-timeout-ms') ?? '';
+  if (/^\d{1,10}$/.test(connectMs) && Number(connectMs) > maxMs) header.set('connect-timeout-ms', `${maxMs}`);
+}

@@ -1,0 +1,53 @@
+import type { DescMethod } from '@bufbuild/protobuf';
+import { Code, ConnectError, type ContextValues } from '@connectrpc/connect';
+import { createAsyncIterable, type UniversalServerResponse } from '@connectrpc/connect/protocol';
+import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
+import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
+import { enveloped } from '../../common/envelopes.ts';
+import { Refusal } from '../domain/refusal.ts';
+import { callerIfAny } from './callers.ts';
+import { callOf, type RunCall, refused } from './observation.ts';
+import { unauthenticated } from './refusals.ts';
+
+/** What is wrong with a request that no method serves, by the HTTP status. */
+const UNSERVED: Readonly<Record<number, string>> = {
+  405: 'The method of HTTP must be POST.',
+  415: 'The content type must be one of gRPC, gRPC-Web or Connect, and of the kind of the method.',
+  505: 'The method needs HTTP/2.',
+};
+
+/** Logs and counts a request that no method serves, and returns the answer to it. @param method of its path, if there is one */
+export async function unserved(
+  { header, values, status }: { readonly header: Headers; readonly values: ContextValues; readonly status: number },
+  method: DescMethod | undefined,
+  run: RunCall,
+): Promise<UniversalServerResponse> {
+  const caller = callerIfAny({ values });
+  const known = UNSERVED[status];
+  const refusal = !caller
+    ? unauthenticated()
+    : known
+      ? new Refusal('INVALID_REQUEST', known)
+      : new ConnectError('unknown method', Code.Unimplemented);
+  return answerOf(header, await refused(run, callOf(method, header, caller), refusal), caller ? status : 401);
+}
+
+/** Returns the answer with an error, in the protocol of a request. @param status of HTTP, where the protocol has none of its own */
+export function answerOf(
+  header: Headers,
+  error: ConnectError,
+  status = codeToHttpStatus(error.code),
+): UniversalServerResponse {
+  const [type, isWeb] = /^application\/grpc(-web)?(?:\+proto|\+json)?/.exec(header.get('content-type') ?? '') ?? [];
+  // To a client of gRPC, a plain 404 is a failure of the transport.
+  if (type) {
+    const state = setTrailerStatus(new Headers(), error);
+    const answer = { status: 200, header: new Headers({ 'content-type': type }) };
+    if (!isWeb) return { ...answer, trailer: state };
+    return { ...answer, body: createAsyncIterable([enveloped(trailerSerialize(state), trailerFlag)]) };
+  }
+  const body = errorToJsonBytes(error, undefined);
+  const head = { 'content-type': 'application/json', 'content-length': `${body.length}`, 'cache-control': 'no-store' };
+  return { status, header: new Headers(head), body: createAsyncIterable([body]) };
+}
