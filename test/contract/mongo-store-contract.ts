@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
-import { type Collection, type Document, Long, MongoClient, MongoServerError, UUID } from 'mongodb';
+import { type Collection, type Document, type FindOptions, Long, MongoClient, MongoServerError, UUID } from 'mongodb';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
 import type { Consumer } from '../../src/domain/consumer.ts';
@@ -489,19 +489,15 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       meanwhile = undefined;
       await now?.();
     };
-    interface Cursor {
-      sort(...args: unknown[]): unknown;
-      toArray(): Promise<unknown>;
-    }
     const interrupted = new Proxy(connection[collection], {
       get(target, property) {
         const called = Reflect.get(target, property) as (...args: unknown[]) => unknown;
         if (property !== method) return called;
         if (method !== 'find') return (...args: unknown[]) => goOn().then(() => called.apply(target, args));
-        // Marks are read in an order, and the leads of deliveries in none.
-        return (...args: unknown[]) => {
-          const cursor = called.apply(target, args) as Cursor;
-          return { sort: cursor.sort.bind(cursor), toArray: () => goOn().then(() => cursor.toArray()) };
+        return (...args: [filter: unknown, options: FindOptions]) => {
+          const cursor = called.apply(target, args) as { toArray(): Promise<unknown> };
+          // Marks are read in an order, and the leads of deliveries in none.
+          return args[1].sort ? cursor : { toArray: () => goOn().then(() => cursor.toArray()) };
         };
       },
     });

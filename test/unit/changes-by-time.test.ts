@@ -28,29 +28,20 @@ class SortingEngine {
       this.counts += 1;
       return Math.min(this.#below(filter).length, limit);
     },
-    find: (filter: BelowCeiling) => {
-      let limit = 0;
-      const cursor = {
-        sort: () => cursor,
-        limit(count: number) {
-          limit = count;
-          return cursor;
-        },
-        toArray: async () => {
-          const matching = this.#below(filter);
-          if (matching.length > SORTABLE) {
-            this.failed += 1;
-            throw new Error('sorting took too long');
-          }
-          this.sorted += matching.length;
-          return matching
-            .sort((a, b) => a - b)
-            .slice(0, limit)
-            .map((time) => ({ changes: { since: new Date(time) } }));
-        },
-      };
-      return cursor;
-    },
+    find: (filter: BelowCeiling, { limit }: { readonly limit: number }) => ({
+      toArray: async () => {
+        const matching = this.#below(filter);
+        if (matching.length > SORTABLE) {
+          this.failed += 1;
+          throw new Error('sorting took too long');
+        }
+        this.sorted += matching.length;
+        return matching
+          .sort((a, b) => a - b)
+          .slice(0, limit)
+          .map((time) => ({ changes: { since: new Date(time) } }));
+      },
+    }),
   } as unknown as Collections['leads'];
 }
 

@@ -52,7 +52,8 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads): 
         // The slot of such a key is its id, so the index of slots has them in order.
         const read = (after: string | null, count: number) => {
           const slot = { $gte: '', $lt: after ?? AFTER_ALL_SLOTS, $nin: KEY_SLOTS };
-          return apiKeys.find({ studioId, slot }, WITHOUT_HISTORY).sort({ slot: -1 }).limit(count).toArray();
+          const options = { ...WITHOUT_HISTORY, sort: { slot: -1 }, limit: count } as const;
+          return apiKeys.find({ studioId, slot }, options).toArray();
         };
         return readPage({ read, idOf: ({ slot }) => slot, check: legible }, { after: before, limit }, report);
       }),

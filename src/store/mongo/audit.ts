@@ -27,9 +27,9 @@ const { EJSON } = BSON;
 const HISTORY = { ...READ, projection: { history: 1 } } as const;
 
 /** Reads the history of a key, and its place in the index of slots. */
-const KEY_HISTORY = { ...READ, projection: { slot: 1, history: 1 } } as const;
+const KEY_HISTORY = { ...READ, projection: { slot: 1, history: 1 }, sort: { slot: -1 } } as const;
 
-const WITH_EVENTS = { ...READ, projection: { studioId: 1, history: 1, moved: 1 } } as const;
+const WITH_EVENTS = { ...READ, projection: { studioId: 1, history: 1, moved: 1 }, sort: { _id: 1 } } as const;
 
 const KEYS_PER_READ = 50;
 
@@ -69,7 +69,7 @@ export function mongoAudit(connection: Connection): AuditStore {
           const oldest = found.length === MAX_AUDIT_EVENTS ? found[0] : undefined;
           const time = oldest && { 'history.time': { $gt: new Date(oldest.place) } };
           const filter = { studioId, slot: { $gte: '', $lt: below }, ...time };
-          const keys = await apiKeys.find(filter, KEY_HISTORY).sort({ slot: -1 }).limit(KEYS_PER_READ).toArray();
+          const keys = await apiKeys.find(filter, { ...KEY_HISTORY, limit: KEYS_PER_READ }).toArray();
           const read = keys.map(({ _id, history }) => ({ apiKeyId: String(_id), history }));
           found = newestOf([
             // A key that gets another slot meanwhile may be read twice.
@@ -167,16 +167,13 @@ async function nextSince<Schema extends LeadDocument | OldEventsDocument>(
   some: { readonly _id?: object },
   limit: number,
 ) {
-  const examined = await collection
-    .find(some as Filter<Schema>, ID_ONLY)
-    .sort({ _id: 1 })
-    .limit(MAX_EXAMINED)
-    .toArray();
+  const ids = { ...ID_ONLY, sort: { _id: 1 }, limit: MAX_EXAMINED } as const;
+  const examined = await collection.find(some as Filter<Schema>, ids).toArray();
   const last = examined.at(-1)?._id;
   if (last === undefined) return NONE;
   // Not behind the last of them: an engine could look through all leads for some with events.
   const filter = { _id: { ...some._id, $lte: last }, 'history.time': { $gte: start } } as unknown as Filter<Schema>;
-  const found = await collection.find(filter, WITH_EVENTS).sort({ _id: 1 }).limit(limit).toArray();
+  const found = await collection.find(filter, { ...WITH_EVENTS, limit }).toArray();
   const isFull = found.length === limit;
   const isEnd = !isFull && examined.length < MAX_EXAMINED;
   return { found, furthest: isFull ? found.at(-1)?._id : last, isEnd };

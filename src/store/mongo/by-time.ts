@@ -74,8 +74,8 @@ function byTime<Schema extends Document>(queued: Queued<Schema>) {
     for (let step = FIRST_STEP_MS; ; step *= 2) {
       const below = ceiling;
       const filter = (from ? { $and: [isBelow(below), from] } : isBelow(below)) as Filter<Schema>;
-      const sorted = collection.find(filter, options).sort({ [field]: 1, ...order });
-      const found = await sorted.limit(count).toArray().then(succeeded, failed);
+      const sorted = collection.find(filter, { ...options, sort: { [field]: 1, ...order }, limit: count });
+      const found = await sorted.toArray().then(succeeded, failed);
       if (found.length === count) lowerTo(found);
       if (found.length === count || below === end) return found;
       raise(below, step);

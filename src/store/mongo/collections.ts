@@ -4,11 +4,8 @@ import {
   type CommandOperationOptions,
   type Db,
   type Document,
-  type Filter,
-  type FindOptions,
   ReadConcern,
   type ReadConcernLevel,
-  type Sort,
 } from 'mongodb';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
@@ -27,41 +24,27 @@ import {
 } from './documents.ts';
 import { isDuplicate } from './server-refusal.ts';
 
-/** The collections of the adapter. Every command is bounded in time, and observed. */
-export interface Collections {
-  readonly leads: Collection<LeadDocument>;
-  readonly apiKeys: Collection<ApiKeyDocument>;
-  readonly studios: Collection<StudioDocument>;
-  readonly feed: Collection<ConsumersDocument>;
-  /** In the collection of the feed. */
-  readonly retention: Collection<RetentionTimeDocument>;
-  readonly deliveries: Collection<DeliveryDocument>;
-  readonly requests: Collection<RequestDocument>;
-  readonly oldEvents: Collection<OldEventsDocument>;
-}
+export type Collections = Readonly<ReturnType<typeof collectionsOf>>;
 
-export function collectionsOf(
-  database: Db,
-  perform: Perform,
-  observer?: StoreObserver,
-  slow?: SlowCommands,
-): Collections {
+/** The collections of the adapter. Every command is bounded in time, and observed. */
+export function collectionsOf(database: Db, perform: Perform, observer?: StoreObserver, slow?: SlowCommands) {
   const bounded = <Schema extends Document>(name: string) =>
     boundedCollection(database.collection<Schema>(name), STORE_CALL_MS, perform, observer, slow);
   return {
-    leads: bounded('leads'),
-    apiKeys: bounded('apiKeys'),
-    studios: bounded('studios'),
-    feed: bounded('feed'),
-    retention: bounded('feed'),
-    deliveries: bounded('deliveries'),
-    requests: bounded('requests'),
-    oldEvents: bounded('oldEvents'),
+    leads: bounded<LeadDocument>('leads'),
+    apiKeys: bounded<ApiKeyDocument>('apiKeys'),
+    studios: bounded<StudioDocument>('studios'),
+    feed: bounded<ConsumersDocument>('feed'),
+    retention: bounded<RetentionTimeDocument>('feed'),
+    deliveries: bounded<DeliveryDocument>('deliveries'),
+    requests: bounded<RequestDocument>('requests'),
+    oldEvents: bounded<OldEventsDocument>('oldEvents'),
   };
 }
 
 /** The command of each method that the adapter uses, and the place of its options. */
 const COMMANDS: Readonly<Record<string, readonly [name: StoreCommand['name'], optionsAt: number]>> = {
+  find: ['find', 1],
   findOne: ['find', 1],
   insertOne: ['insert', 1],
   insertMany: ['insert', 1],
@@ -70,7 +53,6 @@ const COMMANDS: Readonly<Record<string, readonly [name: StoreCommand['name'], op
   deleteMany: ['update', 1],
   bulkWrite: ['update', 1],
   countDocuments: ['find', 1],
-  findOneAndUpdate: ['update', 2],
 };
 
 export type Perform = <Result>(
@@ -80,7 +62,7 @@ export type Perform = <Result>(
 
 /**
  * A collection whose commands are bounded in time, causally consistent and observed. The driver's own command
- * monitoring would parse every response a second time.
+ * monitoring would parse every response a second time. A cursor has only `toArray`: its order and limit are options.
  *
  * @param timeoutMs timeout of a command, including the wait for a connection and the driver's retry. The driver bounds
  *   each step, but a command that it sends at the very moment its connection is lost never ends, and everything behind
@@ -128,31 +110,20 @@ export function boundedCollection<Schema extends Document>(
   };
   return new Proxy(collection, {
     get(target, name) {
-      const method = Reflect.get(target, name) as unknown;
-      if (typeof method !== 'function') return method;
-      const known = COMMANDS[String(name)];
-      if (known) {
-        const [command, optionsAt] = known;
-        return (...args: unknown[]) => {
-          const size = name === 'insertMany' ? (args[0] as unknown[]).length : 1;
-          const filter = command === 'insert' ? {} : args[0];
-          return observe(command, { size, method: String(name), filter }, (options) =>
-            method.apply(target, args.toSpliced(optionsAt, 1, { ...(args[optionsAt] as object), ...options })),
-          );
-        };
-      }
-      if (name !== 'find') return method.bind(target);
-      // The driver's cursor takes its session when it is made, so it is made when it is read.
-      return (filter: Filter<Schema>, findOptions: FindOptions) => {
-        const cursor = (options: FindOptions) => ({
-          sort: (sort: Sort) => cursor({ ...options, sort }),
-          limit: (limit: number) => cursor({ ...options, limit }),
-          toArray: () =>
-            observe('find', { size: 1, method: 'find', filter }, (own) =>
-              target.find(filter, { ...options, ...own }).toArray(),
-            ),
-        });
-        return cursor(findOptions);
+      const method = Reflect.get(target, name);
+      const [command, optionsAt = 0] = COMMANDS[String(name)] ?? [];
+      if (!command) return method;
+      return (...args: unknown[]) => {
+        const size = name === 'insertMany' ? (args[0] as unknown[]).length : 1;
+        const filter = command === 'insert' ? {} : args[0];
+        const run = () =>
+          observe(command, { size, method: String(name), filter }, (options) => {
+            const all = args.toSpliced(optionsAt, 1, { ...(args[optionsAt] as object), ...options });
+            const result = method.apply(target, all);
+            return name === 'find' ? result.toArray() : result;
+          });
+        // The driver's cursor takes its session when it is made, so it is made when it is read.
+        return name === 'find' ? { toArray: run } : run();
       };
     },
   });

@@ -117,8 +117,8 @@ function consumerRecords(connection: Connection) {
         const numbers = checkedConsumers(list, () => {}).map(({ number }) => number);
         // A consumer that is created meanwhile has a higher number than those that were given before.
         const isOrphan = { consumer: { $nin: numbers, $lt: next } };
-        const options = { ...READ, projection: { studioId: 1 } } as const;
-        const found = await deliveries.find(isOrphan, options).limit(MAX_REMOVED).toArray();
+        const options = { ...READ, projection: { studioId: 1 }, limit: MAX_REMOVED } as const;
+        const found = await deliveries.find(isOrphan, options).toArray();
         if (found.length === 0) return false;
         const which = { ...isOrphan, _id: { $in: found.map(({ _id }) => _id) }, studioId: studiosOf(found) };
         await deliveries.deleteMany(which, OF_MANY);

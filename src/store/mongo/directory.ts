@@ -47,12 +47,12 @@ export function mongoDirectory(connection: Connection, reads: StudioReads): Dire
 
     listStudios: (first, limit) =>
       call(() => {
-        const read = (after: string | null, count: number) =>
-          studios
-            .find({ _id: { $gt: after ?? '', $lt: AFTER_ALL_STUDIOS } }, { ...READ, projection: STUDIO_FIELDS })
-            .sort({ _id: 1 })
-            .limit(count)
+        const read = (after: string | null, count: number) => {
+          const _id = { $gt: after ?? '', $lt: AFTER_ALL_STUDIOS };
+          return studios
+            .find({ _id }, { ...READ, projection: STUDIO_FIELDS, sort: { _id: 1 }, limit: count })
             .toArray();
+        };
         const idOf = ({ _id }: StudioDocument) => _id;
         return readPage(
           { read, idOf, check: (document) => checkedInParts(STUDIO, fieldsIn(STUDIO, document), report) },

@@ -39,12 +39,13 @@ import { leadFinder } from './leads.ts';
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 
 /** Reads of a lead whether there is something to erase. */
-const FOR_ERASURE = { ...READ, projection: { erasedAt: 1 } } as const;
+const FOR_ERASURE = { ...READ, projection: { erasedAt: 1 }, sort: { _id: 1 } } as const;
 
 /** Reads of a lead what a count needs. */
 const FOR_COUNT = {
   ...READ,
   projection: { studioId: 1, stage: 1, sourceId: 1, createdAt: 1, updatedAt: 1, erasedAt: 1, apiKeyId: 1 },
+  sort: { _id: -1 },
 } as const;
 
 export function mongoLeadReads({ leads, call }: Connection, report: ReportUnreadable): LeadReads {
@@ -83,8 +84,8 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
       call(async () => {
         // By prefix: some engines apply the two bounds of a range to different elements of an array.
         const openContactKey = { $in: contactKeys.flatMap((key) => claimsWithKey(key, former)) as string[] };
-        const find = (count: number) =>
-          leads.find({ studioId, openContactKey }, WITHOUT_ORIGINAL).limit(count).toArray();
+        const find = (limit: number) =>
+          leads.find({ studioId, openContactKey }, { ...WITHOUT_ORIGINAL, limit }).toArray();
         const sorted = (found: readonly LeadDocument[]) => {
           const each = new Map(found.map((lead) => [nameOf(lead._id), lead])).values();
           return leadsOfContact([...each].map(presentLeadOf), report);
@@ -116,7 +117,7 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
     walkErasedLeads: (studioId, after, limit) =>
       call(async () => {
         const _id = leadIdsAfter(studioId, after);
-        const found = await leads.find({ studioId, _id }, WITHOUT_ORIGINAL).sort({ _id: 1 }).limit(limit).toArray();
+        const found = await leads.find({ studioId, _id }, { ...WITHOUT_ORIGINAL, sort: { _id: 1 }, limit }).toArray();
         const erased = found.filter(isErased).flatMap((each) => readableOrNull(erasedLeadOf(each), report) ?? []);
         return { leads: erased, next: lastIdOfFull(found, limit) };
       }),
@@ -145,7 +146,7 @@ const unerasedWalker =
   (studioId, after, limit) =>
     call(async () => {
       const _id = leadIdsAfter(studioId, after);
-      const found = await leads.find({ studioId, _id }, FOR_ERASURE).sort({ _id: 1 }).limit(limit).toArray();
+      const found = await leads.find({ studioId, _id }, { ...FOR_ERASURE, limit }).toArray();
       const present = found.filter((each) => !isErased(each));
       return { leads: present.map(({ _id }) => ({ id: _id.id.toString() })), next: lastIdOfFull(found, limit) };
     });
@@ -159,7 +160,7 @@ function leadCounts(
       call(async () => {
         const [above, below] = [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
         const _id = leadIdsBetween(studioId, above, before ?? below);
-        const found = await leads.find({ studioId, _id }, FOR_COUNT).sort({ _id: -1 }).limit(limit).toArray();
+        const found = await leads.find({ studioId, _id }, { ...FOR_COUNT, limit }).toArray();
         const records = found.flatMap((each) =>
           isErased(each) ? [] : (readableOrNull(checkedCountedLead(leadIn(each)), report) ?? []),
         );
@@ -185,21 +186,18 @@ function leadPages({ leads, call }: Pick<Connection, 'leads' | 'call'>, report: 
         const check = (document: LeadDocument) =>
           matching(filter, first === 'newest' ? presentLeadOf(document) : enquiredLeadOf(document));
         if (filter && isByUpdate(filter, first)) {
-          const find = (where: object, count: number) =>
-            leads
-              .find({ studioId, ...where }, options)
-              .sort({ updatedAt: order, '_id.id': order })
-              .limit(count)
-              .toArray();
+          const sort = { updatedAt: order, '_id.id': order } as const;
+          const find = (where: object, limit: number) =>
+            leads.find({ studioId, ...where }, { ...options, sort, limit }).toArray();
           const read = byUpdate(first, filter, find);
           const positionOf = ({ _id: { id }, updatedAt }: LeadDocument) => `${id} ${new Date(updatedAt).getTime()}`;
           return readPage(filteredPage({ read, idOf: positionOf, check }), { after, limit }, report);
         }
         const [above, below] = [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
-        const read = (position: string | null, count: number) => {
+        const read = (position: string | null, limit: number) => {
           const [start, end] = first === 'newest' ? [above, position ?? below] : [position ?? above, below];
           const _id = leadIdsBetween(studioId, start, end);
-          return leads.find({ studioId, _id }, options).sort({ _id: order }).limit(count).toArray();
+          return leads.find({ studioId, _id }, { ...options, sort: { _id: order }, limit }).toArray();
         };
         const listing = { read, idOf, check };
         return readPage(filter ? filteredPage(listing) : listing, { after, limit }, report);

@@ -81,11 +81,8 @@ const leadDeleter =
     return repeating({ call })(async (deadline) => {
       const consumers = await consumersIn(connection);
       const all = { studioId, _id: leadIdsAfter(studioId, null) };
-      const found = await leads
-        .find(all, { ...READ, projection: { _id: 1, moved: 1 } })
-        .sort({ _id: 1 })
-        .limit(limit)
-        .toArray();
+      const options = { ...READ, projection: { _id: 1, moved: 1 }, sort: { _id: 1 }, limit } as const;
+      const found = await leads.find(all, options).toArray();
       if (found.length === 0) return 0;
       // Before the leads, and once: each of them may be deleted by one attempt or another.
       const emptied = eventOfAct(by, { action: 'studio-emptied', to: `${found.length}` });
@@ -117,7 +114,7 @@ function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
 
   async function someWithOldEvents(): Promise<LeadKey[]> {
     const which = { _id: { ...OF_LEADS, $gt: after } };
-    const found = await oldEvents.find(which, ID_ONLY).sort({ _id: 1 }).limit(MAX_EXAMINED).toArray();
+    const found = await oldEvents.find(which, { ...ID_ONLY, sort: { _id: 1 }, limit: MAX_EXAMINED }).toArray();
     after = found[MAX_EXAMINED - 1]?._id ?? OF_LEADS.$gt;
     return found.map(({ _id }) => ownerOfOldEvents(_id) as LeadKey);
   }

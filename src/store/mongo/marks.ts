@@ -19,7 +19,7 @@ export const MARK = { ...READ, projection: { studioId: 1, changes: 1, createdAt:
 /** Finds the marks of some leads, and the id to continue after; null: there are no more. */
 export async function findSome(leads: Pick<Collection<LeadDocument>, 'find'>, some: SomeLeads) {
   const limit = 'limit' in some ? some.limit : 0;
-  const found = await leads.find(someOf(some), MARK).sort({ _id: 1 }).limit(limit).toArray();
+  const found = await leads.find(someOf(some), { ...MARK, sort: { _id: 1 }, limit }).toArray();
   return { found: found.filter(({ updatedAt }) => isIn(updatedAt, some.updated)), next: lastIdOfFull(found, limit) };
 }
 

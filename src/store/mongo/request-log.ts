@@ -30,7 +30,7 @@ export function mongoRequestLog({ requests, call, report }: Connection): Request
     listRequests: (studioId, before, limit) =>
       call(() => {
         const read = (after: string | null, count: number) =>
-          requests.find(below(studioId, after), READ).sort({ _id: -1 }).limit(count).toArray();
+          requests.find(below(studioId, after), { ...READ, sort: { _id: -1 }, limit: count }).toArray();
         return readPage({ read, idOf, check: requestOf }, { after: before, limit }, report);
       }),
 
@@ -38,8 +38,8 @@ export function mongoRequestLog({ requests, call, report }: Connection): Request
       call(async () => {
         let end: string | null = null;
         if (kept) {
-          const ids = { ...ID_ONLY, skip: kept.newest - 1 };
-          const [last] = await requests.find(below(studioId, null), ids).sort({ _id: -1 }).limit(1).toArray();
+          const options = { ...ID_ONLY, sort: { _id: -1 }, skip: kept.newest - 1 } as const;
+          const last = await requests.findOne(below(studioId, null), options);
           end = last && idOf(last) > kept.since ? idOf(last) : kept.since;
         }
         await requests.deleteMany(below(studioId, end), OF_MANY);

@@ -78,7 +78,7 @@ export function settlingMethods(connection: Connection) {
     returnDeferredDeliveries: (number, now) =>
       call(async () => {
         const due = { $gte: new Date(DEFERRED), $lte: new Date(DEFERRED + now.getTime()) };
-        await takeBack(await deliveries.find({ consumer: number, due }, READ).limit(MAX_RETURNED).toArray());
+        await takeBack(await deliveries.find({ consumer: number, due }, { ...READ, limit: MAX_RETURNED }).toArray());
       }),
 
     takeBackDeliveries: (number, leads) =>
