@@ -70,7 +70,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/server-refusal.ts',
-        find: 'if (result.insertedCount + refusals.length !== count) throw error;',
+        find: 'if (result.insertedCount + refusals.length !== documents.length) throw error;',
         put: '',
       },
     ],

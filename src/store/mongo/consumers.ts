@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Filter } from 'mongodb';
 import { type Consumer, ofEachConsumer } from '../../domain/consumer.ts';
 import type { Lead } from '../../domain/lead.ts';
 import { HANDLED, type LeadChange, SET_ASIDE } from '../../domain/lead-change.ts';
@@ -15,6 +14,7 @@ import type { Connection } from './connection.ts';
 import { checkedConsumers, consumersIn, type Distribution } from './distribution.ts';
 import {
   AFTER_ALL_STUDIOS,
+  among,
   type ConsumersDocument,
   type DeliveryDocument,
   enquiredLeadOf,
@@ -26,7 +26,6 @@ import {
   nameOf,
   OF_MANY,
   READ,
-  studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { markOf } from './marks.ts';
@@ -120,8 +119,7 @@ function consumerRecords(connection: Connection) {
         const options = { ...READ, projection: { studioId: 1 }, limit: MAX_REMOVED } as const;
         const found = await deliveries.find(isOrphan, options).toArray();
         if (found.length === 0) return false;
-        const which = { ...isOrphan, _id: { $in: found.map(({ _id }) => _id) }, studioId: studiosOf(found) };
-        await deliveries.deleteMany(which, OF_MANY);
+        await deliveries.deleteMany({ ...isOrphan, ...among(found.map(({ _id }) => _id)) }, OF_MANY);
         return found.length === MAX_REMOVED;
       }),
 
@@ -146,18 +144,12 @@ function deliveryReader(connection: Connection) {
 
   async function withLeads(found: readonly DeliveryDocument[]): Promise<Delivered[]> {
     if (found.length === 0) return [];
-    const filter = {
-      studioId: studiosOf(found),
-      _id: { $in: found.map(({ _id: { studioId, id } }) => ({ studioId, id })) },
-    } as Filter<LeadDocument>;
-    const read = await leads.find(filter, WITHOUT_HISTORY).toArray();
+    const keys = found.map(({ _id: { studioId, id } }) => ({ studioId, id }));
+    const read = await leads.find(among(keys), WITHOUT_HISTORY).toArray();
     const byKey = new Map(read.map((lead) => [nameOf(lead._id), lead]));
     // Their leads were deleted, as those of a test studio are: nobody could acknowledge them.
     const lost = found.filter(({ _id }) => !byKey.has(nameOf(_id)));
-    if (lost.length > 0) {
-      const _id = { $in: lost.map((each) => each._id) };
-      await deliveries.deleteMany({ _id, studioId: studiosOf(lost) }, OF_MANY);
-    }
+    if (lost.length > 0) await deliveries.deleteMany(among(lost.map(({ _id }) => _id)), OF_MANY);
     return current(found.map((delivery) => ({ delivery, lead: byKey.get(nameOf(delivery._id)) })));
   }
 
@@ -169,10 +161,9 @@ function deliveryReader(connection: Connection) {
   async function current(found: readonly Omit<Delivered, 'isCurrent'>[]): Promise<Delivered[]> {
     const marked = found.map((each) => ({ ...each, mark: each.lead && markOf(each.lead) }));
     const others = marked.filter(({ delivery, mark }) => mark && delivery.revision !== mark.revision);
-    const keys = others.map(({ delivery }) => delivery);
-    const filter = { _id: { $in: keys.map(({ _id }) => _id) }, studioId: studiosOf(keys) };
+    const keys = others.map(({ delivery }) => delivery._id);
     const options = { ...READ, projection: { revision: 1 } } as const;
-    const read = others.length > 0 ? await deliveries.find(filter, options).toArray() : [];
+    const read = keys.length > 0 ? await deliveries.find(among(keys), options).toArray() : [];
     const revisions = new Map(read.map(({ _id, revision }) => [nameOf(_id), revision]));
     return marked.map(({ mark, ...each }) => {
       const { _id, revision } = each.delivery;

@@ -9,19 +9,18 @@ import { type ChangePosition, marksByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import {
   ACKNOWLEDGED,
+  among,
   type DeliveryDocument,
   deliveryKey,
   ID_ONLY,
   type LeadDocument,
   type LeadKey,
   NO_CONSUMERS,
-  OF_MANY,
   READ,
-  studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { markOf, unmarkedSince, updateEach } from './marks.ts';
-import { DUPLICATE, refusedInserts } from './server-refusal.ts';
+import { DUPLICATE, insertEach } from './server-refusal.ts';
 
 /** The maximum number of marks that are read at a time. */
 const MAX_MARKS = 500;
@@ -45,23 +44,13 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
     const stored = new Set<string>();
     for (let index = 0; index < documents.length; index += MAX_DELIVERIES) {
       const part = documents.slice(index, index + MAX_DELIVERIES);
-      const refused = await insert(part);
-      for (const document of part) if (!refused.has(document)) stored.add(textOf(document._id));
-      if (refused.size > 0) for (const key of await raise([...refused])) stored.add(key);
+      // These leads have a delivery already.
+      const refusals = await insertEach(deliveries, part, DUPLICATE);
+      const refused = refusals.map(({ index }) => part[index] as DeliveryDocument);
+      for (const document of part) if (!refused.includes(document)) stored.add(textOf(document._id));
+      if (refused.length > 0) for (const key of await raise(refused)) stored.add(key);
     }
     return { has: ({ _id }) => stored.has(textOf(_id)) };
-  }
-
-  /** Returns the deliveries of leads that have one already. */
-  async function insert(documents: readonly DeliveryDocument[]): Promise<ReadonlySet<DeliveryDocument>> {
-    try {
-      await deliveries.insertMany(documents, OF_MANY);
-      return new Set();
-    } catch (error) {
-      const refusals = refusedInserts(error, documents.length);
-      if (refusals.some(({ code }) => code !== DUPLICATE)) throw error;
-      return new Set(refusals.map(({ index }) => documents[index] as DeliveryDocument));
-    }
   }
 
   async function raise(documents: readonly DeliveryDocument[]): Promise<string[]> {
@@ -82,7 +71,8 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
       deliveries,
       unreadable.map((document) => replacementOf(document)),
     );
-    const found = await deliveries.find(among(documents), { ...READ, projection: { revision: 1 } }).toArray();
+    const which = among(documents.map(({ _id }) => _id));
+    const found = await deliveries.find(which, { ...READ, projection: { revision: 1 } }).toArray();
     const revisions = new Map(found.map(({ _id, revision }) => [textOf(_id), revision]));
     return documents.flatMap(({ _id, revision }) => {
       const key = textOf(_id);
@@ -131,7 +121,8 @@ export function distribution(connection: Connection) {
   /** Distributes marks that were read before the consumers. */
   async function distributeMarks(found: readonly LeadDocument[], to: readonly Consumer[]): Promise<void> {
     if (found.length === 0) return;
-    const tests = await studios.find({ _id: studiosOf(found), isTest: true }, ID_ONLY).toArray();
+    const $in = [...new Set(found.map(({ studioId }) => studioId))];
+    const tests = await studios.find({ _id: { $in }, isTest: true }, ID_ONLY).toArray();
     const testIds = new Set(tests.map(({ _id }) => _id));
     const each = found.map((lead) => {
       const [mark, createdAt] = [markOf(lead), timeOrNone(lead.createdAt)];
@@ -204,12 +195,6 @@ export const deliveryDocument = (consumer: number, lead: LeadKey, delivery: Deli
   studioId: lead.studioId,
   due: delivery.since,
   ...delivery,
-});
-
-/** A condition for some deliveries. */
-const among = (documents: readonly Pick<DeliveryDocument, '_id' | 'studioId'>[]): Filter<DeliveryDocument> => ({
-  _id: { $in: documents.map(({ _id }) => _id) },
-  studioId: studiosOf(documents),
 });
 
 const textOf = ({ consumer, studioId, id }: DeliveryDocument['_id']): string => `${consumer} ${studioId} ${id}`;

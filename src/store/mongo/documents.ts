@@ -264,16 +264,10 @@ export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioI
 export const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
 export const nameOfLead = ({ studioId, leadId }: LeadOfStudio): string => `${studioId} ${leadId}`;
 
-/** A condition for some leads. */
-export const named = (leads: readonly LeadOfStudio[]) =>
-  ({
-    studioId: studiosOf(leads),
-    _id: { $in: leads.map(({ studioId, leadId }) => leadKey(studioId, leadId)) },
-  }) as Filter<LeadDocument>;
-
-/** A condition for the studio of records that are named by their `_id`s: on a cluster, only the shards that have them are asked. */
-export const studiosOf = (records: readonly { readonly studioId: string }[]) => ({
-  $in: [...new Set(records.map(({ studioId }) => studioId))],
+/** A condition for records by their `_id`s. With their studios: on a cluster, only the shards that have them are asked. */
+export const among = <Id extends { readonly studioId: string }>(ids: readonly Id[]) => ({
+  studioId: { $in: [...new Set(ids.map(({ studioId }) => studioId))] },
+  _id: { $in: ids },
 });
 
 /** A condition for the `_id`s of a studio's leads above one and below another; null or undefined: without that end. */
@@ -288,7 +282,7 @@ export const leadIdsAfter = (studioId: string, after: string | null) => leadIdsB
 /** A condition for some leads. */
 export const someOf = (some: SomeLeads): Filter<LeadDocument> =>
   'leadIds' in some
-    ? named(some.leadIds.map((leadId) => ({ studioId: some.studioId, leadId })))
+    ? among(some.leadIds.map((leadId) => leadKey(some.studioId, leadId)))
     : { studioId: some.studioId, _id: leadIdsAfter(some.studioId, some.after) };
 
 /** The id of the last document of a full page; null: the page is not full, so there are no more. */

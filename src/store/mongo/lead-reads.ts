@@ -10,6 +10,7 @@ import type { ReportUnreadable } from '../port/faults.ts';
 import type { LeadReads } from '../port/lead-reads.ts';
 import type { Connection } from './connection.ts';
 import {
+  among,
   claimsWithKey,
   creationOf,
   enquiredLeadOf,
@@ -29,7 +30,6 @@ import {
   READ,
   recordOf,
   SHOWN,
-  studiosOf,
   WITHOUT_HISTORY,
   WITHOUT_ORIGINAL,
 } from './documents.ts';
@@ -128,7 +128,7 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
 function readersById({ leads, call }: Pick<Connection, 'leads' | 'call'>) {
   function reader(options: FindOptions) {
     const finder = leadFinder<LeadKey>(leads, {
-      filterOf: (keys) => ({ studioId: studiosOf(keys), _id: { $in: [...keys] } }),
+      filterOf: (keys) => among(keys),
       namesOf: ({ _id }) => [nameOf(_id)],
       wanted: (key) => [nameOf(key)],
       options,

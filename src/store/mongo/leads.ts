@@ -26,6 +26,7 @@ import { consumersIn } from './distribution.ts';
 import {
   ACKNOWLEDGED,
   alreadyOpen,
+  among,
   claimsDocument,
   closedClaim,
   contactKeysIn,
@@ -53,11 +54,10 @@ import {
   PERSONAL,
   presentLeadOf,
   READ,
-  studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { asRead, markOf, OF_DOCUMENT } from './marks.ts';
-import { refusedInserts, serverRefusal } from './server-refusal.ts';
+import { insertEach, serverRefusal } from './server-refusal.ts';
 
 export function mongoLeadWrites(connection: Connection) {
   const write = leadWriter(connection);
@@ -129,7 +129,7 @@ function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
       ...(await someWithOldEvents().catch(() => [])),
     ];
     const all = [...ids, ...withOldEvents];
-    const left = await leads.find({ studioId: studiosOf(all), _id: { $in: all } }, ID_ONLY).toArray();
+    const left = await leads.find(among(all), ID_ONLY).toArray();
     const names = new Set(left.map(({ _id }) => nameOf(_id)));
     const isGone = (id: LeadKey) => !names.has(nameOf(id));
     for (const id of withOldEvents.filter(isGone)) {
@@ -324,13 +324,8 @@ function creationRefuser({ leads }: Connection) {
 /** Inserts documents; returns for each one why it was refused, if it was. */
 const batchedInserts = ({ leads }: Connection) =>
   requestBatcher<LeadDocument, { readonly refusal?: WriteError | undefined }>(async (documents) => {
-    try {
-      await leads.insertMany(documents, OF_MANY);
-      return documents.map(() => ({}));
-    } catch (error) {
-      const refusals = new Map(refusedInserts(error, documents.length).map((refusal) => [refusal.index, refusal]));
-      return documents.map((_, index) => ({ refusal: refusals.get(index) }));
-    }
+    const refusals = await insertEach(leads, documents);
+    return documents.map((_, place) => ({ refusal: refusals.find(({ index }) => index === place) }));
   });
 
 /**

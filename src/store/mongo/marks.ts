@@ -1,26 +1,57 @@
-import type { AnyBulkWriteOperation, Collection, Document, Filter, WriteError } from 'mongodb';
-import type { ChangeMark } from '../../domain/lead-change.ts';
+import type { AnyBulkWriteOperation, Collection, Document, Filter, UpdateFilter, WriteError } from 'mongodb';
+import { type ChangeMark, marked, resentTo } from '../../domain/lead-change.ts';
 import { isIn } from '../../domain/lead-filter.ts';
-import type { SomeLeads } from '../port/resending.ts';
-import {
-  ACKNOWLEDGED,
-  type ChangesDocument,
-  type LeadDocument,
-  lastIdOfFull,
-  OF_MANY,
-  READ,
-  someOf,
-} from './documents.ts';
+import { StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
+import type { ResendStore } from '../port/resending.ts';
+import type { Connection } from './connection.ts';
+import { ACKNOWLEDGED, among, type LeadDocument, lastIdOfFull, nameOf, OF_MANY, READ, someOf } from './documents.ts';
 import { refusedWrites } from './server-refusal.ts';
 
 /** Reads of a lead only its mark, and what that needs. */
 export const MARK = { ...READ, projection: { studioId: 1, changes: 1, createdAt: 1, updatedAt: 1 } } as const;
 
-/** Finds the marks of some leads, and the id to continue after; null: there are no more. */
-export async function findSome(leads: Pick<Collection<LeadDocument>, 'find'>, some: SomeLeads) {
-  const limit = 'limit' in some ? some.limit : 0;
-  const found = await leads.find(someOf(some), { ...MARK, sort: { _id: 1 }, limit }).toArray();
-  return { found: found.filter(({ updatedAt }) => isIn(updatedAt, some.updated)), next: lastIdOfFull(found, limit) };
+/** How often leads are marked that change while they are marked. */
+const MAX_ATTEMPTS = 5;
+
+/** The marks of the change feed, in MongoDB: a lead's mark is a part of its document. */
+export function mongoLeadChanges({ leads, call, report }: Connection): ResendStore {
+  /** Marks leads as they were read; returns the number of refused ones, and the leads that have changed meanwhile. */
+  async function markAll(found: readonly LeadDocument[], mark: (lead: LeadDocument) => ChangeMark) {
+    const marks = new Map(found.map((lead) => [nameOf(lead._id), mark(lead)]));
+    // One update each, because the mark depends on the lead.
+    const updates = found.map((lead) => {
+      const update = { $set: { changes: marks.get(nameOf(lead._id)) } } as UpdateFilter<LeadDocument>;
+      return { updateOne: { filter: { studioId: lead.studioId, _id: lead._id, ...unmarkedSince(lead) }, update } };
+    });
+    const { found: matched, refused } = await updateEach(leads, updates);
+    if (matched === found.length) return { refused: 0, changed: [] };
+    for (const { studioId, _id } of found.filter((_, index) => refused.has(index)))
+      report(new UnreadableRecord('lead', { studioId, id: _id.id.toString() }, 'changes'));
+    const others = found.filter((_, index) => !refused.has(index)).map(({ _id }) => _id);
+    const read = await leads.find(among(others), MARK).toArray();
+    const changed = read.filter((lead) => markOf(lead).revision !== marks.get(nameOf(lead._id))?.revision);
+    return { refused: refused.size, changed };
+  }
+
+  return {
+    resendLeads: (some, now, { lowest, consumer } = {}) =>
+      call(async () => {
+        const kind = consumer === undefined ? 'resent' : resentTo(consumer);
+        const limit = 'limit' in some ? some.limit : 0;
+        const read = await leads.find(someOf(some), { ...MARK, sort: { _id: 1 }, limit }).toArray();
+        const found = read.filter(({ updatedAt }) => isIn(updatedAt, some.updated));
+        let skipped = 0;
+        // A lead that has changed meanwhile may be marked for another consumer only.
+        let rest: readonly LeadDocument[] = found;
+        for (let attempt = 0; rest.length > 0; attempt += 1) {
+          if (attempt === MAX_ATTEMPTS) throw new StoreUnavailable('leads change while they are sent again');
+          const { refused, changed } = await markAll(rest, (lead) => marked(markOf(lead), kind, now, lowest));
+          skipped += refused;
+          rest = changed;
+        }
+        return { leads: found.length - skipped, skipped, next: lastIdOfFull(read, limit) };
+      }),
+  };
 }
 
 type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
@@ -36,31 +67,16 @@ export function markOf({ changes, createdAt: created }: Marked): ChangeMark {
 }
 
 /**
- * A condition that the lead was not marked since it was read: the next revision follows from the one that was read. If it
- * was acknowledged since, its next mark names too many kinds, never too few. An invalid mark may not equal itself once it is read.
- */
-export const sameMark = ({ changes }: Pick<Marked, 'changes'>) =>
-  (isMark(changes) ? { 'changes.revision': changes.revision ?? null } : {}) as object;
-
-/**
- * A condition that this service has not marked the lead since it was read. An invalid revision may not equal itself once it is
- * read; then it is none of this service.
+ * A condition that this service has not marked the lead since it was read: the next revision follows from the one that was
+ * read. If the lead was acknowledged since, its next mark names too many kinds, never too few. An invalid revision may not
+ * equal itself once it is read; then it is none of this service.
  */
 export function unmarkedSince({ changes }: Pick<Marked, 'changes'>): object {
-  const { revision = null } = Object(changes);
+  if (!isPlainObject(changes)) return {};
+  const { revision = null } = changes;
   const isSame = { 'changes.revision': revision };
   if (revision === null || Number.isSafeInteger(revision)) return isSame;
   return { $or: [isSame, { 'changes.revision': { $not: { $gte: 0, $lte: Number.MAX_SAFE_INTEGER } } }] };
-}
-
-function isMark(changes: unknown): changes is ChangesDocument {
-  if (!isPlainObject(changes)) return false;
-  const { since, revision, kinds } = changes;
-  return (
-    (since === undefined || since instanceof Date) &&
-    (revision === undefined || Number.isSafeInteger(revision)) &&
-    (kinds === undefined || isPlainObject(kinds))
-  );
 }
 
 const isPlainObject = (value: unknown): value is Record<string, unknown> =>
@@ -70,7 +86,7 @@ const isPlainObject = (value: unknown): value is Record<string, unknown> =>
 export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({
   stage: found.stage,
   updatedAt: found.updatedAt,
-  ...sameMark(found),
+  ...unmarkedSince(found),
 });
 
 /** Error codes of an update that is refused because of its document: its fields, or its size. */

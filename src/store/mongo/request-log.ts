@@ -3,7 +3,7 @@ import { readPage } from '../pages.ts';
 import type { RequestLogStore } from '../port/request-log.ts';
 import type { Connection } from './connection.ts';
 import { ID_ONLY, leadIdsBetween, leadKey, OF_MANY, READ, type RequestDocument } from './documents.ts';
-import { DUPLICATE, refusedInserts } from './server-refusal.ts';
+import { DUPLICATE, insertEach } from './server-refusal.ts';
 
 const idOf = ({ _id }: Pick<RequestDocument, '_id'>) => String(_id.id);
 
@@ -19,12 +19,7 @@ export function mongoRequestLog({ requests, call, report }: Connection): Request
     recordRequests: (recorded) =>
       call(async () => {
         const documents = recorded.map(({ id, ...fields }) => ({ _id: leadKey(fields.studioId, id), ...fields }));
-        try {
-          await requests.insertMany(documents, OF_MANY);
-        } catch (error) {
-          // Those that are stored already.
-          if (refusedInserts(error, documents.length).some(({ code }) => code !== DUPLICATE)) throw error;
-        }
+        await insertEach(requests, documents, DUPLICATE);
       }),
 
     listRequests: (studioId, before, limit) =>

@@ -1,5 +1,14 @@
-import { MongoBulkWriteError, MongoServerError, MongoWriteConcernError, type WriteError } from 'mongodb';
+import {
+  type Collection,
+  type Document,
+  MongoBulkWriteError,
+  MongoServerError,
+  MongoWriteConcernError,
+  type OptionalUnlessRequiredId,
+  type WriteError,
+} from 'mongodb';
 import { StoreUnavailable } from '../port/faults.ts';
+import { OF_MANY } from './documents.ts';
 
 /** A call that must not be attempted again: the server refused it, or a repetition could take effect twice. */
 export class NotRepeatable extends StoreUnavailable {}
@@ -121,11 +130,27 @@ export function refusedWrites(error: unknown) {
   return { result: error.result, refusals };
 }
 
-/** The same of so many inserts. When the whole command fails, the driver also throws this error, with only some of them. */
-export function refusedInserts(error: unknown, count: number): readonly WriteError[] {
-  const { result, refusals } = refusedWrites(error);
-  if (result.insertedCount + refusals.length !== count) throw error;
-  return refusals;
+/**
+ * Inserts documents, each for itself; returns those that the database refused.
+ *
+ * @param code the only code of such a refusal; default: it may have any
+ * @throws any other error: some may be inserted
+ */
+export async function insertEach<Schema extends Document>(
+  collection: Pick<Collection<Schema>, 'insertMany'>,
+  documents: readonly OptionalUnlessRequiredId<Schema>[],
+  code?: number,
+): Promise<readonly WriteError[]> {
+  try {
+    await collection.insertMany(documents, OF_MANY);
+    return [];
+  } catch (error) {
+    const { result, refusals } = refusedWrites(error);
+    // When the whole command fails, the driver also throws this error, with only some of them.
+    if (result.insertedCount + refusals.length !== documents.length) throw error;
+    if (code !== undefined && refusals.some((each) => each.code !== code)) throw error;
+    return refusals;
+  }
 }
 
 /** The code of a write that a unique index refused. */

@@ -1,4 +1,4 @@
-import type { AnyBulkWriteOperation, Filter } from 'mongodb';
+import type { AnyBulkWriteOperation } from 'mongodb';
 import { ofEachConsumer } from '../../domain/consumer.ts';
 import {
   type Acknowledgement,
@@ -13,17 +13,7 @@ import {
 import type { DeliveryStore, LeadOfStudio } from '../port/deliveries.ts';
 import { deliveriesByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
-import {
-  type DeliveryDocument,
-  deliveryKey,
-  ID_ONLY,
-  leadKey,
-  named,
-  nameOf,
-  nameOfLead,
-  READ,
-  studiosOf,
-} from './documents.ts';
+import { among, type DeliveryDocument, deliveryKey, ID_ONLY, leadKey, nameOf, nameOfLead, READ } from './documents.ts';
 import { updateEach } from './marks.ts';
 
 /** The maximum number of deliveries that come again at a time. */
@@ -39,10 +29,8 @@ const KEPT_MS = 60_000;
 const IS_UNHANDLED = { $not: { $gte: new Date(HANDLED) } } as const;
 
 /** A condition for the deliveries of some leads. */
-const namedOf = (consumer: number, leads: readonly LeadOfStudio[]): Filter<DeliveryDocument> => ({
-  _id: { $in: leads.map(({ studioId, leadId }) => deliveryKey(consumer, leadKey(studioId, leadId))) },
-  studioId: studiosOf(leads),
-});
+const namedOf = (consumer: number, leads: readonly LeadOfStudio[]) =>
+  among(leads.map(({ studioId, leadId }) => deliveryKey(consumer, leadKey(studioId, leadId))));
 
 /** What consumers make of their deliveries, in MongoDB. */
 export function settlingMethods(connection: Connection) {
@@ -107,7 +95,8 @@ export function settlingMethods(connection: Connection) {
     if (leads.length === 0) return settledOf(0, [], () => null);
     const { changed: settled } = await updateEach(deliveries, changes);
     const isWhole = settled === leads.length;
-    const existing = isWhole ? [] : await stored.find(named(leads), ID_ONLY).toArray();
+    const keys = leads.map(({ studioId, leadId }) => leadKey(studioId, leadId));
+    const existing = isWhole ? [] : await stored.find(among(keys), ID_ONLY).toArray();
     const unhandled = { ...namedOf(number, leads), due: IS_UNHANDLED };
     const found = isWhole ? [] : await deliveries.find(unhandled, READ).toArray();
     const waiting = new Map<string, number | null>(existing.map(({ _id }) => [nameOf(_id), null]));
