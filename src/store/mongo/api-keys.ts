@@ -91,7 +91,8 @@ function credentialFinder(
       const key = await keysBySecret.submit(secretSha256, deadline);
       if (!key) return null;
       const { studioId, memberId } = key;
-      const studio = await studioReads.submit({ studioId, memberId, sourceId }, deadline);
+      const paths = [`members.${memberId}`, ...(sourceId === undefined ? [] : [`sources.${sourceId}`])];
+      const studio = await studioReads.submit({ studioId, paths }, deadline);
       if (!studio) return null;
       const member = readableOrNull(memberOf(studio, memberId), report);
       const source = sourceId === undefined ? null : readableOrNull(sourceOf(studio, sourceId), report);
@@ -109,7 +110,8 @@ const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>
     : { revokedAt: key.revokedAt, quotaLimit: key.quotaLimit, secretSha256: new Binary(key.secretSha256) };
 
 /** Returns a function that carries out what is decided about keys. */
-function keyWriter({ apiKeys, oldEvents, call, indexes, report }: Connection, mutex: KeyedMutex) {
+function keyWriter(connection: Connection, mutex: KeyedMutex) {
+  const { apiKeys, call, indexes, report } = connection;
   const storedApiKey = (found: ApiKeyDocument): StoredApiKey => ({
     key: apiKeyOf(found),
     legible: () => readableOrNull(legibleKey(found, report), report),
@@ -120,10 +122,9 @@ function keyWriter({ apiKeys, oldEvents, call, indexes, report }: Connection, mu
       call((deadline) => {
         const { studioId, keyId, requestId, now } = command;
         const change = () =>
-          applyOnce<ApiKeyDocument, Outcome>(apiKeys, deadline, {
+          applyOnce<ApiKeyDocument, Outcome>(connection, apiKeys, deadline, {
             which: { studioId, _id: new UUID(keyId) },
             requestId,
-            oldEvents,
             async decide(found, isApplied) {
               const stored = found && storedApiKey(found);
               const decision = decide(stored, command, isApplied);

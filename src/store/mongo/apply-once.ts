@@ -3,7 +3,7 @@ import { assert } from '../../../common/invariants.ts';
 import { MAX_APPLIED_REQUESTS } from '../../domain/audit.ts';
 import type { DecidedEvent } from '../decisions/decision.ts';
 import { UnreadableRecord } from '../port/faults.ts';
-import { untilKnown } from './connection.ts';
+import { type Connection, untilKnown } from './connection.ts';
 import {
   appended,
   type Changeable,
@@ -37,9 +37,8 @@ export interface ChangeOf<Document, Outcome> {
   readonly which: Filter<Document>;
   /** What to read of the document besides the applied requests; default: all but its history. */
   readonly fields?: Readonly<Record<string, 1>>;
-  readonly requestId: string | undefined;
-  /** Where events go for which there is no more room. */
-  readonly oldEvents: Collection<OldEventsDocument>;
+  /** The identity of the request, if its caller may repeat it. */
+  readonly requestId?: string | undefined;
   /**
    * Decides on the change. Must be repeatable.
    *
@@ -71,11 +70,12 @@ const NOT_A_LIST = new Set<unknown>([2, 14]);
  * outcome is unknown.
  */
 export function applyOnce<Document extends Changeable, Outcome>(
+  { oldEvents }: Pick<Connection, 'oldEvents'>,
   collection: Collection<Document>,
   deadline: AbortSignal,
   change: ChangeOf<Document, Outcome>,
 ): Promise<Outcome> {
-  const { which, fields, requestId, oldEvents, decide, onDuplicate } = change;
+  const { which, fields, requestId, decide, onDuplicate } = change;
   const id = requestId === undefined ? new UUID() : new UUID(requestId);
   const projection = fields ? { ...fields, appliedRequests: 1 } : { history: 0 };
   /** The newest identity before the first attempt to write; null: there was none. */
@@ -111,6 +111,12 @@ export function applyOnce<Document extends Changeable, Outcome>(
     }
   });
 }
+
+/** Returns a function that makes changes of documents, each within a call. */
+export const changer =
+  <Document extends Changeable>(connection: Connection, collection: Collection<Document>) =>
+  <Outcome>(change: ChangeOf<Document, Outcome>): Promise<Outcome> =>
+    connection.call((deadline) => applyOnce(connection, collection, deadline, change));
 
 /** Whether an identity that was added after `newest` may be gone from the list. */
 const mayBeDropped = (newest: UUID | null, applied: readonly UUID[]): boolean =>
@@ -190,24 +196,26 @@ async function updateWithEvents<Document extends Changeable>(
   });
 }
 
-/**
- * Stores an event in a document, if that is there.
- *
- * @param identity of the call, which may repeat this
- * @param fresh what is stored with it if there is no document; absent: then nothing is
- */
+interface RecordedEvent<Document> {
+  readonly which: Filter<Document>;
+  readonly event: DecidedEvent;
+  /** The identity of the call, which may repeat this. */
+  readonly identity?: string;
+  /** What is stored with the event if there is no document; absent: then nothing is. */
+  readonly fresh?: Document;
+}
+
+/** Stores an event in a document, if that is there. */
 export function recordIn<Document extends Changeable>(
+  connection: Pick<Connection, 'oldEvents'>,
   collection: Collection<Document>,
   deadline: AbortSignal,
-  which: Filter<Document>,
-  { event, oldEvents }: { readonly event: DecidedEvent; readonly oldEvents: Collection<OldEventsDocument> },
-  { identity, fresh }: { readonly identity?: string; readonly fresh?: Document } = {},
+  { which, event, identity, fresh }: RecordedEvent<Document>,
 ): Promise<null> {
-  return applyOnce<Document, null>(collection, deadline, {
+  return applyOnce<Document, null>(connection, collection, deadline, {
     which,
     fields: { _id: 1 },
     requestId: identity,
-    oldEvents,
     async decide(found) {
       if (found) return { outcome: null, where: {}, update: {}, events: [event] };
       return { outcome: null, ...(fresh && { insert: fresh, events: [event] }) };

@@ -8,7 +8,6 @@ import { recordIn } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import {
   AFTER_ALL_SLOTS,
-  type ConsumersDocument,
   fieldsIn,
   type HistoryEntry,
   ID_ONLY,
@@ -38,17 +37,18 @@ const KEYS_PER_READ = 50;
  * see docs/explanation/decisions-data.md#the-audit-log. All other reads of a document leave out its history.
  */
 export function mongoAudit(connection: Connection): AuditStore {
-  const { leads, apiKeys, studios, feed, oldEvents, call, report } = connection;
+  const { leads, apiKeys, studios, feed, call, report } = connection;
   const eventsOf = (history: unknown, subject: Subject) =>
     Array.isArray(history) ? history.flatMap((entry) => readableOrNull(eventOf(entry, subject), report) ?? []) : [];
   const walk = historyWalker(connection, eventsOf);
   return {
     recordAct: (studioId, act, by) =>
       call(async (deadline) => {
-        const event = { event: eventOfAct(by, act), oldEvents };
-        if (studioId !== OF_DEPLOYMENT) return recordIn(studios, deadline, { _id: studioId }, event);
+        const event = eventOfAct(by, act);
+        if (studioId !== OF_DEPLOYMENT)
+          return recordIn(connection, studios, deadline, { which: { _id: studioId }, event });
         const fresh = { _id: 'consumers', ...NO_CONSUMERS } as const;
-        return recordIn<ConsumersDocument>(feed, deadline, { _id: 'consumers' }, event, { fresh });
+        return recordIn(connection, feed, deadline, { which: { _id: 'consumers' }, event, fresh });
       }).then(() => {}),
 
     walkAuditEvents: (range, after) => call(() => walk(range, after)),

@@ -224,11 +224,10 @@ export function requestBatcher<Request, Result>(
   };
 }
 
-/** What to read of a studio: its record, and optionally a member and a source. */
+/** What to read of a studio: its record, and members and sources by their paths. */
 interface StudioRead {
   readonly studioId: string;
-  readonly memberId?: string | undefined;
-  readonly sourceId?: string | undefined;
+  readonly paths?: readonly string[];
 }
 
 /** Combined reads of studios. A studio's document may be large, so only the requested parts are read. */
@@ -237,11 +236,8 @@ export type StudioReads = Batched<StudioRead, StudioDocument | null>;
 /** Each read returns a document with at least the requested parts. */
 export function studioReads({ studios }: Pick<Collections, 'studios'>): StudioReads {
   return requestBatcher(async (reads) => {
-    const projection: Record<string, 1> = { ...STUDIO_FIELDS };
-    for (const { memberId, sourceId } of reads) {
-      if (memberId !== undefined) projection[`members.${memberId}`] = 1;
-      if (sourceId !== undefined) projection[`sources.${sourceId}`] = 1;
-    }
+    const paths = reads.flatMap((read) => read.paths ?? []);
+    const projection = { ...STUDIO_FIELDS, ...Object.fromEntries(paths.map((path) => [path, 1])) };
     const studioIds = [...new Set(reads.map(({ studioId }) => studioId))];
     const found = await studios.find({ _id: { $in: studioIds } }, { ...READ, projection }).toArray();
     const byId = new Map(found.map((studio) => [studio._id, studio]));

@@ -8,7 +8,7 @@ import { type DecidedEvent, eventOfAct } from '../decisions/decision.ts';
 import { firstReadable } from '../pages.ts';
 import type { ConsumerStore, CreateConsumerOutcome } from '../port/consumers.ts';
 import type { DeliveryStore } from '../port/deliveries.ts';
-import { applyOnce } from './apply-once.ts';
+import { changer } from './apply-once.ts';
 import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import { checkedConsumers, consumersIn, type Distribution } from './distribution.ts';
@@ -58,33 +58,31 @@ export const mongoConsumers = (connection: Connection, distributing: Distributio
 });
 
 /** Returns a function that changes the list of consumers. One that cannot be read stays as it is stored. */
-function changeOfConsumers({ feed, oldEvents, call, report }: Connection) {
+function changeOfConsumers(connection: Connection) {
+  const change = changer(connection, connection.feed);
   return <Outcome>(
     decide: (found: Pick<ConsumersDocument, 'list' | 'next'>) => ConsumersChange<Outcome>,
-  ): Promise<Outcome> =>
-    call((deadline) => {
-      let outcome: Outcome;
-      return applyOnce<ConsumersDocument, Outcome>(feed, deadline, {
-        which: { _id: 'consumers' },
-        fields: { version: 1, next: 1, list: 1 },
-        requestId: undefined,
-        oldEvents,
-        async decide(found, isApplied) {
-          // That of the attempt which took effect, whatever others have done since.
-          if (isApplied) return { outcome };
-          const { version, next, list } = found ?? NO_CONSUMERS;
-          const consumers = checkedConsumers(list, report);
-          const decided = decide({ list: consumers, next });
-          outcome = decided.outcome;
-          if (!decided.list) return { outcome };
-          const stored = (each: Consumer) => (each.fault ? list[consumers.indexOf(each)] : each) as Consumer;
-          const changed = { version: version + 1, next: decided.next ?? next, list: decided.list.map(stored) };
-          const events = decided.event && [decided.event];
-          if (!found) return { outcome, insert: { _id: 'consumers', ...changed }, events };
-          return { outcome, where: { version }, update: { $set: changed }, events };
-        },
-      });
+  ): Promise<Outcome> => {
+    let outcome: Outcome;
+    return change<Outcome>({
+      which: { _id: 'consumers' },
+      fields: { version: 1, next: 1, list: 1 },
+      async decide(found, isApplied) {
+        // That of the attempt which took effect, whatever others have done since.
+        if (isApplied) return { outcome };
+        const { version, next, list } = found ?? NO_CONSUMERS;
+        const consumers = checkedConsumers(list, connection.report);
+        const decided = decide({ list: consumers, next });
+        outcome = decided.outcome;
+        if (!decided.list) return { outcome };
+        const stored = (each: Consumer) => (each.fault ? list[consumers.indexOf(each)] : each) as Consumer;
+        const changed = { version: version + 1, next: decided.next ?? next, list: decided.list.map(stored) };
+        const events = decided.event && [decided.event];
+        if (!found) return { outcome, insert: { _id: 'consumers', ...changed }, events };
+        return { outcome, where: { version }, update: { $set: changed }, events };
+      },
     });
+  };
 }
 
 function consumerRecords(connection: Connection) {

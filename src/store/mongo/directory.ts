@@ -1,4 +1,4 @@
-import type { Filter } from 'mongodb';
+import type { Filter, UpdateFilter } from 'mongodb';
 import type { Repeatable } from '../../domain/audit.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
 import { type Checked, checkedInParts, readableOrNull } from '../checked.ts';
@@ -14,7 +14,7 @@ import {
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, EndStudioOutcome, PutOutcome, PutStudioOutcome } from '../port/directory.ts';
 import { checkedStudio, STUDIO } from '../records.ts';
-import { applyOnce, type DocumentDecision } from './apply-once.ts';
+import { changer } from './apply-once.ts';
 import type { StudioReads } from './collections.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -32,7 +32,8 @@ import {
 
 export function mongoDirectory(connection: Connection, reads: StudioReads): DirectoryStore {
   const { studios, call, report } = connection;
-  const { putEntry, removeEntry } = entryWriter(connection);
+  const members = entriesOf(connection, reads, { list: 'members', max: MAX_MEMBERS, entryIn: memberOf });
+  const sources = entriesOf(connection, reads, { list: 'sources', max: MAX_LEAD_SOURCES, entryIn: sourceOf });
 
   return {
     putStudio: studioPutter(connection),
@@ -53,46 +54,26 @@ export function mongoDirectory(connection: Connection, reads: StudioReads): Dire
             .find({ _id }, { ...READ, projection: STUDIO_FIELDS, sort: { _id: 1 }, limit: count })
             .toArray();
         };
-        const idOf = ({ _id }: StudioDocument) => _id;
-        return readPage(
-          { read, idOf, check: (document) => checkedInParts(STUDIO, fieldsIn(STUDIO, document), report) },
-          { after: first, limit },
-          report,
-        );
+        const check = (document: StudioDocument) => checkedInParts(STUDIO, fieldsIn(STUDIO, document), report);
+        return readPage({ read, idOf: ({ _id }) => _id, check }, { after: first, limit }, report);
       }),
 
-    putMember: ({ studioId, id, role }, by) => {
-      const eventsOf = memberEvents(by, id, role);
-      return putEntry({ studioId, list: 'members', id }, { value: role, max: MAX_MEMBERS, eventsOf }, by);
-    },
+    putMember: ({ studioId, id, role }, by) =>
+      members.put({ studioId, id, requestId: by.requestId }, role, memberEvents(by, id, role)),
 
-    findMember: (studioId, memberId) =>
-      call(async (deadline) => {
-        const studio = await reads.submit({ studioId, memberId }, deadline);
-        return studio && readableOrNull(memberOf(studio, memberId), report);
-      }),
+    findMember: members.find,
 
-    removeMember: async (studioId, memberId, by) => {
-      const before = await removeEntry({ studioId, list: 'members', id: memberId }, by, memberEvents(by, memberId));
-      return before && readableOrNull(memberOf(before, memberId), report);
-    },
+    removeMember: (studioId, id, by) => members.remove({ studioId, id, requestId: by.requestId }, memberEvents(by, id)),
 
     putLeadSource({ studioId, id, name, enabled }, by) {
       const value = { name, enabled };
-      const eventsOf = sourceEvents(by, id, value);
-      return putEntry({ studioId, list: 'sources', id }, { value, max: MAX_LEAD_SOURCES, eventsOf }, by);
+      return sources.put({ studioId, id, requestId: by.requestId }, value, sourceEvents(by, id, value));
     },
 
-    removeLeadSource: async (studioId, sourceId, by) => {
-      const before = await removeEntry({ studioId, list: 'sources', id: sourceId }, by, sourceEvents(by, sourceId));
-      return before && readableOrNull(sourceOf(before, sourceId), report);
-    },
+    findLeadSource: sources.find,
 
-    findLeadSource: (studioId, sourceId) =>
-      call(async (deadline) => {
-        const studio = await reads.submit({ studioId, sourceId }, deadline);
-        return studio && readableOrNull(sourceOf(studio, sourceId), report);
-      }),
+    removeLeadSource: (studioId, id, by) =>
+      sources.remove({ studioId, id, requestId: by.requestId }, sourceEvents(by, id)),
 
     listLeadSources: (studioId, after, limit) =>
       call(async () => {
@@ -107,138 +88,122 @@ export function mongoDirectory(connection: Connection, reads: StudioReads): Dire
   };
 }
 
-const studioPutter =
-  ({ studios, oldEvents, call, report }: Connection): DirectoryStore['putStudio'] =>
-  (put, by) =>
-    call((deadline) => {
-      return applyOnce<StudioDocument, PutStudioOutcome>(studios, deadline, {
-        which: { _id: put.id },
-        fields: STUDIO_FIELDS,
-        requestId: by.requestId,
-        oldEvents,
-        async decide(found, isApplied) {
-          const studio = found && fieldsIn(STUDIO, found);
-          const stored = studio && { ...studio, studio: checkedStudio(studio, report) };
-          const decision = decideStudio(stored, put, by, isApplied);
-          if (!('write' in decision) || !decision.write) return decision as { readonly outcome: PutStudioOutcome };
-          const { outcome, events } = decision;
-          const { formerRegions, ...fields } = decision.write;
-          if (!found) {
-            const record = {
-              _id: put.id,
-              regionCode: null,
-              quotaLimit: null,
-              ...NOTHING_DUE,
-              members: {},
-              sources: {},
-              ...fields,
-            };
-            // If the studio was created concurrently, this fails, and the next attempt changes it.
-            return { outcome, insert: record as StudioDocument, events };
-          }
-          const $set = { ...fields, ...(formerRegions.length > 0 && { formerRegions }) };
-          const read = Object.keys(STUDIO_FIELDS).map((name) => [name, found[name as keyof StudioDocument] ?? null]);
-          const where = { ...Object.fromEntries(read), formerRegions: sameRegions(found.formerRegions) };
-          return { outcome, where, ...(Object.keys($set).length > 0 && { update: { $set } }), events };
-        },
-      });
+function studioPutter(connection: Connection): DirectoryStore['putStudio'] {
+  const change = changer(connection, connection.studios);
+  return (put, by) =>
+    change<PutStudioOutcome>({
+      which: { _id: put.id },
+      fields: STUDIO_FIELDS,
+      requestId: by.requestId,
+      async decide(found, isApplied) {
+        const studio = found && fieldsIn(STUDIO, found);
+        const stored = studio && { ...studio, studio: checkedStudio(studio, connection.report) };
+        const decision = decideStudio(stored, put, by, isApplied);
+        if (!('write' in decision) || !decision.write) return decision as { readonly outcome: PutStudioOutcome };
+        const { outcome, events } = decision;
+        const { formerRegions, ...fields } = decision.write;
+        if (!found) {
+          const empty = { regionCode: null, quotaLimit: null, ...NOTHING_DUE, members: {}, sources: {} };
+          // If the studio was created concurrently, this fails, and the next attempt changes it.
+          return { outcome, insert: { _id: put.id, ...empty, ...fields } as StudioDocument, events };
+        }
+        const $set = { ...fields, ...(formerRegions.length > 0 && { formerRegions }) };
+        const read = Object.keys(STUDIO_FIELDS).map((name) => [name, found[name as keyof StudioDocument] ?? null]);
+        const update = Object.keys($set).length > 0 && { update: { $set } };
+        return { outcome, where: Object.fromEntries(read), ...update, events };
+      },
     });
+}
 
 /** What is put by a call that has begun before is removed by the next one. */
-const studioEnder =
-  ({ studios, oldEvents, call }: Connection): DirectoryStore['endStudio'] =>
-  (studioId, by) =>
-    call((deadline) =>
-      applyOnce<StudioDocument, EndStudioOutcome>(studios, deadline, {
-        which: { _id: studioId },
-        fields: { status: 1, members: 1, sources: 1 },
-        requestId: undefined,
-        oldEvents,
-        async decide(found) {
-          const [members, sources] = [found?.members, found?.sources].map((list) => Object.keys(Object(list)).length);
-          const ending = found && { status: found.status, members, sources };
-          const decision = decideEnd(ending as EndingStudio | null, by);
-          if (!found || !('write' in decision) || !decision.write) return { outcome: decision.outcome };
-          const where = { status: found.status ?? null } as Filter<StudioDocument>;
-          const $set = { status: 'ended', members: {}, sources: {} } as const;
-          const update = { $set, $unset: { retention: 1 } } as const;
-          return { outcome: decision.outcome, where, update, events: decision.events };
-        },
-      }),
-    );
+function studioEnder(connection: Connection): DirectoryStore['endStudio'] {
+  const change = changer(connection, connection.studios);
+  return (studioId, by) =>
+    change<EndStudioOutcome>({
+      which: { _id: studioId },
+      fields: { status: 1, members: 1, sources: 1 },
+      async decide(found) {
+        const [members, sources] = [found?.members, found?.sources].map((list) => Object.keys(Object(list)).length);
+        const ending = found && { status: found.status, members, sources };
+        const decision = decideEnd(ending as EndingStudio | null, by);
+        if (!found || !('write' in decision) || !decision.write) return { outcome: decision.outcome };
+        const where = { status: found.status ?? null } as Filter<StudioDocument>;
+        const $set = { status: 'ended', members: {}, sources: {} } as const;
+        return { ...decision, where, update: { $set, $unset: { retention: 1 } } };
+      },
+    });
+}
 
-interface Entry {
+/** Names a member or a source, and the request that changes it. */
+interface Entry extends Repeatable {
   readonly studioId: string;
-  readonly list: 'members' | 'sources';
   readonly id: string;
 }
 
-function entryWriter({ studios, oldEvents, call }: Connection) {
-  const change = <Outcome>(
-    { studioId, list, id }: Entry,
-    { requestId }: Repeatable,
-    decide: (
-      entry: { readonly path: string; readonly value: unknown },
-      studio: StudioDocument | null,
-      isApplied: boolean,
-    ) => Promise<DocumentDecision<StudioDocument, Outcome>>,
-  ) =>
-    call((deadline) => {
-      const path = `${list}.${id}`;
-      return applyOnce<StudioDocument, Outcome>(studios, deadline, {
-        which: { _id: studioId },
-        fields: { [path]: 1, status: 1 },
-        requestId,
-        oldEvents,
-        async decide(found, isApplied) {
-          const value = found?.[list] && entryOf<unknown>(found[list], id);
-          const decision = await decide({ path, value }, found, isApplied);
-          return { ...decision, record: { kind: 'studio', studioId, id: studioId } };
-        },
-      });
-    });
+interface EntryList<Record> {
+  readonly list: 'members' | 'sources';
+  readonly max: number;
+  entryIn(studio: StudioDocument, id: string): Checked<Record> | null;
+}
+
+/** Finds, puts and removes the members of studios, or their sources. */
+function entriesOf<Record>(connection: Connection, reads: StudioReads, { list, max, entryIn }: EntryList<Record>) {
+  const { studios, call, report } = connection;
+  const change = changer(connection, studios);
+  const ofEntry = ({ studioId, id, requestId }: Entry) => ({
+    which: { _id: studioId },
+    fields: { [`${list}.${id}`]: 1, status: 1 } as const,
+    requestId,
+  });
+  const valueIn = (studio: StudioDocument | null, id: string): unknown =>
+    studio?.[list] && entryOf<unknown>(studio[list], id);
+  const isStill = (id: string, value: unknown) =>
+    ({ [`${list}.${id}`]: value === undefined ? { $exists: false } : { $eq: value } }) as Filter<StudioDocument>;
+  const readable = (studio: StudioDocument | null, id: string) => studio && readableOrNull(entryIn(studio, id), report);
+  const recordOf = (studioId: string) => ({ kind: 'studio', studioId, id: studioId }) as const;
 
   return {
+    find: (studioId: string, id: string) =>
+      call(async (deadline) => readable(await reads.submit({ studioId, paths: [`${list}.${id}`] }, deadline), id)),
+
     /** Puts an entry. The database counts the entries in the same write, so concurrent calls cannot exceed the limit. */
-    putEntry: (
-      entry: Entry,
-      { value, max, eventsOf }: { readonly value: unknown; readonly max: number; readonly eventsOf: EventsOfEntry },
-      by: Repeatable,
-    ): Promise<PutOutcome> =>
-      change<PutOutcome>(entry, by, async ({ path, value: before }, studio, isApplied) => {
-        const count = { $size: { $objectToArray: { $ifNull: [`$${entry.list}`, {}] } } };
-        const still = isStill(path, before);
-        const where: Filter<StudioDocument> = {
-          ...still,
-          ...(before === undefined && { $expr: { $lt: [count, max] } }),
-        };
-        const isNew = studio && !isApplied && before === undefined;
-        // An entry that another call has put meanwhile is not one too many: it is read again.
-        const full = { ...still, $expr: { $gte: [count, max] } };
-        const isFull = Boolean(isNew && (await studios.findOne({ _id: studio._id, ...full }, ID_ONLY)));
-        const decision = decideEntry({ status: studio && (studio.status ?? ''), before, isFull }, eventsOf, isApplied);
-        if (!('write' in decision)) return decision;
-        return { ...decision, where, update: { $set: { [path]: value } } };
+    put: (entry: Entry, value: unknown, eventsOf: EventsOfEntry) =>
+      change<PutOutcome>({
+        ...ofEntry(entry),
+        async decide(studio, isApplied) {
+          const before = valueIn(studio, entry.id);
+          const count = { $size: { $objectToArray: { $ifNull: [`$${list}`, {}] } } };
+          const still = isStill(entry.id, before);
+          const isNew = studio && !isApplied && before === undefined;
+          // An entry that another call has put meanwhile is not one too many: it is read again.
+          const full = { ...still, $expr: { $gte: [count, max] } };
+          const isFull = Boolean(isNew && (await studios.findOne({ _id: studio._id, ...full }, ID_ONLY)));
+          const read = { status: studio && (studio.status ?? ''), before, isFull };
+          const decision = decideEntry(read, eventsOf, isApplied);
+          if (!('write' in decision)) return decision;
+          const where = { ...still, ...(before === undefined && { $expr: { $lt: [count, max] } }) };
+          const update = { $set: { [`${list}.${entry.id}`]: value } } as UpdateFilter<StudioDocument>;
+          return { ...decision, where, update, record: recordOf(entry.studioId) };
+        },
       }),
 
-    /** Removes an entry; returns the studio as it was before, with only that entry. */
-    async removeEntry(entry: Entry, by: Repeatable, eventsOf: EventsOfEntry): Promise<StudioDocument | null> {
+    /** Removes an entry; returns it as it was before. */
+    async remove(entry: Entry, eventsOf: EventsOfEntry) {
       /** As the last attempt has read it: if one took effect, it was the last that wrote. */
       let before: StudioDocument | null = null;
-      return change<StudioDocument | null>(entry, by, async ({ path, value }, studio, isApplied) => {
-        if (!isApplied) before = studio;
-        if (!studio || isApplied) return { outcome: before };
-        const where = isStill(path, value);
-        if (value === undefined) return { outcome: before, where };
-        return { outcome: before, where, update: { $unset: { [path]: 1 } }, events: eventsOf(value) };
+      await change<null>({
+        ...ofEntry(entry),
+        async decide(studio, isApplied) {
+          if (!isApplied) before = studio;
+          if (!studio || isApplied) return { outcome: null };
+          const value = valueIn(studio, entry.id);
+          const where = isStill(entry.id, value);
+          if (value === undefined) return { outcome: null, where };
+          const update = { $unset: { [`${list}.${entry.id}`]: 1 } } as UpdateFilter<StudioDocument>;
+          return { outcome: null, where, update, events: eventsOf(value), record: recordOf(entry.studioId) };
+        },
       });
+      return readable(before, entry.id);
     },
   };
 }
-
-const isStill = (path: string, value: unknown) =>
-  ({ [path]: value === undefined ? { $exists: false } : { $eq: value } }) as Filter<StudioDocument>;
-
-/** A condition that the former regions have not changed since they were read; a list of them only grows. */
-const sameRegions = (regions: unknown) =>
-  Array.isArray(regions) ? { $size: regions.length } : regions === undefined ? { $exists: false } : { $eq: regions };

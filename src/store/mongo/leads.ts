@@ -76,7 +76,7 @@ export function mongoLeadWrites(connection: Connection) {
 const leadDeleter =
   (connection: Connection, remove: LeadRemover): LeadErasureStore['deleteLeads'] =>
   (studioId, limit, by) => {
-    const { leads, studios, deliveries, oldEvents, call } = connection;
+    const { leads, studios, deliveries, call } = connection;
     const identity = new UUID().toString();
     return repeating({ call })(async (deadline) => {
       const consumers = await consumersIn(connection);
@@ -86,7 +86,7 @@ const leadDeleter =
       if (found.length === 0) return 0;
       // Before the leads, and once: each of them may be deleted by one attempt or another.
       const emptied = eventOfAct(by, { action: 'studio-emptied', to: `${found.length}` });
-      await recordIn(studios, deadline, { _id: studioId }, { event: emptied, oldEvents }, { identity });
+      await recordIn(connection, studios, deadline, { which: { _id: studioId }, event: emptied, identity });
       const gone = await remove(found, { studioId });
       for (const { number } of consumers) {
         const _id = { $in: gone.map((id) => deliveryKey(number, id)) };
@@ -424,7 +424,8 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 }
 
 /** Returns a function that carries out what is decided about leads. */
-export function leadWriter({ leads, oldEvents, call, indexes }: Connection) {
+export function leadWriter(connection: Connection) {
+  const { leads, call, indexes } = connection;
   const isFreed = staleClaims({ leads });
   // Concurrent changes of one lead would conflict and retry until their deadline.
   const mutex = new KeyedMutex();
@@ -435,10 +436,9 @@ export function leadWriter({ leads, oldEvents, call, indexes }: Connection) {
         const _id = leadKey(studioId, leadId);
         let claimed: readonly string[] = [];
         const change = () =>
-          applyOnce<LeadDocument, Outcome>(leads, deadline, {
+          applyOnce<LeadDocument, Outcome>(connection, leads, deadline, {
             which: { studioId, _id },
             requestId,
-            oldEvents,
             async onDuplicate() {
               const openContactKey = { $in: claimed.map(openClaim) };
               // The lead itself may have some of them, by this change or a concurrent one.

@@ -3,12 +3,14 @@ import { type DatabaseEpoch, epochAfterRestore } from '../../domain/database-epo
 import { eventOfAct, restoreAct } from '../decisions/decision.ts';
 import type { RestoreStore } from '../port/restores.ts';
 import { checkedEpoch } from '../records.ts';
-import { applyOnce } from './apply-once.ts';
+import { changer } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import { type ConsumersDocument, ID_ONLY, NO_CONSUMERS, READ, someOf } from './documents.ts';
 
 /** Which database this is, and what it has lost, in MongoDB, whose tools note nothing in a backup. */
-export function mongoRestores({ feed, leads, oldEvents, call }: Connection): RestoreStore {
+export function mongoRestores(connection: Connection): RestoreStore {
+  const { feed, leads, call } = connection;
+  const change = changer(connection, feed);
   const fields = { epoch: 1, restoredTo: 1 } as const;
   const check = (found: Pick<ConsumersDocument, 'epoch' | 'restoredTo'> | null) =>
     checkedEpoch({ epoch: found?.epoch, restoredTo: found?.restoredTo, backedUpAt: null });
@@ -16,23 +18,19 @@ export function mongoRestores({ feed, leads, oldEvents, call }: Connection): Res
     findEpoch: () => call(async () => check(await feed.findOne({ _id: 'consumers' }, { ...READ, projection: fields }))),
 
     raiseEpoch: (to, now, by) =>
-      call((deadline) =>
-        applyOnce<ConsumersDocument, DatabaseEpoch>(feed, deadline, {
-          which: { _id: 'consumers' },
-          fields,
-          requestId: undefined,
-          oldEvents,
-          async decide(found, isApplied) {
-            if (isApplied) return { outcome: check(found) };
-            const outcome = epochAfterRestore(check(found), to, now);
-            const { epoch, restoredTo } = outcome;
-            const events = [eventOfAct({ ...by, now }, restoreAct(outcome))];
-            if (!found) return { outcome, insert: { _id: 'consumers', ...NO_CONSUMERS, epoch, restoredTo }, events };
-            const where = { epoch: found.epoch ?? null } as Filter<ConsumersDocument>;
-            return { outcome, where, update: { $set: { epoch, restoredTo } }, events };
-          },
-        }),
-      ),
+      change<DatabaseEpoch>({
+        which: { _id: 'consumers' },
+        fields,
+        async decide(found, isApplied) {
+          if (isApplied) return { outcome: check(found) };
+          const outcome = epochAfterRestore(check(found), to, now);
+          const { epoch, restoredTo } = outcome;
+          const events = [eventOfAct({ ...by, now }, restoreAct(outcome))];
+          if (!found) return { outcome, insert: { _id: 'consumers', ...NO_CONSUMERS, epoch, restoredTo }, events };
+          const where = { epoch: found.epoch ?? null } as Filter<ConsumersDocument>;
+          return { outcome, where, update: { $set: { epoch, restoredTo } }, events };
+        },
+      }),
 
     findMissingLeads: (studioId, leadIds) =>
       call(async () => {
