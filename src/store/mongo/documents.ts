@@ -276,14 +276,11 @@ export const leadIdsBetween = (studioId: string, above?: string | null, below?: 
   ...(below ? { $lt: leadKey(studioId, below) } : { $lte: leadKey(studioId, HIGHEST_ID) }),
 });
 
-/** A condition for the `_id`s of a studio's leads above `after`; null: all. */
-export const leadIdsAfter = (studioId: string, after: string | null) => leadIdsBetween(studioId, after);
-
 /** A condition for some leads. */
 export const someOf = (some: SomeLeads): Filter<LeadDocument> =>
   'leadIds' in some
     ? among(some.leadIds.map((leadId) => leadKey(some.studioId, leadId)))
-    : { studioId: some.studioId, _id: leadIdsAfter(some.studioId, some.after) };
+    : { studioId: some.studioId, _id: leadIdsBetween(some.studioId, some.after) };
 
 /** The id of the last document of a full page; null: the page is not full, so there are no more. */
 export const lastIdOfFull = (found: readonly Pick<LeadDocument, '_id'>[], limit: number): string | null =>

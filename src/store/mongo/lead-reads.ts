@@ -6,7 +6,6 @@ import { idBelow } from '../../domain/new-id.ts';
 import { publicLeadOf } from '../../domain/public-lead.ts';
 import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
-import type { ReportUnreadable } from '../port/faults.ts';
 import type { LeadReads } from '../port/lead-reads.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -19,7 +18,6 @@ import {
   type LeadDocument,
   type LeadKey,
   lastIdOfFull,
-  leadIdsAfter,
   leadIdsBetween,
   leadIn,
   leadKey,
@@ -39,7 +37,7 @@ import { leadFinder } from './leads.ts';
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 
 /** Reads of a lead whether there is something to erase. */
-const FOR_ERASURE = { ...READ, projection: { erasedAt: 1 }, sort: { _id: 1 } } as const;
+const FOR_ERASURE = { ...READ, projection: { erasedAt: 1 } } as const;
 
 /** Reads of a lead what a count needs. */
 const FOR_COUNT = {
@@ -48,10 +46,27 @@ const FOR_COUNT = {
   sort: { _id: -1 },
 } as const;
 
-export function mongoLeadReads({ leads, call }: Connection, report: ReportUnreadable): LeadReads {
-  const { readPublic, readShown, readAll } = readersById({ leads, call });
-  const page = leadPages({ leads, call }, report);
-  const listLeads = page('newest');
+export const mongoLeadReads = (connection: Connection): LeadReads => ({
+  ...readsOfOne(connection),
+  ...leadLists(connection),
+  ...leadWalks(connection),
+});
+
+function readsOfOne({ leads, call, report }: Connection) {
+  /** Returns a function that reads some fields of a lead; at the same time as others. */
+  function reader(options: FindOptions) {
+    const finder = leadFinder<LeadKey>(leads, {
+      filterOf: among,
+      namesOf: ({ _id }) => [nameOf(_id)],
+      wanted: (key) => [nameOf(key)],
+      options,
+    });
+    return async <Read>(studioId: string, leadId: string, read: (document: LeadDocument) => Read) => {
+      const document = await call((deadline) => finder.submit(leadKey(studioId, leadId), deadline));
+      return document && read(document);
+    };
+  }
+  const [readPublic, readShown, readAll] = [reader(PUBLIC), reader(SHOWN), reader(WITHOUT_HISTORY)];
 
   return {
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
@@ -79,7 +94,17 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
         const applied = { studioId, _id: leadKey(studioId, leadId), appliedRequests } as Filter<LeadDocument>;
         return (await leads.findOne(applied, WITHOUT_HISTORY)) !== null;
       }),
+  } satisfies Partial<LeadReads>;
+}
 
+function leadWalks({ leads, call, report }: Connection) {
+  async function next(studioId: string, after: string | null, options: FindOptions & { readonly limit: number }) {
+    const filter = { studioId, _id: leadIdsBetween(studioId, after) };
+    const found = await leads.find(filter, { ...options, sort: { _id: 1 } }).toArray();
+    return { found, next: lastIdOfFull(found, options.limit) };
+  }
+
+  return {
     findLeadsOfContact: (studioId, contactKeys, former) =>
       call(async () => {
         // By prefix: some engines apply the two bounds of a range to different elements of an array.
@@ -101,6 +126,54 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
         return { ...more, leads: more.leads.slice(0, MAX_LEADS_PER_CONTACT) };
       }),
 
+    walkUnerasedLeads: (studioId, after, limit) =>
+      call(async () => {
+        const { found, ...more } = await next(studioId, after, { ...FOR_ERASURE, limit });
+        const present = found.filter((each) => !isErased(each));
+        return { leads: present.map(({ _id }) => ({ id: _id.id.toString() })), ...more };
+      }),
+
+    walkErasedLeads: (studioId, after, limit) =>
+      call(async () => {
+        const { found, ...more } = await next(studioId, after, { ...WITHOUT_ORIGINAL, limit });
+        const erased = found.filter(isErased).flatMap((each) => readableOrNull(erasedLeadOf(each), report) ?? []);
+        return { leads: erased, ...more };
+      }),
+  } satisfies Partial<LeadReads>;
+}
+
+/** The ids between which leads of a filter's range of `created` are. */
+const idsCreated = (filter: LeadFilter | undefined) =>
+  [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
+
+function leadLists({ leads, call, report }: Connection) {
+  const page =
+    (first: 'newest' | 'oldest'): LeadReads['listLeads'] =>
+    (studioId, after, limit, filter) =>
+      call(() => {
+        const [order, options] = first === 'newest' ? ([-1, PUBLIC] as const) : ([1, WITHOUT_HISTORY] as const);
+        const check = (document: LeadDocument) =>
+          matching(filter, first === 'newest' ? presentLeadOf(document) : enquiredLeadOf(document));
+        if (filter && isByUpdate(filter, first)) {
+          const sort = { updatedAt: order, '_id.id': order } as const;
+          const find = (where: object, limit: number) =>
+            leads.find({ studioId, ...where }, { ...options, sort, limit }).toArray();
+          const read = byUpdate(first, filter, find);
+          const positionOf = ({ _id: { id }, updatedAt }: LeadDocument) => `${id} ${new Date(updatedAt).getTime()}`;
+          return readPage(filteredPage({ read, idOf: positionOf, check }), { after, limit }, report);
+        }
+        const [above, below] = idsCreated(filter);
+        const read = (position: string | null, limit: number) => {
+          const [start, end] = first === 'newest' ? [above, position ?? below] : [position ?? above, below];
+          const _id = leadIdsBetween(studioId, start, end);
+          return leads.find({ studioId, _id }, { ...options, sort: { _id: order }, limit }).toArray();
+        };
+        const listing = { read, idOf: ({ _id }: LeadDocument) => _id.id.toString(), check };
+        return readPage(filter ? filteredPage(listing) : listing, { after, limit }, report);
+      });
+  const listLeads = page('newest');
+
+  return {
     listLeads,
 
     async listPublicLeads(studioId, before, limit) {
@@ -110,55 +183,9 @@ export function mongoLeadReads({ leads, call }: Connection, report: ReportUnread
 
     walkLeads: page('oldest'),
 
-    ...leadCounts({ leads, call }, report),
-
-    walkUnerasedLeads: unerasedWalker({ leads, call }),
-
-    walkErasedLeads: (studioId, after, limit) =>
-      call(async () => {
-        const _id = leadIdsAfter(studioId, after);
-        const found = await leads.find({ studioId, _id }, { ...WITHOUT_ORIGINAL, sort: { _id: 1 }, limit }).toArray();
-        const erased = found.filter(isErased).flatMap((each) => readableOrNull(erasedLeadOf(each), report) ?? []);
-        return { leads: erased, next: lastIdOfFull(found, limit) };
-      }),
-  };
-}
-
-/** Returns functions that read some fields of a lead. */
-function readersById({ leads, call }: Pick<Connection, 'leads' | 'call'>) {
-  function reader(options: FindOptions) {
-    const finder = leadFinder<LeadKey>(leads, {
-      filterOf: (keys) => among(keys),
-      namesOf: ({ _id }) => [nameOf(_id)],
-      wanted: (key) => [nameOf(key)],
-      options,
-    });
-    return async <Read>(studioId: string, leadId: string, read: (document: LeadDocument) => Read) => {
-      const document = await call((deadline) => finder.submit(leadKey(studioId, leadId), deadline));
-      return document && read(document);
-    };
-  }
-  return { readPublic: reader(PUBLIC), readShown: reader(SHOWN), readAll: reader(WITHOUT_HISTORY) };
-}
-
-const unerasedWalker =
-  ({ leads, call }: Pick<Connection, 'leads' | 'call'>): LeadReads['walkUnerasedLeads'] =>
-  (studioId, after, limit) =>
-    call(async () => {
-      const _id = leadIdsAfter(studioId, after);
-      const found = await leads.find({ studioId, _id }, { ...FOR_ERASURE, limit }).toArray();
-      const present = found.filter((each) => !isErased(each));
-      return { leads: present.map(({ _id }) => ({ id: _id.id.toString() })), next: lastIdOfFull(found, limit) };
-    });
-
-function leadCounts(
-  { leads, call }: Pick<Connection, 'leads' | 'call'>,
-  report: ReportUnreadable,
-): Pick<LeadReads, 'listLeadsToCount' | 'measureStage'> {
-  return {
     listLeadsToCount: (studioId, before, limit, filter) =>
       call(async () => {
-        const [above, below] = [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
+        const [above, below] = idsCreated(filter);
         const _id = leadIdsBetween(studioId, above, before ?? below);
         const found = await leads.find({ studioId, _id }, { ...FOR_COUNT, limit }).toArray();
         const records = found.flatMap((each) =>
@@ -174,34 +201,7 @@ function leadCounts(
         const counted: object = { studioId, stage, erasedAt: null, updatedAt };
         return leads.countDocuments(counted, { limit });
       }),
-  };
-}
-
-/** Returns a function that makes listLeads and walkLeads. */
-function leadPages({ leads, call }: Pick<Connection, 'leads' | 'call'>, report: ReportUnreadable) {
-  return (first: 'newest' | 'oldest'): LeadReads['listLeads'] =>
-    (studioId, after, limit, filter) =>
-      call(() => {
-        const [order, options] = first === 'newest' ? ([-1, PUBLIC] as const) : ([1, WITHOUT_HISTORY] as const);
-        const check = (document: LeadDocument) =>
-          matching(filter, first === 'newest' ? presentLeadOf(document) : enquiredLeadOf(document));
-        if (filter && isByUpdate(filter, first)) {
-          const sort = { updatedAt: order, '_id.id': order } as const;
-          const find = (where: object, limit: number) =>
-            leads.find({ studioId, ...where }, { ...options, sort, limit }).toArray();
-          const read = byUpdate(first, filter, find);
-          const positionOf = ({ _id: { id }, updatedAt }: LeadDocument) => `${id} ${new Date(updatedAt).getTime()}`;
-          return readPage(filteredPage({ read, idOf: positionOf, check }), { after, limit }, report);
-        }
-        const [above, below] = [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
-        const read = (position: string | null, limit: number) => {
-          const [start, end] = first === 'newest' ? [above, position ?? below] : [position ?? above, below];
-          const _id = leadIdsBetween(studioId, start, end);
-          return leads.find({ studioId, _id }, { ...options, sort: { _id: order }, limit }).toArray();
-        };
-        const listing = { read, idOf, check };
-        return readPage(filter ? filteredPage(listing) : listing, { after, limit }, report);
-      });
+  } satisfies Partial<LeadReads>;
 }
 
 /** The first period of changes that is read, of which an import may fill any, and how much longer than the one before each further one is. */
@@ -226,27 +226,24 @@ function byUpdate(
   let firstPeriod = FIRST_PERIOD_MS;
   return async (position: string | null, count: number): Promise<LeadDocument[]> => {
     const [id, ms] = position === null ? [] : idAndTime(position);
-    const at = ms === undefined ? undefined : new Date(ms);
     const isNewest = first === 'newest';
-    const beyond = at && [
-      { updatedAt: { [isNewest ? '$lt' : '$gt']: at } },
-      { '_id.id': { [isNewest ? '$lt' : '$gt']: new UUID(id) } },
-    ];
+    const operator = isNewest ? '$lt' : '$gt';
     // Of equal times, the position tells which follow.
+    const beyond = ms !== undefined && {
+      $or: [{ updatedAt: { [operator]: new Date(ms) } }, { '_id.id': { [operator]: new UUID(id) } }],
+    };
     let [start, end] = isNewest ? [from, Math.min(to, (ms ?? to) + 1)] : [Math.max(from, ms ?? from), to];
     const found: LeadDocument[] = [];
     for (let period = firstPeriod; ; period *= LONGER) {
-      const [after, before] = isNewest
-        ? [Math.max(start, Math.min(end, Date.now()) - period), end]
-        : [start, Math.min(end, start + period)];
-      const updatedAt = { $gte: new Date(after), $lt: new Date(before) };
-      const where = { stage, erasedAt: null, updatedAt, ...(beyond && { $or: beyond }) };
+      const edge = isNewest ? Math.max(start, Math.min(end, Date.now()) - period) : Math.min(end, start + period);
+      const [$gte, $lt] = (isNewest ? [edge, end] : [start, edge]).map((time) => new Date(time));
+      const where = { stage, erasedAt: null, updatedAt: { $gte, $lt }, ...beyond };
       found.push(...(await find(where, count - found.length)));
       // The next read of the page finds about as many in as long a period.
       firstPeriod = Math.max(FIRST_PERIOD_MS, spanOf(found));
-      if (found.length === count || (isNewest ? after <= start : before >= end)) return found;
-      if (isNewest) end = after;
-      else start = before;
+      if (found.length === count || edge === (isNewest ? start : end)) return found;
+      if (isNewest) end = edge;
+      else start = edge;
     }
   };
 }
@@ -254,5 +251,3 @@ function byUpdate(
 /** How far apart the changes of leads are that are in the order of these; milliseconds. */
 const spanOf = (found: readonly LeadDocument[]): number =>
   Math.abs(Number(found.at(-1)?.updatedAt ?? 0) - Number(found[0]?.updatedAt ?? 0));
-
-const idOf = ({ _id }: LeadDocument): string => _id.id.toString();

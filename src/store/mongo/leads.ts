@@ -42,7 +42,7 @@ import {
   type LeadDocument,
   type LeadKey,
   leadDocument,
-  leadIdsAfter,
+  leadIdsBetween,
   leadKey,
   leadOf,
   nameOf,
@@ -80,7 +80,7 @@ const leadDeleter =
     const identity = new UUID().toString();
     return repeating({ call })(async (deadline) => {
       const consumers = await consumersIn(connection);
-      const all = { studioId, _id: leadIdsAfter(studioId, null) };
+      const all = { studioId, _id: leadIdsBetween(studioId) };
       const options = { ...READ, projection: { _id: 1, moved: 1 }, sort: { _id: 1 }, limit } as const;
       const found = await leads.find(all, options).toArray();
       if (found.length === 0) return 0;

@@ -40,7 +40,7 @@ export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> 
   const repeated = { ...connection, call: repeating(connection) };
   return {
     ...mongoLeadWrites(connection),
-    ...mongoLeadReads(connection, connection.report),
+    ...mongoLeadReads(connection),
     ...mongoLeadChanges(repeated),
     ...mongoConsumers(repeated, distributing),
     ...mongoRestores(connection),
