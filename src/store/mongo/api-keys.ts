@@ -14,16 +14,15 @@ import { readPage } from '../pages.ts';
 import type { ApiKeyCommand, ApiKeyStore } from '../port/api-keys.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
 import { API_KEY, checkedStudio, STUDIO } from '../records.ts';
-import { applyOnce, KeyedMutex } from './apply-once.ts';
+import { changer } from './apply-once.ts';
 import { requestBatcher, type StudioReads } from './collections.ts';
-import { type Connection, untilKnown } from './connection.ts';
+import type { Connection } from './connection.ts';
 import {
   AFTER_ALL_SLOTS,
   type ApiKeyDocument,
   apiKeyDocument,
   apiKeyOf,
   fieldsIn,
-  historyEntry,
   memberOf,
   sourceOf,
   storedFields,
@@ -32,12 +31,11 @@ import {
 
 export function mongoApiKeys(connection: Connection, studioReads: StudioReads): ApiKeyStore {
   const { apiKeys, call, report } = connection;
-  const mutex = new KeyedMutex();
-  const write = keyWriter(connection, mutex);
+  const { write, createApiKey } = keyWriter(connection);
   const legible = (document: ApiKeyDocument) => legibleKey(document, report);
 
   return {
-    createApiKey: keyCreator(connection, mutex),
+    createApiKey,
 
     listLiveApiKeys: (studioId) =>
       call(async () => {
@@ -109,65 +107,63 @@ const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>
     ? {}
     : { revokedAt: key.revokedAt, quotaLimit: key.quotaLimit, secretSha256: new Binary(key.secretSha256) };
 
-/** Returns a function that carries out what is decided about keys. */
-function keyWriter(connection: Connection, mutex: KeyedMutex) {
-  const { apiKeys, call, indexes, report } = connection;
+/** Creates keys, and carries out what is decided about them. */
+function keyWriter(connection: Connection) {
+  const { apiKeys, indexes, report } = connection;
+  const change = changer(connection, apiKeys);
   const storedApiKey = (found: ApiKeyDocument): StoredApiKey => ({
     key: apiKeyOf(found),
     legible: () => readableOrNull(legibleKey(found, report), report),
     slot: found.slot,
   });
-  return <Command extends ApiKeyCommand, Outcome>(decide: Decide<StoredApiKey, Command, Outcome, ApiKeyWrite>) =>
-    (command: Command): Promise<Outcome> =>
-      call((deadline) => {
-        const { studioId, keyId, requestId, now } = command;
-        const change = () =>
-          applyOnce<ApiKeyDocument, Outcome>(connection, apiKeys, deadline, {
-            which: { studioId, _id: new UUID(keyId) },
-            requestId,
-            async decide(found, isApplied) {
-              const stored = found && storedApiKey(found);
-              const decision = decide(stored, command, isApplied);
-              if (!stored || isApplied || !('write' in decision)) return { outcome: decision.outcome };
-              const { outcome, write, events } = decision;
-              const where = asRead(stored.key);
-              if (!write) return { outcome, where };
-              const { slot, ...fields } = write;
-              const { secretSha256 } = fields;
-              if (secretSha256) await indexes.expectValid('apiKeys');
-              const placed = slot === 'free' ? await freeSlot(apiKeys, studioId, now, deadline) : slot && keyId;
-              if (slot && placed === undefined) return { outcome: { kind: 'limit-reached' } as Outcome };
-              return {
-                outcome,
-                where,
-                update: { $set: { ...storedFields(API_KEY, fields), ...(placed && { slot: placed }) } },
-                events,
-                record: secretSha256 && { kind: 'API key', studioId, id: keyId },
-              };
-            },
-          });
-        return mutex.run([studioId], change);
+  const write =
+    <Command extends ApiKeyCommand, Outcome>(decide: Decide<StoredApiKey, Command, Outcome, ApiKeyWrite>) =>
+    (command: Command): Promise<Outcome> => {
+      const { studioId, keyId, requestId, now } = command;
+      return change<Outcome>({
+        which: { studioId, _id: new UUID(keyId) },
+        mutexKey: studioId,
+        requestId,
+        async decide(found, isApplied, deadline) {
+          const stored = found && storedApiKey(found);
+          const decision = decide(stored, command, isApplied);
+          if (!stored || isApplied || !('write' in decision)) return { outcome: decision.outcome };
+          const { outcome, write, events } = decision;
+          const where = asRead(stored.key);
+          if (!write) return { outcome, where };
+          const { slot, ...fields } = write;
+          const { secretSha256 } = fields;
+          if (secretSha256) await indexes.expectValid('apiKeys');
+          const placed = slot === 'free' ? await freeSlot(apiKeys, studioId, now, deadline) : slot && keyId;
+          if (slot && placed === undefined) return { outcome: { kind: 'limit-reached' } as Outcome };
+          return {
+            outcome,
+            where,
+            update: { $set: { ...storedFields(API_KEY, fields), ...(placed && { slot: placed }) } },
+            events,
+            record: secretSha256 && { kind: 'API key', studioId, id: keyId },
+          };
+        },
       });
-}
-
-const keyCreator =
-  ({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex): ApiKeyStore['createApiKey'] =>
-  (key, now, by) =>
-    call((deadline) => {
-      const { studioId, id, memberId } = key;
-      const create = async (attempt: number) => {
-        // An earlier attempt may have been written and its response lost.
-        if (attempt > 0 && (await apiKeys.findOne({ studioId, _id: new UUID(id) }, WITHOUT_HISTORY))) return true;
+    };
+  const createApiKey: ApiKeyStore['createApiKey'] = (key, now, by) => {
+    const { studioId, id, memberId } = key;
+    return change<boolean>({
+      which: { studioId, _id: new UUID(id) },
+      mutexKey: studioId,
+      async decide(found, _, deadline) {
+        // An earlier attempt was written, and its response lost.
+        if (found) return { outcome: true };
         await indexes.expectValid('apiKeys');
         const slot = await freeSlot(apiKeys, studioId, now, deadline);
-        if (slot === undefined) return false;
-        deadline.throwIfAborted();
-        const history = [historyEntry(eventOfAct({ ...by, memberId, now }, { action: 'api-key-created' }))];
-        await apiKeys.insertOne({ ...apiKeyDocument(key, slot), history });
-        return true;
-      };
-      return mutex.run([studioId], () => untilKnown(deadline, create));
+        if (slot === undefined) return { outcome: false };
+        const events = [eventOfAct({ ...by, memberId, now }, { action: 'api-key-created' })];
+        return { outcome: true, insert: apiKeyDocument(key, slot), events };
+      },
     });
+  };
+  return { write, createApiKey };
+}
 
 const slotHolders = (apiKeys: Connection['apiKeys'], studioId: string) =>
   apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();

@@ -39,13 +39,19 @@ export interface ChangeOf<Document, Outcome> {
   readonly fields?: Readonly<Record<string, 1>>;
   /** The identity of the request, if its caller may repeat it. */
   readonly requestId?: string | undefined;
+  /** Of the changes with the same, a core makes one at a time. */
+  readonly mutexKey?: string;
   /**
    * Decides on the change. Must be repeatable.
    *
    * @param isApplied whether the document has the change already: by an earlier attempt, or an earlier call with the same
    *   request; then nothing is written
    */
-  decide(found: WithId<Document> | null, isApplied: boolean): Promise<DocumentDecision<Document, Outcome>>;
+  decide(
+    found: WithId<Document> | null,
+    isApplied: boolean,
+    deadline: AbortSignal,
+  ): Promise<DocumentDecision<Document, Outcome>>;
   /** Returns the outcome when a unique index has refused the change; undefined: it is attempted again. */
   onDuplicate?(): Promise<Outcome | undefined>;
 }
@@ -87,7 +93,7 @@ export function applyOnce<Document extends Changeable, Outcome>(
     if (!isApplied && newest !== undefined && mayBeDropped(newest, applied)) {
       throw new NotRepeatable('the outcome is unknown: too many changes followed');
     }
-    const decision = await decide(found, isApplied);
+    const decision = await decide(found, isApplied, deadline);
     const { outcome } = decision;
     const isRecorded = 'insert' in decision || ('where' in decision && (decision.update || requestId !== undefined));
     if (isApplied || !isRecorded) return outcome;
@@ -113,10 +119,14 @@ export function applyOnce<Document extends Changeable, Outcome>(
 }
 
 /** Returns a function that makes changes of documents, each within a call. */
-export const changer =
-  <Document extends Changeable>(connection: Connection, collection: Collection<Document>) =>
-  <Outcome>(change: ChangeOf<Document, Outcome>): Promise<Outcome> =>
-    connection.call((deadline) => applyOnce(connection, collection, deadline, change));
+export function changer<Document extends Changeable>(connection: Connection, collection: Collection<Document>) {
+  const mutex = new KeyedMutex();
+  return <Outcome>(change: ChangeOf<Document, Outcome>): Promise<Outcome> =>
+    connection.call((deadline) => {
+      const keys = change.mutexKey === undefined ? [] : [change.mutexKey];
+      return mutex.run(keys, () => applyOnce(connection, collection, deadline, change));
+    });
+}
 
 /** Whether an identity that was added after `newest` may be gone from the list. */
 const mayBeDropped = (newest: UUID | null, applied: readonly UUID[]): boolean =>

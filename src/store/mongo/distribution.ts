@@ -131,14 +131,15 @@ export function distribution(connection: Connection) {
         const delivery = isOfConsumer(consumer, which) && deliveryOf(mark, createdAt, consumer.number);
         return delivery ? deliveryDocument(consumer.number, lead._id, delivery) : [];
       });
-      return { documents, acknowledgement: { updateOne: acknowledgementOf(lead) } };
+      return { lead, documents };
     });
     const delivered = await deliver(each.flatMap(({ documents }) => documents));
-    const updates = each
-      .filter(({ documents }) => documents.every(delivered.has))
-      .map(({ acknowledgement }) => acknowledgement);
+    const acknowledged = each.filter(({ documents }) => documents.every(delivered.has));
     // One that the database refuses stays marked: its deliveries are there.
-    await updateEach(leads, updates);
+    await updateEach(
+      leads,
+      acknowledged.map(({ lead }) => ({ updateOne: acknowledgementOf(lead) })),
+    );
   }
 
   async function distribute() {

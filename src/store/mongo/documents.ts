@@ -36,11 +36,9 @@ import {
   type EnquiryWrite,
   KEY_RULE,
   type KeyRule,
-  type LeadWrite,
   type StoredClaims,
 } from '../decisions/leads.ts';
 import { CONTACT_RULE_VERSION } from '../earlier-release.ts';
-import type { LeadOfStudio } from '../port/deliveries.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
 import type { SomeLeads } from '../port/resending.ts';
 import { API_KEY, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
@@ -65,15 +63,7 @@ const DATA = Object.fromEntries(DATA_FIELDS.map((field) => [field, 1]));
 /** Reads of leads what their callers see, of which a page has many. */
 export const PUBLIC = {
   ...READ,
-  projection: {
-    studioId: 1,
-    ...DATA,
-    stage: 1,
-    createdAt: 1,
-    updatedAt: 1,
-    erasedAt: 1,
-    apiKeyId: 1,
-  },
+  projection: { studioId: 1, ...DATA, stage: 1, createdAt: 1, updatedAt: 1, erasedAt: 1, apiKeyId: 1 },
 } as const;
 
 /** Reads of a lead also its enquiries. */
@@ -262,7 +252,6 @@ export const AFTER_ALL_SLOTS = 'g';
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
 
 export const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
-export const nameOfLead = ({ studioId, leadId }: LeadOfStudio): string => `${studioId} ${leadId}`;
 
 /** A condition for records by their `_id`s. With their studios: on a cluster, only the shards that have them are asked. */
 export const among = <Id extends { readonly studioId: string }>(ids: readonly Id[]) => ({
@@ -292,11 +281,10 @@ export function leadDocument(
   changedSince = lead.createdAt,
   by?: Actor,
 ): LeadDocument {
-  const { id, sourceId, apiKeyId, ...fields } = lead;
+  const { id, apiKeyId, ...fields } = lead;
   return {
     _id: leadKey(lead.studioId, id),
-    ...fields,
-    sourceId: uuidOrNull(sourceId),
+    ...fieldsDocument(fields),
     ...claimsDocument(id, { ...claims, isOpen: isOpen(lead.stage), formerKeys: [] }),
     idempotency: {
       key: new UUID(idempotencyKey),
@@ -318,20 +306,19 @@ export const PERSONAL = {
   'idempotency.fingerprintVersion': 1,
 } as const;
 
-export const fieldsDocument = ({ sourceId, ...others }: LeadWrite['fields']) =>
-  sourceId === undefined ? others : { ...others, sourceId: uuidOrNull(sourceId) };
+/** Returns some fields of a lead, or of what it was created with, as stored. */
+export const fieldsDocument = <Fields extends Partial<OriginalFields>>({ sourceId, ...others }: Fields) =>
+  (sourceId === undefined ? others : { ...others, sourceId: sourceId && new UUID(sourceId) }) as Omit<
+    Fields,
+    'sourceId'
+  > & { readonly sourceId: UUID | null };
 
-export const originalDocument = (original: OriginalFields): OriginalDocument => ({
-  ...textsOf(original),
-  sourceId: uuidOrNull(original.sourceId),
-});
+export const originalDocument = (original: OriginalFields): OriginalDocument => fieldsDocument(textsOf(original));
 
 export const enquiryDocument = ({ mark, original }: EnquiryWrite) => ({
   changes: mark,
   original: { ...originalDocument(original), enquiries: original.enquiries },
 });
-
-const uuidOrNull = (id: string | null): UUID | null => (id === null ? null : new UUID(id));
 
 /**
  * Claims as stored. The keys by which a closed lead is found, and those of its former contacts, contain its id: the unique

@@ -19,7 +19,7 @@ import {
 import type { LeadChanges, LeadCommand } from '../port/lead-changes.ts';
 import type { CreationOptions, LeadCreation } from '../port/lead-creation.ts';
 import type { LeadErasureStore } from '../port/lead-erasure.ts';
-import { applyOnce, KeyedMutex, recordIn } from './apply-once.ts';
+import { changer, KeyedMutex, recordIn } from './apply-once.ts';
 import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
 import { consumersIn } from './distribution.ts';
@@ -272,14 +272,11 @@ interface RefusedCreation {
 function creationRefuser({ leads }: Connection) {
   const writes = requestBatcher<RefusedCreation, Promise<boolean>>(async (requests) => {
     // Only those that have read the same state share a write: in another one, the lead may not be in their way.
-    const byState = Map.groupBy(
-      requests,
-      ({ holder: { _id, changes } }) => `${nameOf(_id)} ${Object(changes).revision}`,
-    );
-    const results = new Map([...byState.values()].map((each) => [each, keepAt(each)]));
-    await Promise.allSettled(results.values());
-    const resultOf = new Map([...results].flatMap(([each, isKept]) => each.map((request) => [request, isKept])));
-    return requests.map((request) => resultOf.get(request) as Promise<boolean>);
+    const stateOf = ({ holder: { _id, changes } }: RefusedCreation) => `${nameOf(_id)} ${Object(changes).revision}`;
+    const byState = Map.groupBy(requests, stateOf);
+    const kept = new Map([...byState].map(([state, each]) => [state, keepAt(each)]));
+    await Promise.allSettled(kept.values());
+    return requests.map((request) => kept.get(stateOf(request)) as Promise<boolean>);
   });
 
   /** Keeps what creations say at one lead. Returns whether it was still as all of them had read it. */
@@ -424,44 +421,42 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 }
 
 /** Returns a function that carries out what is decided about leads. */
-export function leadWriter(connection: Connection) {
-  const { leads, call, indexes } = connection;
-  const isFreed = staleClaims({ leads });
-  // Concurrent changes of one lead would conflict and retry until their deadline.
-  const mutex = new KeyedMutex();
+function leadWriter(connection: Connection) {
+  const { leads, indexes } = connection;
+  const isFreed = staleClaims(connection);
+  const change = changer(connection, leads);
   return <Command extends LeadCommand, Outcome>(decide: Decide<StoredLead, Command, Outcome, LeadWrite>) =>
-    (command: Command): Promise<Outcome> =>
-      call((deadline) => {
-        const { studioId, leadId, requestId } = command;
-        const _id = leadKey(studioId, leadId);
-        let claimed: readonly string[] = [];
-        const change = () =>
-          applyOnce<LeadDocument, Outcome>(connection, leads, deadline, {
-            which: { studioId, _id },
-            requestId,
-            async onDuplicate() {
-              const openContactKey = { $in: claimed.map(openClaim) };
-              // The lead itself may have some of them, by this change or a concurrent one.
-              const found = await leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).toArray();
-              const holder = found.find((each) => !_id.id.equals(each._id.id));
-              if (!holder || (await isFreed(holder, claimed))) return undefined;
-              return alreadyOpen(holder) as Outcome;
-            },
-            async decide(found, isApplied) {
-              const decision = decide(found && storedLead(found), command, isApplied);
-              if (!found || !('write' in decision)) return decision;
-              const { outcome, write, events } = decision;
-              const where = asRead(found);
-              if (!write) return { outcome, where };
-              if (write.claims?.isOpen) await indexes.expectValid('leads');
-              claimed = write.claims?.contactKeys ?? [];
-              // Of an erased lead, events that cannot be read are replaced, since they keep no personal data.
-              const record = write.isErasure ? undefined : ({ kind: 'lead', studioId, id: leadId } as const);
-              return { outcome, where, update: updateOf(leadId, write), events, record };
-            },
-          });
-        return mutex.run([`${studioId} ${leadId}`], change);
+    (command: Command): Promise<Outcome> => {
+      const { studioId, leadId, requestId } = command;
+      const _id = leadKey(studioId, leadId);
+      let claimed: readonly string[] = [];
+      return change<Outcome>({
+        which: { studioId, _id },
+        // Concurrent changes of one lead would conflict and retry until their deadline.
+        mutexKey: nameOf(_id),
+        requestId,
+        async onDuplicate() {
+          const openContactKey = { $in: claimed.map(openClaim) };
+          // The lead itself may have some of them, by this change or a concurrent one.
+          const found = await leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).toArray();
+          const holder = found.find((each) => !_id.id.equals(each._id.id));
+          if (!holder || (await isFreed(holder, claimed))) return undefined;
+          return alreadyOpen(holder) as Outcome;
+        },
+        async decide(found, isApplied) {
+          const decision = decide(found && storedLead(found), command, isApplied);
+          if (!found || !('write' in decision)) return decision;
+          const { outcome, write, events } = decision;
+          const where = asRead(found);
+          if (!write) return { outcome, where };
+          if (write.claims?.isOpen) await indexes.expectValid('leads');
+          claimed = write.claims?.contactKeys ?? [];
+          // Of an erased lead, events that cannot be read are replaced, since they keep no personal data.
+          const record = write.isErasure ? undefined : ({ kind: 'lead', studioId, id: leadId } as const);
+          return { outcome, where, update: updateOf(leadId, write), events, record };
+        },
       });
+    };
 }
 
 const storedLead = (document: LeadDocument): StoredLead => ({

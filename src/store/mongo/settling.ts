@@ -13,7 +13,7 @@ import {
 import type { DeliveryStore, LeadOfStudio } from '../port/deliveries.ts';
 import { deliveriesByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
-import { among, type DeliveryDocument, deliveryKey, ID_ONLY, leadKey, nameOf, nameOfLead, READ } from './documents.ts';
+import { among, type DeliveryDocument, deliveryKey, ID_ONLY, leadKey, nameOf, READ } from './documents.ts';
 import { updateEach } from './marks.ts';
 
 /** The maximum number of deliveries that come again at a time. */
@@ -101,7 +101,7 @@ export function settlingMethods(connection: Connection) {
     const found = isWhole ? [] : await deliveries.find(unhandled, READ).toArray();
     const waiting = new Map<string, number | null>(existing.map(({ _id }) => [nameOf(_id), null]));
     for (const { _id, revision } of found) waiting.set(nameOf(_id), revision);
-    return settledOf(settled, leads, (each) => waiting.get(nameOfLead(each)));
+    return settledOf(settled, leads, ({ studioId, leadId }) => waiting.get(nameOf(leadKey(studioId, leadId))));
   }
 
   /** Has deliveries wait again, unless they have changed since they were read. Returns their number. */
