@@ -10,6 +10,7 @@ import { BrokenInvariant } from '../../../common/invariants.ts';
 import { describeDuplicates } from '../database-state.ts';
 import { type ReportUnreadable, StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
 import type { StoreListeners } from '../port/listeners.ts';
+import type { Store } from '../store.ts';
 import { type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
 import {
@@ -22,7 +23,7 @@ import {
   UNIQUELY_INDEXED,
 } from './indexes.ts';
 import { migrateFrom12 } from './migrate.ts';
-import { causalSessions, closeClient, memberRefusal, reconnecting, WrongServer } from './reconnecting-client.ts';
+import { causalSessions, closeClient, reconnecting, serverCheck } from './reconnecting-client.ts';
 import { isConflict, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** The maximum number of calls in flight; further ones are rejected. Each takes about 30 KB. */
@@ -50,13 +51,6 @@ export interface Connection extends Collections {
    * @param body gets a signal that aborts at the deadline; it must not send anything after that
    */
   call<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result>;
-}
-
-/** A connection that is kept until it is closed. */
-interface KeptConnection extends Connection {
-  /** Rejects with StoreUnavailable unless the database takes a write and every unique index was valid a second ago. */
-  check(): Promise<void>;
-  close(): Promise<void>;
 }
 
 const INDEX_CONFLICTS: readonly unknown[] = [85, 86];
@@ -95,7 +89,7 @@ const CLIENT_OPTIONS: MongoClientOptions = {
 export async function connect(
   url: string,
   ...[observer, report = () => {}, slow]: StoreListeners
-): Promise<KeptConnection> {
+): Promise<Connection & Pick<Store, 'check' | 'close'>> {
   const client = new MongoClient(url, CLIENT_OPTIONS);
   const database = databaseOf(client, url);
   const closing = new AbortController();
@@ -235,17 +229,11 @@ export async function withSlowClient<Result>(
     connectTimeoutMS: STORE_SILENCE_MS,
     serverSelectionTimeoutMS: STORE_SILENCE_MS,
   });
-  const refusal = memberRefusal(client);
+  const expectRightServer = serverCheck(client);
   const abort = () => closeClient(client);
   closing?.addEventListener('abort', abort, { once: true });
   try {
-    const failure = await client.connect().then(
-      () => undefined,
-      (error) => error,
-    );
-    const reason = refusal();
-    if (reason !== undefined) throw new WrongServer(reason);
-    if (failure) throw failure;
+    await client.connect().finally(expectRightServer);
     return await work(databaseOf(client, url), client);
   } finally {
     closing?.removeEventListener('abort', abort);

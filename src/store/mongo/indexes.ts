@@ -47,7 +47,7 @@ export interface IndexFault {
 const NAMESPACE_NOT_FOUND = 26;
 
 /** The error codes for an unknown field of a command: MongoDB's, and that of compatible servers. */
-const UNKNOWN_FIELD = [40415, 9];
+const UNKNOWN_FIELD: readonly unknown[] = [40415, 9];
 
 /** Creates an index unless it exists. Safe to repeat, also concurrently. */
 export async function createIndex(database: Db, { collection, name, key, unique }: Index): Promise<void> {
@@ -88,32 +88,23 @@ function weaknesses(found: Document, index: Index): string[] {
   ].filter((weakness) => typeof weakness === 'string');
 }
 
-/** Returns all indexes of a collection; one with a `buildUUID` is still being built and enforces nothing. */
-async function indexesOf(database: Db, collection: string): Promise<readonly Document[]> {
-  try {
-    const listed = await listIndexes(database, collection);
-    return listed.map(({ spec, buildUUID, ...ready }) => (spec ? { ...spec, buildUUID } : ready));
-  } catch (error) {
-    if (error instanceof MongoServerError && error.code === NAMESPACE_NOT_FOUND) return [];
-    throw error;
-  }
-}
-
 /** Databases whose server lists only complete indexes, and has no `includeBuildUUIDs`. */
 const listingCompleteOnly = new WeakSet<Db>();
 
-async function listIndexes(database: Db, collection: string): Promise<readonly Document[]> {
+/** Returns all indexes of a collection; one with a `buildUUID` is still being built and enforces nothing. */
+async function indexesOf(database: Db, collection: string): Promise<readonly Document[]> {
   const includeBuildUUIDs = !listingCompleteOnly.has(database);
   const command = { listIndexes: collection, ...(includeBuildUUIDs && { includeBuildUUIDs }), cursor: {} };
   try {
     // All indexes of a collection fit into the first batch.
-    const { cursor } = await database.command(command);
-    return cursor.firstBatch;
+    const { firstBatch }: { readonly firstBatch: readonly Document[] } = (await database.command(command)).cursor;
+    return firstBatch.map(({ spec, buildUUID, ...ready }) => (spec ? { ...spec, buildUUID } : ready));
   } catch (error) {
-    const isUnknown = error instanceof MongoServerError && UNKNOWN_FIELD.includes(Number(error.code));
-    if (!includeBuildUUIDs || !isUnknown) throw error;
+    const code = error instanceof MongoServerError ? error.code : undefined;
+    if (code === NAMESPACE_NOT_FOUND) return [];
+    if (!includeBuildUUIDs || !UNKNOWN_FIELD.includes(code)) throw error;
     listingCompleteOnly.add(database);
-    return listIndexes(database, collection);
+    return indexesOf(database, collection);
   }
 }
 

@@ -12,7 +12,7 @@ import {
 import { STORE_CALL_MS, STORE_DISCONNECT_MS, STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { BrokenInvariant } from '../../../common/invariants.ts';
 import { StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
-import type { StoreCommand } from '../port/listeners.ts';
+import type { Perform } from './collections.ts';
 import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 const RECONNECT_DELAY_MS = 500;
@@ -26,7 +26,7 @@ const RECONNECT_AFTER_MS = STORE_CALL_MS;
 
 /** Keeps a client connected to a database that may be unavailable at any time, until it is closed. */
 export function reconnecting(client: MongoClient, closing: AbortSignal) {
-  const refusalOfMember = memberRefusal(client);
+  const expectRightServer = serverCheck(client);
   let isConnected = false;
   let lastError: unknown;
   let failingSince: number | undefined;
@@ -51,8 +51,7 @@ export function reconnecting(client: MongoClient, closing: AbortSignal) {
     connecting: () => connecting,
 
     async run<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
-      const refusal = refusalOfMember();
-      if (refusal !== undefined) throw new StoreUnavailable(refusal);
+      expectRightServer();
       if (!isConnected) throw new StoreUnavailable('the database cannot be reached', lastError);
       try {
         const result = await withinDeadline(body);
@@ -77,15 +76,15 @@ export function reconnecting(client: MongoClient, closing: AbortSignal) {
 }
 
 /** A server that responds, and is not the one that the address means. */
-export class WrongServer extends Error {}
+export class WrongServer extends StoreUnavailable {}
 
 /**
- * Returns a function that returns why the server of a client must not be used; undefined: it may. Of servers that are not
+ * Returns a function that throws WrongServer if the server of a client must not be used. Of servers that are not
  * of the replica set of the address, the driver says only that it finds none. With
  * `directConnection` the driver takes any member of a replica set, and asks it to answer reads even as a secondary,
  * which lags behind.
  */
-export function memberRefusal(client: MongoClient): () => string | undefined {
+export function serverCheck(client: MongoClient): () => void {
   let isOtherMember = false;
   // Also emitted with each connection after the first, and when the member's role changes.
   client.on('topologyDescriptionChanged', ({ newDescription: { type, servers } }) => {
@@ -96,9 +95,12 @@ export function memberRefusal(client: MongoClient): () => string | undefined {
   const found = new Set<string>();
   client.on('serverHeartbeatSucceeded', ({ reply }) => found.add(reply.setName ?? 'none'));
   return () => {
-    if (isOtherMember) return NOT_PRIMARY;
-    if (!replicaSet || found.size === 0 || found.has(replicaSet)) return undefined;
-    return `the replica set of the server is ${[...found].join(' or ')}, and that of the address ${replicaSet}: correct replicaSet`;
+    if (isOtherMember) throw new WrongServer(NOT_PRIMARY);
+    if (!replicaSet || found.size === 0 || found.has(replicaSet)) return;
+    const own = [...found].join(' or ');
+    throw new WrongServer(
+      `the replica set of the server is ${own}, and that of the address ${replicaSet}: correct replicaSet`,
+    );
   };
 }
 
@@ -138,13 +140,11 @@ export async function closeClient(client: MongoClient): Promise<void> {
  */
 async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
   const deadline = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      deadline.abort();
-      reject(new StoreUnavailable(`the database did not respond within ${STORE_CALL_MS} ms`));
-    }, STORE_CALL_MS);
-  });
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    deadline.abort();
+    reject(new StoreUnavailable(`the database did not respond within ${STORE_CALL_MS} ms`));
+  }, STORE_CALL_MS);
   try {
     return await Promise.race([body(deadline.signal), timeout]);
   } catch (error) {
@@ -191,29 +191,23 @@ export function causalSessions(client: MongoClient, database: Db) {
   }
 
   /** Runs a command in a session; its reply is known to every command that begins later. */
-  async function run<Result>(
-    name: StoreCommand['name'],
-    command: (session: ClientSession) => Promise<Result>,
-  ): Promise<Result> {
-    const session = client.startSession({ causalConsistency: true });
-    if (clusterTime) session.advanceClusterTime(clusterTime);
-    if (operationTime) session.advanceOperationTime(operationTime);
-    try {
-      const result = await command(session);
-      remember(session);
-      // An update may have matched, and so written, nothing.
-      if (name === 'insert') sinceCheck ??= 'succeeded';
-      return result;
-    } catch (error) {
-      const isForeign = error instanceof MongoServerError && FOREIGN_TIMES.includes(error.code);
-      remember(isForeign ? {} : session);
-      if (name !== 'find' && !isDuplicate(error)) sinceCheck = 'failed';
-      throw error;
-    } finally {
-      // Sends nothing.
-      session.endSession().catch(() => {});
-    }
-  }
+  const run: Perform = (name, command) =>
+    client.withSession({ causalConsistency: true }, async (session) => {
+      if (clusterTime) session.advanceClusterTime(clusterTime);
+      if (operationTime) session.advanceOperationTime(operationTime);
+      try {
+        const result = await command(session);
+        remember(session);
+        // An update may have matched, and so written, nothing.
+        if (name === 'insert') sinceCheck ??= 'succeeded';
+        return result;
+      } catch (error) {
+        const isForeign = error instanceof MongoServerError && FOREIGN_TIMES.includes(error.code);
+        remember(isForeign ? {} : session);
+        if (name !== 'find' && !isDuplicate(error)) sinceCheck = 'failed';
+        throw error;
+      }
+    });
 
   /**
    * Rejects unless a write can succeed, which reads do not tell: without a majority, on a full disk, or with a role that
