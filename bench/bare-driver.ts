@@ -7,8 +7,9 @@
 import { randomUUID } from 'node:crypto';
 import { MongoClient } from 'mongodb';
 import { HIGHEST_ID, LOWEST_ID } from '../src/domain/new-id.ts';
-import { type LeadDocument, leadDocument, leadKey } from '../src/store/mongo/documents.ts';
 import { createIndex, INDEXES } from '../src/store/mongo/indexes.ts';
+import { type LeadDocument, leadDocument } from '../src/store/mongo/lead-documents.ts';
+import { leadKey } from '../src/store/mongo/queries.ts';
 import { aLead, claimsOf, times } from '../test/support/builders.ts';
 import { callAtPace } from './drive.ts';
 import { serveLoads } from './processes.ts';

@@ -7,19 +7,12 @@ import { expiredLeads } from '../../src/domain/retention.ts';
 import { collectionsOf } from '../../src/store/mongo/collections.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
 import { deliveryDocument } from '../../src/store/mongo/distribution.ts';
-import {
-  ACKNOWLEDGED,
-  type ApiKeyDocument,
-  apiKeyDocument,
-  type DeliveryDocument,
-  type HistoryEntry,
-  type LeadDocument,
-  leadDocument,
-  leadKey,
-  oldEventsId,
-} from '../../src/store/mongo/documents.ts';
+import { type ApiKeyDocument, apiKeyDocument, type DeliveryDocument } from '../../src/store/mongo/documents.ts';
+import { type HistoryEntry, oldEventsId } from '../../src/store/mongo/history.ts';
 import { createIndex, INDEXES } from '../../src/store/mongo/indexes.ts';
+import { ACKNOWLEDGED, type LeadDocument, leadDocument } from '../../src/store/mongo/lead-documents.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
+import { leadKey } from '../../src/store/mongo/queries.ts';
 import { causalSessions } from '../../src/store/mongo/reconnecting-client.ts';
 import type { Store } from '../../src/store/store.ts';
 import {

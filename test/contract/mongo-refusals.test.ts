@@ -1,6 +1,7 @@
 import { BSON, type Document, Long } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { apiKeyDocument, leadDocument } from '../../src/store/mongo/documents.ts';
+import { apiKeyDocument } from '../../src/store/mongo/documents.ts';
+import { leadDocument } from '../../src/store/mongo/lead-documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';

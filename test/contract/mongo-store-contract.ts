@@ -8,19 +8,15 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { connect } from '../../src/store/mongo/connection.ts';
 import {
-  ACKNOWLEDGED,
   type ApiKeyDocument,
   apiKeyDocument,
   type ConsumersDocument,
-  type LeadDocument,
-  leadDocument,
-  leadKey,
-  MOVED_AT_ONCE,
-  type OldEventsDocument,
-  oldEventsId,
   type StudioDocument,
 } from '../../src/store/mongo/documents.ts';
+import { MOVED_AT_ONCE, type OldEventsDocument, oldEventsId } from '../../src/store/mongo/history.ts';
+import { ACKNOWLEDGED, type LeadDocument, leadDocument } from '../../src/store/mongo/lead-documents.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
+import { leadKey } from '../../src/store/mongo/queries.ts';
 import type { AuditPart } from '../../src/store/port/audit.ts';
 import { StoreUnavailable, type UnreadableRecord } from '../../src/store/port/faults.ts';
 import type { StoreObserver } from '../../src/store/port/listeners.ts';

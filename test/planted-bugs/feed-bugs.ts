@@ -35,7 +35,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     suite: ON_MONGO,
     caughtBy: ONE_WRITE,
     patches: [
-      { file: 'src/store/mongo/leads.ts', find: 'changes: mark', put: '...{}' },
+      { file: 'src/store/mongo/lead-documents.ts', find: 'changes: mark', put: '...{}' },
       {
         file: 'src/store/mongo/leads.ts',
         find: 'claimed = write.claims?.contactKeys ?? [];',

@@ -15,7 +15,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     name: 'a history that is full drops its oldest events',
     suite: STORE,
     caughtBy: 'loses no event: the oldest are kept apart, and walked with the others; the newest are listed',
-    patches: [{ file: 'src/store/mongo/documents.ts', find: '-(FULL + MOVED_AT_ONCE)', put: '-1000' }],
+    patches: [{ file: 'src/store/mongo/history.ts', find: '-(FULL + MOVED_AT_ONCE)', put: '-1000' }],
   },
   {
     name: 'a creation does not rely on the last check of the indexes',

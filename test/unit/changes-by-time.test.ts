@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { marksByTime } from '../../src/store/mongo/by-time.ts';
 import type { Collections } from '../../src/store/mongo/collections.ts';
-import { ACKNOWLEDGED } from '../../src/store/mongo/documents.ts';
+import { ACKNOWLEDGED } from '../../src/store/mongo/lead-documents.ts';
 import { times } from '../support/builders.ts';
 
 /** The number of leads that the engine can sort in time. */

@@ -26,8 +26,8 @@ import {
   memberOf,
   sourceOf,
   storedFields,
-  WITHOUT_HISTORY,
 } from './documents.ts';
+import { WITHOUT_HISTORY } from './queries.ts';
 
 export function mongoApiKeys(connection: Connection, studioReads: StudioReads): ApiKeyStore {
   const { apiKeys, call, report } = connection;

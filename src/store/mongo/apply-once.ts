@@ -4,18 +4,9 @@ import { MAX_APPLIED_REQUESTS } from '../../domain/audit.ts';
 import type { DecidedEvent } from '../decisions/decision.ts';
 import { UnreadableRecord } from '../port/faults.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import {
-  appended,
-  type Changeable,
-  type HistoryEntry,
-  hasFullHistory,
-  historyEntry,
-  MOVED_AT_ONCE,
-  type OldEventsDocument,
-  oldEventsId,
-  READ,
-} from './documents.ts';
-import { isDuplicate, isInserted, NotRepeatable, serverRefusal } from './server-refusal.ts';
+import { appended, type Changeable, type HistoryEntry, hasFullHistory, historyEntry, makeRoom } from './history.ts';
+import { READ } from './queries.ts';
+import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** What a change decides after it has read the document. */
 export type DocumentDecision<Document, Outcome> =
@@ -59,8 +50,6 @@ export interface ChangeOf<Document, Outcome> {
 /** What grows with every change. */
 const GROWING_LISTS = ['history', 'appliedRequests'] as const;
 const GROWING = { ...READ, projection: { history: 1, appliedRequests: 1 } } as const;
-
-const MOVABLE = { ...READ, projection: { history: 1, moved: 1 } } as const;
 
 /** Error codes for a document that is too large (the last is FerretDB's), or whose history is not a list. */
 const TOO_LARGE = new Set<unknown>([10334, 17419, 285999133]);
@@ -134,28 +123,6 @@ const mayBeDropped = (newest: UUID | null, applied: readonly UUID[]): boolean =>
 
 const identitiesIn = (list: unknown): UUID[] =>
   Array.isArray(list) ? list.filter((each): each is UUID => each instanceof UUID) : [];
-
-/**
- * Moves the oldest events out of the history of a document if that is full: stores them apart, and only then takes them out,
- * unless others have done either.
- */
-async function makeRoom<Document extends Changeable>(
-  collection: Collection<Document>,
-  oldEvents: Collection<OldEventsDocument>,
-  which: Filter<Document>,
-): Promise<void> {
-  const found = await collection.findOne({ ...which, ...hasFullHistory(true) } as Filter<Document>, MOVABLE);
-  if (!found) return;
-  const { _id, history = [] } = found;
-  const moved = Number.isSafeInteger(found.moved) ? Number(found.moved) : 0;
-  const place = oldEventsId(collection.collectionName, _id, moved);
-  const oldest = history.slice(0, MOVED_AT_ONCE);
-  await isInserted(oldEvents.insertOne({ _id: place, history: oldest }));
-  const asRead = { moved: found.moved ?? null, history: { $size: history.length } };
-  const $push = { history: { $each: [], $slice: MOVED_AT_ONCE - history.length } };
-  const update = { $set: { moved: moved + MOVED_AT_ONCE }, $push };
-  await collection.updateOne({ ...which, ...asRead } as Filter<Document>, update as unknown as UpdateFilter<Document>);
-}
 
 interface EventfulUpdate<Document> extends Pick<ChangeOf<Document, unknown>, 'which'> {
   readonly record: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> | undefined;

@@ -6,20 +6,10 @@ import type { AuditStore } from '../port/audit.ts';
 import { AUDIT_EVENT } from '../records.ts';
 import { recordIn } from './apply-once.ts';
 import type { Connection } from './connection.ts';
-import {
-  AFTER_ALL_SLOTS,
-  fieldsIn,
-  type HistoryEntry,
-  ID_ONLY,
-  type LeadDocument,
-  type LeadKey,
-  leadKey,
-  MOVED_AT_ONCE,
-  NO_CONSUMERS,
-  type OldEventsDocument,
-  oldEventsId,
-  READ,
-} from './documents.ts';
+import { AFTER_ALL_SLOTS, fieldsIn, NO_CONSUMERS } from './documents.ts';
+import { type HistoryEntry, MOVED_AT_ONCE, type OldEventsDocument, oldEventsId } from './history.ts';
+import type { LeadDocument } from './lead-documents.ts';
+import { ID_ONLY, type LeadKey, leadKey, READ } from './queries.ts';
 
 const { EJSON } = BSON;
 

@@ -1,8 +1,10 @@
 import type { Collection, Document, Filter, FindOptions } from 'mongodb';
 import { DEFERRED } from '../../domain/lead-change.ts';
 import type { Collections } from './collections.ts';
-import { ACKNOWLEDGED, type DeliveryDocument, type LeadDocument, READ } from './documents.ts';
+import type { DeliveryDocument } from './documents.ts';
+import { ACKNOWLEDGED, type LeadDocument } from './lead-documents.ts';
 import { MARK } from './marks.ts';
+import { READ } from './queries.ts';
 
 /** The first step by which the ceiling is raised; each further one is twice as long; milliseconds. */
 const FIRST_STEP_MS = 1000;

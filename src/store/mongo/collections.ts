@@ -14,14 +14,14 @@ import {
   type ApiKeyDocument,
   type ConsumersDocument,
   type DeliveryDocument,
-  type LeadDocument,
-  type OldEventsDocument,
-  READ,
   type RequestDocument,
   type RetentionTimeDocument,
   STUDIO_FIELDS,
   type StudioDocument,
 } from './documents.ts';
+import type { OldEventsDocument } from './history.ts';
+import type { LeadDocument } from './lead-documents.ts';
+import { READ } from './queries.ts';
 import { isDuplicate } from './server-refusal.ts';
 
 export type Collections = Readonly<ReturnType<typeof collectionsOf>>;

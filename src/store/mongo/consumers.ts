@@ -12,23 +12,9 @@ import { changer } from './apply-once.ts';
 import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import { checkedConsumers, consumersIn, type Distribution } from './distribution.ts';
-import {
-  AFTER_ALL_STUDIOS,
-  among,
-  type ConsumersDocument,
-  type DeliveryDocument,
-  enquiredLeadOf,
-  erasedLeadOf,
-  ID_ONLY,
-  isErased,
-  type LeadDocument,
-  NO_CONSUMERS,
-  nameOf,
-  OF_MANY,
-  READ,
-  WITHOUT_HISTORY,
-} from './documents.ts';
-import { markOf } from './marks.ts';
+import { AFTER_ALL_STUDIOS, type ConsumersDocument, type DeliveryDocument, NO_CONSUMERS } from './documents.ts';
+import { enquiredLeadOf, erasedLeadOf, isErased, type LeadDocument, markOf } from './lead-documents.ts';
+import { among, ID_ONLY, nameOf, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
 import { settlingMethods } from './settling.ts';
 
 /** The maximum number of deliveries that a command removes. */

@@ -21,14 +21,13 @@ import {
   AFTER_ALL_STUDIOS,
   entryOf,
   fieldsIn,
-  ID_ONLY,
   memberOf,
   NOTHING_DUE,
-  READ,
   STUDIO_FIELDS,
   type StudioDocument,
   sourceOf,
 } from './documents.ts';
+import { ID_ONLY, READ } from './queries.ts';
 
 export function mongoDirectory(connection: Connection, reads: StudioReads): DirectoryStore {
   const { studios, call, report } = connection;

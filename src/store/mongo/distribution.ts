@@ -7,19 +7,10 @@ import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
 import { checkedConsumer } from '../records.ts';
 import { type ChangePosition, marksByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
-import {
-  ACKNOWLEDGED,
-  among,
-  type DeliveryDocument,
-  deliveryKey,
-  ID_ONLY,
-  type LeadDocument,
-  type LeadKey,
-  NO_CONSUMERS,
-  READ,
-  WITHOUT_HISTORY,
-} from './documents.ts';
-import { markOf, unmarkedSince, updateEach } from './marks.ts';
+import { type DeliveryDocument, NO_CONSUMERS } from './documents.ts';
+import { ACKNOWLEDGED, type LeadDocument, markOf } from './lead-documents.ts';
+import { unmarkedSince, updateEach } from './marks.ts';
+import { among, deliveryKey, ID_ONLY, type LeadKey, READ, WITHOUT_HISTORY } from './queries.ts';
 import { DUPLICATE, insertEach } from './server-refusal.ts';
 
 /** The maximum number of marks that are read at a time. */

@@ -7,31 +7,32 @@ import { publicLeadOf } from '../../domain/public-lead.ts';
 import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import type { LeadReads } from '../port/lead-reads.ts';
+import { claimsWithKey, openClaim } from './claims.ts';
 import type { Connection } from './connection.ts';
 import {
-  among,
-  claimsWithKey,
   creationOf,
   enquiredLeadOf,
   erasedLeadOf,
   isErased,
   type LeadDocument,
+  leadIn,
+  PUBLIC,
+  presentLeadOf,
+  recordOf,
+  SHOWN,
+  WITHOUT_ORIGINAL,
+} from './lead-documents.ts';
+import { leadFinder } from './leads.ts';
+import {
+  among,
   type LeadKey,
   lastIdOfFull,
   leadIdsBetween,
-  leadIn,
   leadKey,
   nameOf,
-  openClaim,
-  PUBLIC,
-  presentLeadOf,
   READ,
-  recordOf,
-  SHOWN,
   WITHOUT_HISTORY,
-  WITHOUT_ORIGINAL,
-} from './documents.ts';
-import { leadFinder } from './leads.ts';
+} from './queries.ts';
 
 /** The maximum number of leads of a contact that are read, if some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;

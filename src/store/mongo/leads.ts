@@ -20,43 +20,37 @@ import type { LeadChanges, LeadCommand } from '../port/lead-changes.ts';
 import type { CreationOptions, LeadCreation } from '../port/lead-creation.ts';
 import type { LeadErasureStore } from '../port/lead-erasure.ts';
 import { changer, KeyedMutex, recordIn } from './apply-once.ts';
+import { closedClaim, openClaim } from './claims.ts';
 import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
 import { consumersIn } from './distribution.ts';
+import { oldEventsId, ownerOfOldEvents } from './history.ts';
 import {
   ACKNOWLEDGED,
   alreadyOpen,
-  among,
-  claimsDocument,
-  closedClaim,
-  contactKeysIn,
   creationOf,
-  deliveryKey,
   enquiryDocument,
   enquiryTargetOf,
-  erasedClaim,
-  erasedLeadOf,
-  fieldsDocument,
-  formerKeysIn,
-  ID_ONLY,
   type LeadDocument,
-  type LeadKey,
   leadDocument,
+  leadOf,
+  markOf,
+  storedLead,
+  updateOf,
+} from './lead-documents.ts';
+import { asRead, OF_DOCUMENT } from './marks.ts';
+import {
+  among,
+  deliveryKey,
+  ID_ONLY,
+  type LeadKey,
   leadIdsBetween,
   leadKey,
-  leadOf,
   nameOf,
   OF_MANY,
-  oldEventsId,
-  openClaim,
-  originalDocument,
-  ownerOfOldEvents,
-  PERSONAL,
-  presentLeadOf,
   READ,
   WITHOUT_HISTORY,
-} from './documents.ts';
-import { asRead, markOf, OF_DOCUMENT } from './marks.ts';
+} from './queries.ts';
 import { insertEach, serverRefusal } from './server-refusal.ts';
 
 export function mongoLeadWrites(connection: Connection) {
@@ -457,26 +451,6 @@ function leadWriter(connection: Connection) {
         },
       });
     };
-}
-
-const storedLead = (document: LeadDocument): StoredLead => ({
-  lead: presentLeadOf(document),
-  remaining: erasedLeadOf({ erasedAt: new Date(0), ...document }),
-  isCorrected: document.original !== undefined,
-  contactKeys: contactKeysIn(document.openContactKey),
-  formerKeys: formerKeysIn(document.openContactKey),
-  mark: markOf(document),
-});
-
-function updateOf(leadId: string, { fields, mark, claims, original, isErasure }: LeadWrite) {
-  const $set = {
-    ...fieldsDocument(fields),
-    changes: mark,
-    ...(claims && claimsDocument(leadId, claims)),
-    ...(original && { original: originalDocument(original) }),
-    ...(isErasure && { erasedAt: fields.updatedAt, openContactKey: erasedClaim(leadId) }),
-  };
-  return { $set, ...(isErasure && { $unset: PERSONAL }) } as UpdateFilter<LeadDocument>;
 }
 
 /** The maximum number of names; the older half is evicted at once. */

@@ -4,7 +4,8 @@ import { isIn } from '../../domain/lead-filter.ts';
 import { StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
 import type { ResendStore } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
-import { ACKNOWLEDGED, among, type LeadDocument, lastIdOfFull, nameOf, OF_MANY, READ, someOf } from './documents.ts';
+import { isPlainObject, type LeadDocument, type Marked, markOf } from './lead-documents.ts';
+import { among, lastIdOfFull, nameOf, OF_MANY, READ, someOf } from './queries.ts';
 import { refusedWrites } from './server-refusal.ts';
 
 /** Reads of a lead only its mark, and what that needs. */
@@ -54,18 +55,6 @@ export function mongoLeadChanges({ leads, call, report }: Connection): ResendSto
   };
 }
 
-type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
-
-/** The mark of a lead as read. What this service did not write of it counts as that of its creation. */
-export function markOf({ changes, createdAt: created }: Marked): ChangeMark {
-  const { revision, since, kinds } = Object(changes);
-  return {
-    revision: Number.isSafeInteger(revision) ? revision : 0,
-    since: since?.getTime?.() === ACKNOWLEDGED.getTime() ? null : since instanceof Date ? since : undefined,
-    kinds: isPlainObject(kinds) ? kinds : { created },
-  };
-}
-
 /**
  * A condition that this service has not marked the lead since it was read: the next revision follows from the one that was
  * read. If the lead was acknowledged since, its next mark names too many kinds, never too few. An invalid revision may not
@@ -78,9 +67,6 @@ export function unmarkedSince({ changes }: Pick<Marked, 'changes'>): object {
   if (revision === null || Number.isSafeInteger(revision)) return isSame;
   return { $or: [isSame, { 'changes.revision': { $not: { $gte: 0, $lte: Number.MAX_SAFE_INTEGER } } }] };
 }
-
-const isPlainObject = (value: unknown): value is Record<string, unknown> =>
-  Object.prototype.toString.call(value) === '[object Object]';
 
 /** A condition that the lead is still as it was read, whatever has changed it. */
 export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({

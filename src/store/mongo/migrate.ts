@@ -2,7 +2,9 @@ import type { Db } from 'mongodb';
 import { BY_MIGRATION } from '../../domain/audit.ts';
 import { CONTACT_RULE_VERSION, ofEarlierRelease } from '../earlier-release.ts';
 import { StoreUnavailable } from '../port/faults.ts';
-import { ID_ONLY, type LeadDocument, type SchemaDocument, type StudioDocument } from './documents.ts';
+import type { SchemaDocument, StudioDocument } from './documents.ts';
+import type { LeadDocument } from './lead-documents.ts';
+import { ID_ONLY } from './queries.ts';
 import { isInserted } from './server-refusal.ts';
 
 /** The version that this release notes in a database. Release 1.2 notes none. */

@@ -2,7 +2,8 @@ import { checkedRequest } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import type { RequestLogStore } from '../port/request-log.ts';
 import type { Connection } from './connection.ts';
-import { ID_ONLY, leadIdsBetween, leadKey, OF_MANY, READ, type RequestDocument } from './documents.ts';
+import type { RequestDocument } from './documents.ts';
+import { ID_ONLY, leadIdsBetween, leadKey, OF_MANY, READ } from './queries.ts';
 import { DUPLICATE, insertEach } from './server-refusal.ts';
 
 const idOf = ({ _id }: Pick<RequestDocument, '_id'>) => String(_id.id);

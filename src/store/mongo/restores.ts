@@ -5,7 +5,8 @@ import type { RestoreStore } from '../port/restores.ts';
 import { checkedEpoch } from '../records.ts';
 import { changer } from './apply-once.ts';
 import type { Connection } from './connection.ts';
-import { type ConsumersDocument, ID_ONLY, NO_CONSUMERS, READ, someOf } from './documents.ts';
+import { type ConsumersDocument, NO_CONSUMERS } from './documents.ts';
+import { ID_ONLY, READ, someOf } from './queries.ts';
 
 /** Which database this is, and what it has lost, in MongoDB, whose tools note nothing in a backup. */
 export function mongoRestores(connection: Connection): RestoreStore {

@@ -1,6 +1,6 @@
 import type { RetentionStore } from '../port/retention.ts';
 import type { Connection } from './connection.ts';
-import { READ } from './documents.ts';
+import { READ } from './queries.ts';
 import { isInserted } from './server-refusal.ts';
 
 export const mongoRetention = ({ retention, call }: Pick<Connection, 'retention' | 'call'>): RetentionStore => ({

@@ -8,7 +8,7 @@ import {
   type WriteError,
 } from 'mongodb';
 import { StoreUnavailable } from '../port/faults.ts';
-import { OF_MANY } from './documents.ts';
+import { OF_MANY } from './queries.ts';
 
 /** A call that must not be attempted again: the server refused it, or a repetition could take effect twice. */
 export class NotRepeatable extends StoreUnavailable {}

@@ -13,8 +13,9 @@ import {
 import type { DeliveryStore, LeadOfStudio } from '../port/deliveries.ts';
 import { deliveriesByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
-import { among, type DeliveryDocument, deliveryKey, ID_ONLY, leadKey, nameOf, READ } from './documents.ts';
+import type { DeliveryDocument } from './documents.ts';
 import { updateEach } from './marks.ts';
+import { among, deliveryKey, ID_ONLY, leadKey, nameOf, READ } from './queries.ts';
 
 /** The maximum number of deliveries that come again at a time. */
 const MAX_RETURNED = 100;

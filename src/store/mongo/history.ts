@@ -1,0 +1,78 @@
+import { BSON, type Collection, type Filter, type UpdateFilter, type UUID } from 'mongodb';
+import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
+import type { DecidedEvent } from '../decisions/decision.ts';
+import { READ } from './queries.ts';
+import { isInserted } from './server-refusal.ts';
+
+/** What every document keeps of its changes. */
+export interface Changeable {
+  /** Absent until the first event. */
+  readonly history?: readonly HistoryEntry[];
+  /** How many events were moved out of the history; absent: none. */
+  readonly moved?: number;
+  /** The identities of the latest MAX_APPLIED_REQUESTS changes. Absent until the first one by a release that keeps them. */
+  readonly appliedRequests?: readonly UUID[];
+}
+
+/** An event in the history of a document, which is in the order of the writes. */
+export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | 'time'> {
+  readonly caller?: string;
+  readonly callId?: string;
+  readonly from?: string | null;
+  readonly to?: string | null;
+}
+
+/** Events that were moved out of a history, in their order. The `_id` is an oldEventsId. */
+export interface OldEventsDocument {
+  readonly _id: string;
+  readonly history: readonly HistoryEntry[];
+}
+
+/** The number of events that are moved at once. */
+export const MOVED_AT_ONCE = 100;
+
+/** The number of events from which on a history is full, so that as many as are listed always stay in it. */
+const FULL = MAX_AUDIT_EVENTS + MOVED_AT_ONCE;
+export const hasFullHistory = ($exists: boolean) => ({ [`history.${FULL - 1}`]: { $exists } });
+
+/** Returns the `_id` of what is moved out of a history of which so many events were moved before: so they are in their order. */
+export const oldEventsId = (collection: string, _id: unknown, moved: unknown): string =>
+  `${collection} ${BSON.EJSON.stringify(_id, { relaxed: false })} ${String(moved).padStart(9, '0')}`;
+
+/** Returns the `_id` of the document out of whose history it was moved. */
+export const ownerOfOldEvents = (oldEventsId: string): unknown =>
+  BSON.EJSON.parse(oldEventsId.slice(oldEventsId.indexOf(' '), oldEventsId.lastIndexOf(' ')));
+
+/** Adds events to a history that was not full. Of one that is longer than any of this release, the newest stay. */
+export const appended = (events: readonly HistoryEntry[]) => ({ $each: [...events], $slice: -(FULL + MOVED_AT_ONCE) });
+
+export const historyEntry = ({ memberId, caller, callId, ...event }: DecidedEvent): HistoryEntry => ({
+  ...event,
+  memberId,
+  ...(caller && { caller }),
+  ...(callId && { callId }),
+});
+
+const MOVABLE = { ...READ, projection: { history: 1, moved: 1 } } as const;
+
+/**
+ * Moves the oldest events out of the history of a document if that is full: stores them apart, and only then takes them out,
+ * unless others have done either.
+ */
+export async function makeRoom<Document extends Changeable>(
+  collection: Collection<Document>,
+  oldEvents: Collection<OldEventsDocument>,
+  which: Filter<Document>,
+): Promise<void> {
+  const found = await collection.findOne({ ...which, ...hasFullHistory(true) } as Filter<Document>, MOVABLE);
+  if (!found) return;
+  const { _id, history = [] } = found;
+  const moved = Number.isSafeInteger(found.moved) ? Number(found.moved) : 0;
+  const place = oldEventsId(collection.collectionName, _id, moved);
+  const oldest = history.slice(0, MOVED_AT_ONCE);
+  await isInserted(oldEvents.insertOne({ _id: place, history: oldest }));
+  const asRead = { moved: found.moved ?? null, history: { $size: history.length } };
+  const $push = { history: { $each: [], $slice: MOVED_AT_ONCE - history.length } };
+  const update = { $set: { moved: moved + MOVED_AT_ONCE }, $push };
+  await collection.updateOne({ ...which, ...asRead } as Filter<Document>, update as unknown as UpdateFilter<Document>);
+}

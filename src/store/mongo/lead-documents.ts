@@ -1,0 +1,232 @@
+import { type UpdateFilter, UUID } from 'mongodb';
+import type { TextField } from '../../../common/rules/field-rules.ts';
+import type { Actor } from '../../domain/audit.ts';
+import type { KeptEnquiries } from '../../domain/enquiry.ts';
+import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
+import type { ChangeKind, ChangeMark } from '../../domain/lead-change.ts';
+import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
+import { DATA_FIELDS, type OriginalFields, textsOf } from '../../domain/lead-data.ts';
+import {
+  type Checked,
+  checkedEnquiries,
+  checkedErasedLead,
+  checkedLead,
+  checkedOriginal,
+  creatingKey,
+  earlierCreation,
+  leadRecord,
+  storedTexts,
+  type Unchecked,
+  withEnquiries,
+} from '../checked.ts';
+import type { EnquiredLead, EnquiryWrite, KeyRule, LeadWrite, StoredLead } from '../decisions/leads.ts';
+import { creationEvent } from '../decisions/leads.ts';
+import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
+import { claimsDocument, contactKeysIn, erasedClaim, formerKeysIn } from './claims.ts';
+import { uuidText } from './documents.ts';
+import { type Changeable, historyEntry } from './history.ts';
+import { type LeadKey, leadKey, READ, WITHOUT_HISTORY } from './queries.ts';
+
+/** The projection of the fields of a lead that callers give. */
+const DATA = Object.fromEntries(DATA_FIELDS.map((field) => [field, 1]));
+
+/** Reads of leads what their callers see, of which a page has many. */
+export const PUBLIC = {
+  ...READ,
+  projection: { studioId: 1, ...DATA, stage: 1, createdAt: 1, updatedAt: 1, erasedAt: 1, apiKeyId: 1 },
+} as const;
+
+/** Reads of a lead also its enquiries. */
+export const SHOWN = { ...READ, projection: { ...PUBLIC.projection, 'original.enquiries': 1 } } as const;
+
+/** Reads leads also without their enquiries. */
+export const WITHOUT_ORIGINAL = { ...READ, projection: { ...WITHOUT_HISTORY.projection, original: 0 } } as const;
+
+/** A lead with its claims, so that one write of one document decides everything. */
+export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'enquiries' | 'apiKeyId'>, Changeable {
+  readonly _id: LeadKey;
+  readonly sourceId: UUID | null;
+  /**
+   * The claims of an open lead; no two leads of a studio may have one in common. For a closed lead, the keys it is
+   * found by, each with the lead's id, so that it is unique. So are the keys of contacts that were corrected. For an erased
+   * lead, a string with its id.
+   */
+  readonly openContactKey: string | readonly string[];
+  readonly contactRule?: KeyRule;
+  readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
+  /** What it was created with, and its enquiries; absent until its first correction or enquiry. */
+  readonly original?: OriginalDocument;
+  readonly erasedAt?: Date;
+  readonly changes: ChangesDocument;
+  /** Absent: no key created it, or a core of release 1.2. */
+  readonly apiKeyId?: UUID;
+}
+
+export interface ChangesDocument {
+  /** The time of the first of them; ACKNOWLEDGED: there are none. */
+  readonly since?: Date;
+  /** The revision of the lead; absent: unchanged since its creation. */
+  readonly revision?: number;
+  /** The time of the latest change of each kind; absent: only its creation. */
+  readonly kinds?: Readonly<Partial<Record<ChangeKind, Date>>>;
+}
+
+/** Later than every change, so that `$min` with the next change replaces it. */
+export const ACKNOWLEDGED = new Date(8.64e15);
+
+interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
+  readonly sourceId: UUID | null;
+  /** Each source is the text of a UUID. */
+  readonly enquiries?: KeptEnquiries;
+}
+
+export function leadDocument(
+  lead: Lead,
+  { idempotencyKey, fingerprint, ...claims }: LeadClaims,
+  changedSince = lead.createdAt,
+  by?: Actor,
+): LeadDocument {
+  const { id, apiKeyId, ...fields } = lead;
+  return {
+    _id: leadKey(lead.studioId, id),
+    ...fieldsDocument(fields),
+    ...claimsDocument(id, { ...claims, isOpen: isOpen(lead.stage), formerKeys: [] }),
+    idempotency: {
+      key: new UUID(idempotencyKey),
+      fingerprint: fingerprint.sha256,
+      fingerprintVersion: fingerprint.version,
+    },
+    changes: { since: changedSince },
+    ...(apiKeyId !== undefined && { apiKeyId: new UUID(apiKeyId) }),
+    ...(by && { history: [historyEntry(creationEvent(lead, { ...by, now: changedSince }))] }),
+  };
+}
+
+/** The fields with personal data, or computed from such. */
+export const PERSONAL = {
+  ...DATA,
+  original: 1,
+  contactRule: 1,
+  'idempotency.fingerprint': 1,
+  'idempotency.fingerprintVersion': 1,
+} as const;
+
+/** Returns some fields of a lead, or of what it was created with, as stored. */
+export const fieldsDocument = <Fields extends Partial<OriginalFields>>({ sourceId, ...others }: Fields) =>
+  (sourceId === undefined ? others : { ...others, sourceId: sourceId && new UUID(sourceId) }) as Omit<
+    Fields,
+    'sourceId'
+  > & { readonly sourceId: UUID | null };
+
+export const originalDocument = (original: OriginalFields): OriginalDocument => fieldsDocument(textsOf(original));
+
+export const enquiryDocument = ({ mark: changes, original }: EnquiryWrite) => ({
+  changes,
+  original: { ...originalDocument(original), enquiries: original.enquiries },
+});
+
+export const storedLead = (document: LeadDocument): StoredLead => ({
+  lead: presentLeadOf(document),
+  remaining: erasedLeadOf({ erasedAt: new Date(0), ...document }),
+  isCorrected: document.original !== undefined,
+  contactKeys: contactKeysIn(document.openContactKey),
+  formerKeys: formerKeysIn(document.openContactKey),
+  mark: markOf(document),
+});
+
+export function updateOf(leadId: string, { fields, mark, claims, original, isErasure }: LeadWrite) {
+  const $set = {
+    ...fieldsDocument(fields),
+    changes: mark,
+    ...(claims && claimsDocument(leadId, claims)),
+    ...(original && { original: originalDocument(original) }),
+    ...(isErasure && { erasedAt: fields.updatedAt, openContactKey: erasedClaim(leadId) }),
+  };
+  return { $set, ...(isErasure && { $unset: PERSONAL }) } as UpdateFilter<LeadDocument>;
+}
+
+/* Reading documents. Types state what this release writes; each is checked, as the database may hold something else. */
+
+export type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
+
+/** The mark of a lead as read. What this service did not write of it counts as that of its creation. */
+export function markOf({ changes, createdAt: created }: Marked): ChangeMark {
+  const { revision, since, kinds } = Object(changes);
+  return {
+    revision: Number.isSafeInteger(revision) ? revision : 0,
+    since: since?.getTime?.() === ACKNOWLEDGED.getTime() ? null : since instanceof Date ? since : undefined,
+    kinds: isPlainObject(kinds) ? kinds : { created },
+  };
+}
+
+export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+  Object.prototype.toString.call(value) === '[object Object]';
+
+export const leadOf = (document: LeadDocument): Checked<Lead> => checkedLead(leadIn(document));
+
+export const presentLeadOf = (document: LeadDocument): Checked<Lead> | null =>
+  isErased(document) ? null : leadOf(document);
+
+/** The same with the enquiries of the lead. */
+export const enquiredLeadOf = (document: LeadDocument): Checked<Lead> | null =>
+  withEnquiries(presentLeadOf(document), Object(document.original).enquiries);
+
+/** Returns what a refused creation is compared with, but the mark. */
+export function enquiryTargetOf(document: LeadDocument): Omit<EnquiredLead, 'mark'> {
+  const original = originalIn(document);
+  return {
+    lead: presentLeadOf(document),
+    original: original ? checkedOriginal(leadIn(document), original) : null,
+    enquiries: checkedEnquiries(Object(document.original).enquiries),
+  };
+}
+
+export const isErased = ({ erasedAt }: Pick<LeadDocument, 'erasedAt'>): boolean => erasedAt instanceof Date;
+
+export const erasedLeadOf = (document: LeadDocument): Checked<ErasedLead> =>
+  checkedErasedLead(leadIn(document), document.erasedAt);
+
+/** Returns the creation of the lead of a document. @throws UnreadableRecord */
+export function creationOf(document: LeadDocument): EarlierCreation | ErasedCreation {
+  if (isErased(document)) return { kind: 'erased' };
+  const { fingerprint: sha256, fingerprintVersion: version } = Object(document.idempotency);
+  return earlierCreation(leadIn(document), originalIn(document), { version, sha256 });
+}
+
+/** Returns all that is kept of the lead of a document; as `leadRecord` does. */
+export const recordOf = (document: LeadDocument, report: ReportUnreadable) =>
+  leadRecord(enquiredLeadOf(document), originalIn(document), uuidText(Object(document.idempotency).key), report);
+
+/** The unchecked texts of a lead, or of what it was created with. */
+const textsIn = (stored: Pick<LeadDocument, TextField>): Unchecked<OriginalFields> => ({
+  ...storedTexts(stored),
+  sourceId: stored.sourceId === null ? null : uuidText(stored.sourceId),
+});
+
+/** The unchecked original fields; undefined: the lead was never corrected. */
+function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | undefined {
+  if (original === undefined) return undefined;
+  return textsIn(Object(original));
+}
+
+export function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
+  const { studioId, contact, stage, createdAt, updatedAt, apiKeyId } = fields;
+  return {
+    id: uuidText(_id?.id),
+    // Documents are found by either of the two, so they must agree.
+    studioId: studioId === _id?.studioId ? studioId : undefined,
+    ...textsIn(fields),
+    contact,
+    stage,
+    createdAt,
+    updatedAt,
+    ...creatingKey(uuidText(apiKeyId)),
+  };
+}
+
+/** The outcome for a lead that has a contact already; only its id must be readable. @throws UnreadableRecord */
+export function alreadyOpen(holder: LeadDocument): { readonly kind: 'already-open'; readonly leadId: string } {
+  const lead = leadOf(holder);
+  if (lead instanceof UnreadableRecord && lead.field === 'id') throw lead;
+  return { kind: 'already-open', leadId: lead.id };
+}
