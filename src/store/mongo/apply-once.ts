@@ -1,4 +1,4 @@
-import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID, type WithId } from 'mongodb';
+import { type Collection, type Filter, type UpdateFilter, UUID, type WithId } from 'mongodb';
 import { assert } from '../../../common/invariants.ts';
 import { MAX_APPLIED_REQUESTS } from '../../domain/audit.ts';
 import type { DecidedEvent } from '../decisions/decision.ts';
@@ -6,7 +6,7 @@ import { UnreadableRecord } from '../port/faults.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import { appended, type Changeable, type HistoryEntry, hasFullHistory, historyEntry, makeRoom } from './history.ts';
 import { READ } from './queries.ts';
-import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
+import { isDuplicate, isOfDocument, isTooLarge, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** What a change decides after it has read the document. */
 export type DocumentDecision<Document, Outcome> =
@@ -50,10 +50,6 @@ export interface ChangeOf<Document, Outcome> {
 /** What grows with every change. */
 const GROWING_LISTS = ['history', 'appliedRequests'] as const;
 const GROWING = { ...READ, projection: { history: 1, appliedRequests: 1 } } as const;
-
-/** Error codes for a document that is too large (the last is FerretDB's), or whose history is not a list. */
-const TOO_LARGE = new Set<unknown>([10334, 17419, 285999133]);
-const NOT_A_LIST = new Set<unknown>([2, 14]);
 
 /**
  * Changes a document once, however often the response is lost. The identity of the request is stored in the document by
@@ -152,20 +148,19 @@ async function updateWithEvents<Document extends Changeable>(
   try {
     return await apply({ ...update, $push });
   } catch (error) {
-    const isTooLarge = hasCode(error, TOO_LARGE);
-    if (!isTooLarge && !hasCode(error, NOT_A_LIST)) throw error;
+    if (!isOfDocument(error)) throw error;
     // The code alone does not say that the history is the reason.
     const found = await collection.findOne(which, GROWING);
     const damaged = found && GROWING_LISTS.find((list) => found[list] !== undefined && !Array.isArray(found[list]));
     if (record && damaged) throw new UnreadableRecord(record.kind, record, damaged);
-    const isReason = damaged || (isTooLarge && GROWING_LISTS.some((list) => (found?.[list]?.length ?? 0) > 0));
+    const isReason = damaged || (isTooLarge(error) && GROWING_LISTS.some((list) => (found?.[list]?.length ?? 0) > 0));
     if (record || !isReason) throw error;
   }
   const $set = { ...(update as { readonly $set?: object }).$set, history: events, appliedRequests: [id] };
   try {
     return await apply({ ...update, $set });
   } catch (error) {
-    if (!hasCode(error, TOO_LARGE)) throw error;
+    if (!isTooLarge(error)) throw error;
   }
   // Without its identity, the write must not be repeated.
   return apply({ ...update, $unset: { history: 1, appliedRequests: 1 } }).catch((error) => {
@@ -173,35 +168,18 @@ async function updateWithEvents<Document extends Changeable>(
   });
 }
 
-interface RecordedEvent<Document> {
-  readonly which: Filter<Document>;
-  readonly event: DecidedEvent;
-  /** The identity of the call, which may repeat this. */
-  readonly identity?: string;
-  /** What is stored with the event if there is no document; absent: then nothing is. */
-  readonly fresh?: Document;
-}
-
-/** Stores an event in a document, if that is there. */
-export function recordIn<Document extends Changeable>(
-  connection: Pick<Connection, 'oldEvents'>,
-  collection: Collection<Document>,
-  deadline: AbortSignal,
-  { which, event, identity, fresh }: RecordedEvent<Document>,
-): Promise<null> {
-  return applyOnce<Document, null>(connection, collection, deadline, {
-    which,
-    fields: { _id: 1 },
-    requestId: identity,
-    async decide(found) {
-      if (found) return { outcome: null, where: {}, update: {}, events: [event] };
-      return { outcome: null, ...(fresh && { insert: fresh, events: [event] }) };
-    },
-  });
-}
-
-const hasCode = (error: unknown, codes: ReadonlySet<unknown>): boolean =>
-  error instanceof MongoServerError && codes.has(error.code);
+/**
+ * Returns the change of a document that only stores an event in it.
+ *
+ * @param fresh what is stored with the event if there is no document; absent: then nothing is
+ */
+export const recorded = <Document>(event: DecidedEvent, fresh?: Document) => ({
+  fields: { _id: 1 } as const,
+  async decide(found: object | null): Promise<DocumentDecision<Document, null>> {
+    if (found) return { outcome: null, where: {}, update: {}, events: [event] };
+    return { outcome: null, ...(fresh && { insert: fresh, events: [event] }) };
+  },
+});
 
 /**
  * A mutex per key. It is an optimisation: the database enforces uniqueness without it, but many concurrent writes to

@@ -4,9 +4,9 @@ import { type Checked, checked, readableOrNull } from '../checked.ts';
 import { eventOfAct } from '../decisions/decision.ts';
 import type { AuditStore } from '../port/audit.ts';
 import { AUDIT_EVENT } from '../records.ts';
-import { recordIn } from './apply-once.ts';
+import { changer, recorded } from './apply-once.ts';
 import type { Connection } from './connection.ts';
-import { AFTER_ALL_SLOTS, fieldsIn, NO_CONSUMERS } from './documents.ts';
+import { AFTER_ALL_SLOTS, fieldsIn, NO_CONSUMERS, type StudioDocument } from './documents.ts';
 import { type HistoryEntry, MOVED_AT_ONCE, type OldEventsDocument, oldEventsId } from './history.ts';
 import type { LeadDocument } from './lead-documents.ts';
 import { ID_ONLY, type LeadKey, leadKey, READ } from './queries.ts';
@@ -30,16 +30,15 @@ export function mongoAudit(connection: Connection): AuditStore {
   const { leads, apiKeys, studios, feed, call, report } = connection;
   const eventsOf = (history: unknown, subject: Subject) =>
     Array.isArray(history) ? history.flatMap((entry) => readableOrNull(eventOf(entry, subject), report) ?? []) : [];
+  const [changeFeed, changeStudio] = [changer(connection, feed), changer(connection, studios)];
   const walk = historyWalker(connection, eventsOf);
   return {
-    recordAct: (studioId, act, by) =>
-      call(async (deadline) => {
-        const event = eventOfAct(by, act);
-        if (studioId !== OF_DEPLOYMENT)
-          return recordIn(connection, studios, deadline, { which: { _id: studioId }, event });
-        const fresh = { _id: 'consumers', ...NO_CONSUMERS } as const;
-        return recordIn(connection, feed, deadline, { which: { _id: 'consumers' }, event, fresh });
-      }).then(() => {}),
+    async recordAct(studioId, act, by) {
+      const event = eventOfAct(by, act);
+      const fresh = { _id: 'consumers', ...NO_CONSUMERS } as const;
+      if (studioId === OF_DEPLOYMENT) await changeFeed({ which: { _id: 'consumers' }, ...recorded(event, fresh) });
+      else await changeStudio({ which: { _id: studioId }, ...recorded<StudioDocument>(event) });
+    },
 
     walkAuditEvents: (range, after) => call(() => walk(range, after)),
 

@@ -76,23 +76,21 @@ function byTime<Schema extends Document>(queued: Queued<Schema>) {
     for (let step = FIRST_STEP_MS; ; step *= 2) {
       const below = ceiling;
       const filter = (from ? { $and: [isBelow(below), from] } : isBelow(below)) as Filter<Schema>;
-      const sorted = collection.find(filter, { ...options, sort: { [field]: 1, ...order }, limit: count });
-      const found = await sorted.toArray().then(succeeded, failed);
+      const found = await read(filter, { ...options, sort: { [field]: 1, ...order }, limit: count });
       if (found.length === count) lowerTo(found);
       if (found.length === count || below === end) return found;
       raise(below, step);
     }
   }
 
-  function succeeded(found: unknown[]): Schema[] {
-    hasFailed = false;
-    return found as Schema[];
-  }
-
-  /** Only now: others, of which none has failed, ask at the same time. */
-  function failed(error: unknown): never {
-    hasFailed = true;
-    throw error;
+  async function read(filter: Filter<Schema>, options: FindOptions): Promise<Schema[]> {
+    // Only once it has ended: others, of which none has failed, ask at the same time.
+    const outcome = collection.find(filter, options).toArray();
+    hasFailed = await outcome.then(
+      () => false,
+      () => true,
+    );
+    return outcome as Promise<Schema[]>;
   }
 
   /** Lowers the ceiling until it has few documents below it, but enough. */

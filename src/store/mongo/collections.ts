@@ -143,13 +143,6 @@ const MAX_BATCH_SIZE = 64;
 /** The maximum number of concurrent batches. Meanwhile requests accumulate, so batches grow with the load. */
 const MAX_BATCHES_IN_FLIGHT = 4;
 
-interface PendingRequest<Request, Result> {
-  readonly request: Request;
-  readonly deadline: AbortSignal;
-  readonly resolve: (result: Result) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 /** A way to make requests, which are combined. */
 export interface Batched<Request, Result> {
   /** @param deadline the request is not sent after it */
@@ -168,7 +161,10 @@ export function requestBatcher<Request, Result>(
   perform: (requests: readonly Request[]) => Promise<readonly Result[]>,
   keyOf: (request: Request) => unknown = (request) => request,
 ): Batched<Request, Result> {
-  type Pending = PendingRequest<Request, Result>;
+  type Pending = Pick<PromiseWithResolvers<Result>, 'resolve' | 'reject'> & {
+    readonly request: Request;
+    readonly deadline: AbortSignal;
+  };
   /** Equal requests, which share one result, by key, in the order of arrival of the first of them. */
   const pending = new Map<unknown, Pending[]>();
   let inFlight = 0;

@@ -170,13 +170,13 @@ export async function connect(
  */
 export async function untilKnown<Outcome>(
   deadline: AbortSignal,
-  step: (attempt: number) => Promise<Outcome | undefined>,
+  step: () => Promise<Outcome | undefined>,
 ): Promise<Outcome> {
   let fault: unknown;
   for (let attempt = 0; attempt < MAX_ATTEMPTS && !deadline.aborted; attempt += 1) {
     if (attempt > 0) await backOff(attempt);
     try {
-      const outcome = await step(attempt);
+      const outcome = await step();
       if (outcome !== undefined) return outcome;
     } catch (error) {
       throwIfFinal(error);

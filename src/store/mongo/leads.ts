@@ -19,11 +19,12 @@ import {
 import type { LeadChanges, LeadCommand } from '../port/lead-changes.ts';
 import type { CreationOptions, LeadCreation } from '../port/lead-creation.ts';
 import type { LeadErasureStore } from '../port/lead-erasure.ts';
-import { changer, KeyedMutex, recordIn } from './apply-once.ts';
+import { applyOnce, changer, KeyedMutex, recorded } from './apply-once.ts';
 import { closedClaim, openClaim } from './claims.ts';
 import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
 import { consumersIn } from './distribution.ts';
+import type { StudioDocument } from './documents.ts';
 import { oldEventsId, ownerOfOldEvents } from './history.ts';
 import {
   ACKNOWLEDGED,
@@ -38,7 +39,7 @@ import {
   storedLead,
   updateOf,
 } from './lead-documents.ts';
-import { asRead, OF_DOCUMENT } from './marks.ts';
+import { asRead } from './marks.ts';
 import {
   among,
   deliveryKey,
@@ -51,7 +52,7 @@ import {
   READ,
   WITHOUT_HISTORY,
 } from './queries.ts';
-import { insertEach, serverRefusal } from './server-refusal.ts';
+import { insertEach, isOfDocument, serverRefusal } from './server-refusal.ts';
 
 export function mongoLeadWrites(connection: Connection) {
   const write = leadWriter(connection);
@@ -80,7 +81,8 @@ const leadDeleter =
       if (found.length === 0) return 0;
       // Before the leads, and once: each of them may be deleted by one attempt or another.
       const emptied = eventOfAct(by, { action: 'studio-emptied', to: `${found.length}` });
-      await recordIn(connection, studios, deadline, { which: { _id: studioId }, event: emptied, identity });
+      const act = recorded<StudioDocument>(emptied);
+      await applyOnce(connection, studios, deadline, { which: { _id: studioId }, requestId: identity, ...act });
       const gone = await remove(found, { studioId });
       for (const { number } of consumers) {
         const _id = { $in: gone.map((id) => deliveryKey(number, id)) };
@@ -290,7 +292,7 @@ function creationRefuser({ leads }: Connection) {
       return (await leads.updateOne({ studioId, _id, ...asRead(holder) }, update)).matchedCount === 1;
     } catch (error) {
       // A document without room keeps nothing, and is as open as before.
-      if (error instanceof MongoServerError && OF_DOCUMENT.includes(error.code)) return true;
+      if (isOfDocument(error)) return true;
       throw error;
     }
   }

@@ -6,7 +6,7 @@ import type { ResendStore } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
 import { isPlainObject, type LeadDocument, type Marked, markOf } from './lead-documents.ts';
 import { among, lastIdOfFull, nameOf, OF_MANY, READ, someOf } from './queries.ts';
-import { refusedWrites } from './server-refusal.ts';
+import { OF_DOCUMENT, refusedWrites } from './server-refusal.ts';
 
 /** Reads of a lead only its mark, and what that needs. */
 export const MARK = { ...READ, projection: { studioId: 1, changes: 1, createdAt: 1, updatedAt: 1 } } as const;
@@ -74,9 +74,6 @@ export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({
   updatedAt: found.updatedAt,
   ...unmarkedSince(found),
 });
-
-/** Error codes of an update that is refused because of its document: its fields, or its size. */
-export const OF_DOCUMENT: readonly unknown[] = [2, 9, 14, 28, 121, 10334, 17419, 285999133];
 
 /** The maximum number of updates in a command. A slow server takes milliseconds for each, and has STORE_SILENCE_MS for a command. */
 const MAX_UPDATES = 100;

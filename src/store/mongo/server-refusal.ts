@@ -153,6 +153,19 @@ export async function insertEach<Schema extends Document>(
   }
 }
 
+/** Codes of a write whose document would be too large. The last is FerretDB's. */
+const TOO_LARGE: readonly unknown[] = [10334, 17419, 285999133];
+
+/** Codes of an update that is refused because of its document: its fields, or its size. */
+export const OF_DOCUMENT: readonly unknown[] = [2, 9, 14, 28, 121, ...TOO_LARGE];
+
+export const isTooLarge = (error: unknown): boolean => isOneOfCodes(TOO_LARGE, error);
+
+export const isOfDocument = (error: unknown): boolean => isOneOfCodes(OF_DOCUMENT, error);
+
+const isOneOfCodes = (codes: readonly unknown[], error: unknown): boolean =>
+  error instanceof MongoServerError && codes.includes(error.code);
+
 /** The code of a write that a unique index refused. */
 export const DUPLICATE = 11000;
 
