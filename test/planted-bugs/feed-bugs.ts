@@ -22,7 +22,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     name: 'on MongoDB, a change that was acknowledged is delivered again',
     suite: ON_MONGO,
     caughtBy: 'tells no revision twice if others go on while a core writes deliveries',
-    patches: [{ file: 'src/store/mongo/settling.ts', find: 'const KEPT_MS = 60_000', put: 'const KEPT_MS = -1e12' }],
+    patches: [{ file: 'src/store/mongo/deliveries.ts', find: 'const KEPT_MS = 60_000', put: 'const KEPT_MS = -1e12' }],
   },
   {
     name: 'unreadable leads at the head of the change feed hide all behind them',

@@ -173,7 +173,7 @@ export const PAST_FAULTS: readonly PastFault[] = [
 
   fault(
     'on MongoDB, a lead is told with the kinds of an older state',
-    'src/store/mongo/consumers.ts',
+    'src/store/mongo/deliveries.ts',
     'isSame && !mark?.since',
     'true || mark?.since',
   ),

@@ -1,21 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Consumer, ofEachConsumer } from '../../domain/consumer.ts';
-import type { Lead } from '../../domain/lead.ts';
-import { HANDLED, type LeadChange, SET_ASIDE } from '../../domain/lead-change.ts';
-import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
+import type { Consumer } from '../../domain/consumer.ts';
 import { decideConsumer } from '../decisions/consumers.ts';
 import { type DecidedEvent, eventOfAct } from '../decisions/decision.ts';
-import { firstReadable } from '../pages.ts';
 import type { ConsumerStore, CreateConsumerOutcome } from '../port/consumers.ts';
-import type { DeliveryStore } from '../port/deliveries.ts';
+import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
+import { checkedConsumer } from '../records.ts';
 import { changer } from './apply-once.ts';
-import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
-import { checkedConsumers, consumersIn, type Distribution } from './distribution.ts';
-import { AFTER_ALL_STUDIOS, type ConsumersDocument, type DeliveryDocument, NO_CONSUMERS } from './documents.ts';
-import { enquiredLeadOf, erasedLeadOf, isErased, type LeadDocument, markOf } from './lead-documents.ts';
-import { among, ID_ONLY, nameOf, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
-import { settlingMethods } from './settling.ts';
+import { AFTER_ALL_STUDIOS, type ConsumersDocument, NO_CONSUMERS } from './documents.ts';
+import { among, ID_ONLY, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
 
 /** The maximum number of deliveries that a command removes. */
 const MAX_REMOVED = 1000;
@@ -29,19 +22,18 @@ interface ConsumersChange<Outcome> {
   readonly event?: DecidedEvent;
 }
 
-/** A delivery with its lead; undefined: somebody has deleted the lead. */
-interface Delivered {
-  readonly delivery: DeliveryDocument;
-  readonly lead: LeadDocument | undefined;
-  /** Whether the delivery has all changes of the lead as it was read. */
-  readonly isCurrent: boolean;
+/** Checks the list of consumers. @throws UnreadableRecord if it is none */
+export function checkedConsumers(list: unknown, report: ReportUnreadable): readonly Consumer[] {
+  if (!Array.isArray(list)) throw new UnreadableRecord('consumer', { studioId: '?', id: '?' }, 'list');
+  return list.map((each) => checkedConsumer(Object(each), report));
 }
 
-export const mongoConsumers = (connection: Connection, distributing: Distribution): ConsumerStore & DeliveryStore => ({
-  ...consumerRecords(connection),
-  ...deliveryMethods(connection, distributing),
-  ...settlingMethods(connection),
-});
+/** Returns the stored consumers. @param report default: those that cannot be read are not reported */
+export const consumersIn = async (
+  { feed }: Pick<Connection, 'feed'>,
+  report: ReportUnreadable = () => {},
+): Promise<readonly Consumer[]> =>
+  checkedConsumers(((await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS).list, report);
 
 /** Returns a function that changes the list of consumers. One that cannot be read stays as it is stored. */
 function changeOfConsumers(connection: Connection) {
@@ -71,7 +63,7 @@ function changeOfConsumers(connection: Connection) {
   };
 }
 
-function consumerRecords(connection: Connection) {
+export function mongoConsumers(connection: Connection): ConsumerStore {
   const { feed, studios, deliveries, call, report } = connection;
   const change = changeOfConsumers(connection);
   return {
@@ -120,96 +112,5 @@ function consumerRecords(connection: Connection) {
         const put = (each: Consumer) => (each === found ? { ...each, backfills } : each);
         return { outcome: true, list: list.map(put) };
       }),
-  } satisfies ConsumerStore;
-}
-
-function deliveryReader(connection: Connection) {
-  const { leads, deliveries, report } = connection;
-
-  async function withLeads(found: readonly DeliveryDocument[]): Promise<Delivered[]> {
-    if (found.length === 0) return [];
-    const keys = found.map(({ _id: { studioId, id } }) => ({ studioId, id }));
-    const read = await leads.find(among(keys), WITHOUT_HISTORY).toArray();
-    const byKey = new Map(read.map((lead) => [nameOf(lead._id), lead]));
-    // Their leads were deleted, as those of a test studio are: nobody could acknowledge them.
-    const lost = found.filter(({ _id }) => !byKey.has(nameOf(_id)));
-    if (lost.length > 0) await deliveries.deleteMany(among(lost.map(({ _id }) => _id)), OF_MANY);
-    return current(found.map((delivery) => ({ delivery, lead: byKey.get(nameOf(delivery._id)) })));
-  }
-
-  /**
-   * Finds out which deliveries have all changes of their leads. A lead with an undistributed change has more. Otherwise a
-   * delivery of the lead's revision has all. One of another revision may have been raised before its lead was read, so it is
-   * read again.
-   */
-  async function current(found: readonly Omit<Delivered, 'isCurrent'>[]): Promise<Delivered[]> {
-    const marked = found.map((each) => ({ ...each, mark: each.lead && markOf(each.lead) }));
-    const others = marked.filter(({ delivery, mark }) => mark && delivery.revision !== mark.revision);
-    const keys = others.map(({ delivery }) => delivery._id);
-    const options = { ...READ, projection: { revision: 1 } } as const;
-    const read = keys.length > 0 ? await deliveries.find(among(keys), options).toArray() : [];
-    const revisions = new Map(read.map(({ _id, revision }) => [nameOf(_id), revision]));
-    return marked.map(({ mark, ...each }) => {
-      const { _id, revision } = each.delivery;
-      const isSame = revision === mark?.revision || revision === revisions.get(nameOf(_id));
-      return { ...each, isCurrent: isSame && !mark?.since };
-    });
-  }
-
-  return ofEachConsumer((number): ((limit: number) => Promise<LeadChange[]>) => {
-    const queue = deliveriesByTime(connection, number);
-    return firstReadable<Delivered, LeadChange, ChangePosition>({
-      first: async (count) => withLeads(await queue.first(count)),
-      behind: async (position, count) => withLeads(await queue.behind(position, count)),
-      positionOf: ({ delivery }) => queue.positionOf(delivery),
-      check({ delivery, lead, isCurrent }) {
-        if (!lead) return null;
-        return isCurrent ? readableOrNull(deliveredChange(lead, delivery), report) : undefined;
-      },
-    });
-  });
-}
-
-function deliveryMethods(connection: Connection, { distribute, distributeSome }: Distribution) {
-  const { deliveries, call } = connection;
-  const readerOf = deliveryReader(connection);
-  // Apart from those that read: each has a ceiling of its own.
-  const queuesOf = ofEachConsumer((number) => ({
-    waiting: deliveriesByTime(connection, number),
-    parked: deliveriesByTime(connection, number, { offset: SET_ASIDE, end: new Date(HANDLED) }),
-  }));
-  return {
-    distributeLeadChanges: () => call(distributeSome),
-
-    listDeliveries: (number, limit) =>
-      call(async () => {
-        const { consumers, isComplete } = await distribute();
-        const consumer = consumers.find((each) => each.number === number);
-        return consumer ? { consumer, changes: await readerOf(number)(limit), isComplete } : null;
-      }),
-
-    measureDeliveries: (number, bound) =>
-      call(async () => {
-        const { isComplete } = await distribute();
-        const { waiting, parked } = queuesOf(number);
-        const [[first], [firstParked]] = [await waiting.first(1), await parked.first(1)];
-        const count = (due: object) => deliveries.countDocuments({ consumer: number, due }, { limit: bound });
-        return {
-          waiting: { leads: await count({ $lt: new Date(SET_ASIDE) }), since: first?.since ?? null },
-          setAside: {
-            leads: await count({ $gte: new Date(SET_ASIDE), $lt: new Date(HANDLED) }),
-            since: firstParked ? new Date(firstParked.due.getTime() - SET_ASIDE) : null,
-          },
-          isComplete,
-        };
-      }),
-  } satisfies Partial<DeliveryStore>;
-}
-
-/** The current state of a lead, with what a consumer has yet to handle of it. */
-function deliveredChange(document: LeadDocument, { since, kinds, attempts: stored }: DeliveryDocument) {
-  const lead = isErased(document) ? erasedLeadOf(document) : (enquiredLeadOf(document) as Checked<Lead>);
-  const { revision = 0 } = Object(document.changes);
-  const attempts = Number.isSafeInteger(stored) ? (stored as number) : 0;
-  return checkedLeadChange(lead, { revision, since, kinds: Object(kinds), attempts });
+  };
 }

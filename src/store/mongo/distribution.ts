@@ -3,14 +3,13 @@ import { MAX_DISTRIBUTION_MS, STORE_CALL_MS } from '../../../common/deadlines.ts
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
 import { type Delivery, deliveryOf, HANDLED, isOnlyResent } from '../../domain/lead-change.ts';
-import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
-import { checkedConsumer } from '../records.ts';
 import { type ChangePosition, marksByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
-import { type DeliveryDocument, NO_CONSUMERS } from './documents.ts';
+import { consumersIn } from './consumers.ts';
+import type { DeliveryDocument } from './documents.ts';
 import { ACKNOWLEDGED, type LeadDocument, markOf } from './lead-documents.ts';
 import { unmarkedSince, updateEach } from './marks.ts';
-import { among, deliveryKey, ID_ONLY, type LeadKey, READ, WITHOUT_HISTORY } from './queries.ts';
+import { among, deliveryKey, ID_ONLY, type LeadKey, READ } from './queries.ts';
 import { DUPLICATE, insertEach } from './server-refusal.ts';
 
 /** The maximum number of marks that are read at a time. */
@@ -82,19 +81,6 @@ const replacementOf = (document: DeliveryDocument, condition: Filter<DeliveryDoc
   const update = { $set: delivery, $unset: WAS_ASIDE };
   return { updateOne: { filter: { ...lowerThan(document), ...condition }, update } };
 };
-
-/** Checks the list of consumers. @throws UnreadableRecord if it is none */
-export function checkedConsumers(list: unknown, report: ReportUnreadable): readonly Consumer[] {
-  if (!Array.isArray(list)) throw new UnreadableRecord('consumer', { studioId: '?', id: '?' }, 'list');
-  return list.map((each) => checkedConsumer(Object(each), report));
-}
-
-/** Returns the stored consumers. @param report default: those that cannot be read are not reported */
-export const consumersIn = async (
-  { feed }: Pick<Connection, 'feed'>,
-  report: ReportUnreadable = () => {},
-): Promise<readonly Consumer[]> =>
-  checkedConsumers(((await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS).list, report);
 
 export type Distribution = ReturnType<typeof distribution>;
 

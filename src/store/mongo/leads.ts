@@ -23,7 +23,7 @@ import { applyOnce, changer, KeyedMutex, recorded } from './apply-once.ts';
 import { closedClaim, openClaim } from './claims.ts';
 import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
-import { consumersIn } from './distribution.ts';
+import { consumersIn } from './consumers.ts';
 import type { StudioDocument } from './documents.ts';
 import { oldEventsId, ownerOfOldEvents } from './history.ts';
 import {

@@ -9,6 +9,7 @@ import { mongoAudit } from './audit.ts';
 import { collectionsOf, studioReads } from './collections.ts';
 import { type Connection, connect, repeating, withSlowClient } from './connection.ts';
 import { mongoConsumers } from './consumers.ts';
+import { mongoDeliveries } from './deliveries.ts';
 import { mongoDirectory } from './directory.ts';
 import { distribution } from './distribution.ts';
 import { duplicatesUnder, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
@@ -35,14 +36,14 @@ export async function openMongoStore(url: string, ...listeners: StoreListeners):
 
 export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection);
-  const distributing = distribution(connection);
   // They write many records at a time.
   const repeated = { ...connection, call: repeating(connection) };
   return {
     ...mongoLeadWrites(connection),
     ...mongoLeadReads(connection),
     ...mongoLeadChanges(repeated),
-    ...mongoConsumers(repeated, distributing),
+    ...mongoConsumers(repeated),
+    ...mongoDeliveries(repeated, distribution(connection)),
     ...mongoRestores(connection),
     ...mongoRetention(connection),
     ...mongoApiKeys(connection, reads),

@@ -1,0 +1,219 @@
+import type { AnyBulkWriteOperation } from 'mongodb';
+import { ofEachConsumer } from '../../domain/consumer.ts';
+import type { Lead } from '../../domain/lead.ts';
+import {
+  type Acknowledgement,
+  asideBefore,
+  DEFERRED,
+  dueOf,
+  HANDLED,
+  type LeadChange,
+  retryTimeOf,
+  SET_ASIDE,
+  type Settled,
+  settledOf,
+} from '../../domain/lead-change.ts';
+import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
+import { firstReadable } from '../pages.ts';
+import type { DeliveryStore, LeadOfStudio } from '../port/deliveries.ts';
+import { type ChangePosition, deliveriesByTime } from './by-time.ts';
+import type { Connection } from './connection.ts';
+import type { Distribution } from './distribution.ts';
+import type { DeliveryDocument } from './documents.ts';
+import { enquiredLeadOf, erasedLeadOf, isErased, type LeadDocument, markOf } from './lead-documents.ts';
+import { updateEach } from './marks.ts';
+import { among, deliveryKey, ID_ONLY, leadKey, nameOf, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
+
+/** A delivery with its lead; undefined: somebody has deleted the lead. */
+interface Delivered {
+  readonly delivery: DeliveryDocument;
+  readonly lead: LeadDocument | undefined;
+  /** Whether the delivery has all changes of the lead as it was read. */
+  readonly isCurrent: boolean;
+}
+
+/** The maximum number of deliveries that come again at a time. */
+const MAX_RETURNED = 100;
+
+/**
+ * How long an acknowledged delivery is kept; milliseconds. A distribution that began before the acknowledgement finds it, and
+ * does not deliver the same change again. No call of the store takes as long.
+ */
+const KEPT_MS = 60_000;
+
+/** A condition for deliveries that were not acknowledged, also if their times cannot be read. */
+const IS_UNHANDLED = { $not: { $gte: new Date(HANDLED) } } as const;
+
+/** A condition for the deliveries of some leads. */
+const namedOf = (consumer: number, leads: readonly LeadOfStudio[]) =>
+  among(leads.map(({ studioId, leadId }) => deliveryKey(consumer, leadKey(studioId, leadId))));
+
+function deliveryReader(connection: Connection) {
+  const { leads, deliveries, report } = connection;
+
+  async function withLeads(found: readonly DeliveryDocument[]): Promise<Delivered[]> {
+    if (found.length === 0) return [];
+    const keys = found.map(({ _id: { studioId, id } }) => ({ studioId, id }));
+    const read = await leads.find(among(keys), WITHOUT_HISTORY).toArray();
+    const byKey = new Map(read.map((lead) => [nameOf(lead._id), lead]));
+    // Their leads were deleted, as those of a test studio are: nobody could acknowledge them.
+    const lost = found.filter(({ _id }) => !byKey.has(nameOf(_id)));
+    if (lost.length > 0) await deliveries.deleteMany(among(lost.map(({ _id }) => _id)), OF_MANY);
+    return current(found.map((delivery) => ({ delivery, lead: byKey.get(nameOf(delivery._id)) })));
+  }
+
+  /**
+   * Finds out which deliveries have all changes of their leads. A lead with an undistributed change has more. Otherwise a
+   * delivery of the lead's revision has all. One of another revision may have been raised before its lead was read, so it is
+   * read again.
+   */
+  async function current(found: readonly Omit<Delivered, 'isCurrent'>[]): Promise<Delivered[]> {
+    const marked = found.map((each) => ({ ...each, mark: each.lead && markOf(each.lead) }));
+    const others = marked.filter(({ delivery, mark }) => mark && delivery.revision !== mark.revision);
+    const keys = others.map(({ delivery }) => delivery._id);
+    const options = { ...READ, projection: { revision: 1 } } as const;
+    const read = keys.length > 0 ? await deliveries.find(among(keys), options).toArray() : [];
+    const revisions = new Map(read.map(({ _id, revision }) => [nameOf(_id), revision]));
+    return marked.map(({ mark, ...each }) => {
+      const { _id, revision } = each.delivery;
+      const isSame = revision === mark?.revision || revision === revisions.get(nameOf(_id));
+      return { ...each, isCurrent: isSame && !mark?.since };
+    });
+  }
+
+  return ofEachConsumer((number): ((limit: number) => Promise<LeadChange[]>) => {
+    const queue = deliveriesByTime(connection, number);
+    return firstReadable<Delivered, LeadChange, ChangePosition>({
+      first: async (count) => withLeads(await queue.first(count)),
+      behind: async (position, count) => withLeads(await queue.behind(position, count)),
+      positionOf: ({ delivery }) => queue.positionOf(delivery),
+      check({ delivery, lead, isCurrent }) {
+        if (!lead) return null;
+        return isCurrent ? readableOrNull(deliveredChange(lead, delivery), report) : undefined;
+      },
+    });
+  });
+}
+
+function deliverySettler({ leads: stored, deliveries }: Connection) {
+  return { settle, takeBack };
+
+  /** Changes the deliveries of leads that a consumer names, and says what became of them; within a call. */
+  async function settle(
+    number: number,
+    leads: readonly Acknowledgement[],
+    changes: readonly AnyBulkWriteOperation<DeliveryDocument>[],
+  ): Promise<Settled> {
+    if (leads.length === 0) return settledOf(0, [], () => null);
+    const { changed: settled } = await updateEach(deliveries, changes);
+    const isWhole = settled === leads.length;
+    const keys = leads.map(({ studioId, leadId }) => leadKey(studioId, leadId));
+    const existing = isWhole ? [] : await stored.find(among(keys), ID_ONLY).toArray();
+    const unhandled = { ...namedOf(number, leads), due: IS_UNHANDLED };
+    const found = isWhole ? [] : await deliveries.find(unhandled, READ).toArray();
+    const waiting = new Map<string, number | null>(existing.map(({ _id }) => [nameOf(_id), null]));
+    for (const { _id, revision } of found) waiting.set(nameOf(_id), revision);
+    return settledOf(settled, leads, ({ studioId, leadId }) => waiting.get(nameOf(leadKey(studioId, leadId))));
+  }
+
+  /** Has deliveries wait again, unless they have changed since they were read. Returns their number. */
+  async function takeBack(found: readonly DeliveryDocument[]): Promise<number> {
+    const updates = found.map(({ _id, studioId, due, since }) => ({
+      updateOne: { filter: { _id, studioId, due }, update: { $set: { due: since } } },
+    }));
+    return (await updateEach(deliveries, updates)).changed;
+  }
+}
+
+export function mongoDeliveries(connection: Connection, { distribute, distributeSome }: Distribution): DeliveryStore {
+  const { deliveries, call } = connection;
+  const { settle, takeBack } = deliverySettler(connection);
+  const readerOf = deliveryReader(connection);
+  // Apart from those that read: each has a ceiling of its own.
+  const queuesOf = ofEachConsumer((number) => ({
+    waiting: deliveriesByTime(connection, number),
+    parked: deliveriesByTime(connection, number, { offset: SET_ASIDE, end: new Date(HANDLED) }),
+    aside: deliveriesByTime(connection, number, { offset: DEFERRED, end: new Date(HANDLED) }),
+  }));
+  return {
+    distributeLeadChanges: () => call(distributeSome),
+
+    listDeliveries: (number, limit) =>
+      call(async () => {
+        const { consumers, isComplete } = await distribute();
+        const consumer = consumers.find((each) => each.number === number);
+        return consumer ? { consumer, changes: await readerOf(number)(limit), isComplete } : null;
+      }),
+
+    measureDeliveries: (number, bound) =>
+      call(async () => {
+        const { isComplete } = await distribute();
+        const { waiting, parked } = queuesOf(number);
+        const [[first], [firstParked]] = [await waiting.first(1), await parked.first(1)];
+        const count = (due: object) => deliveries.countDocuments({ consumer: number, due }, { limit: bound });
+        return {
+          waiting: { leads: await count({ $lt: new Date(SET_ASIDE) }), since: first?.since ?? null },
+          setAside: {
+            leads: await count({ $gte: new Date(SET_ASIDE), $lt: new Date(HANDLED) }),
+            since: firstParked ? new Date(firstParked.due.getTime() - SET_ASIDE) : null,
+          },
+          isComplete,
+        };
+      }),
+
+    acknowledgeDeliveries: (number, acknowledgements) =>
+      call(() => {
+        const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
+        const handled = HANDLED + Date.now();
+        const updates = [...byRevision].map(([revision, seen]) => ({
+          updateMany: {
+            filter: { ...namedOf(number, seen), revision: { $lte: revision }, due: IS_UNHANDLED },
+            update: { $set: { revision, due: new Date(handled) } },
+          },
+        }));
+        const due = { $gte: new Date(HANDLED), $lt: new Date(handled - KEPT_MS) };
+        return settle(number, acknowledgements, [...updates, { deleteMany: { filter: { consumer: number, due } } }]);
+      }),
+
+    setAsideDeliveries: (number, leads, now) =>
+      call(() => {
+        const updates = leads.map((lead) => {
+          const { revision, reason } = lead;
+          const due = { $lt: new Date(asideBefore(lead)) };
+          const filter = { ...namedOf(number, [lead]), revision: { $lte: revision }, due };
+          return { updateOne: { filter, update: { $set: { due: dueOf(lead, now), reason }, $inc: { attempts: 1 } } } };
+        });
+        return settle(number, leads, updates);
+      }),
+
+    returnDeferredDeliveries: (number, now) =>
+      call(async () => {
+        const due = { $gte: new Date(DEFERRED), $lte: new Date(DEFERRED + now.getTime()) };
+        await takeBack(await deliveries.find({ consumer: number, due }, { ...READ, limit: MAX_RETURNED }).toArray());
+      }),
+
+    takeBackDeliveries: (number, leads) =>
+      call(async () => {
+        const isAside = { ...namedOf(number, leads), due: { $gte: new Date(DEFERRED), $lt: new Date(HANDLED) } };
+        return takeBack(await deliveries.find(isAside, READ).toArray());
+      }),
+
+    listDeliveriesSetAside: (number, after, limit) =>
+      call(async () => {
+        const position = after && { since: after.due, _id: deliveryKey(number, leadKey(after.studioId, after.leadId)) };
+        const found = await queuesOf(number).aside.behind(position, limit);
+        return found.map(({ _id: { studioId, id }, revision, reason = '', attempts = 0, due }) => {
+          const lead = { studioId, leadId: id.toString(), revision };
+          return { ...lead, reason, attempts, due, retryAt: retryTimeOf(due) };
+        });
+      }),
+  };
+}
+
+/** The current state of a lead, with what a consumer has yet to handle of it. */
+function deliveredChange(document: LeadDocument, { since, kinds, attempts: stored }: DeliveryDocument) {
+  const lead = isErased(document) ? erasedLeadOf(document) : (enquiredLeadOf(document) as Checked<Lead>);
+  const { revision = 0 } = Object(document.changes);
+  const attempts = Number.isSafeInteger(stored) ? (stored as number) : 0;
+  return checkedLeadChange(lead, { revision, since, kinds: Object(kinds), attempts });
+}
