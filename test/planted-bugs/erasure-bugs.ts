@@ -52,7 +52,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'what others do between any two commands lets none go that a named consumer has not heard of',
     patches: [
       {
-        file: 'src/store/mongo/leads.ts',
+        file: 'src/store/mongo/lead-deletion.ts',
         find: '{ ...condition, _id: { $in: leadIds.map((leadId) => leadKey(studioId, leadId)) } }',
         put: '{ studioId, _id: { $in: leadIds.map((leadId) => leadKey(studioId, leadId)) } }',
       },

@@ -13,6 +13,7 @@ import { mongoDeliveries } from './deliveries.ts';
 import { mongoDirectory } from './directory.ts';
 import { distribution } from './distribution.ts';
 import { duplicatesUnder, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
+import { mongoLeadDeletion } from './lead-deletion.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
 import { mongoLeadChanges } from './marks.ts';
@@ -40,6 +41,7 @@ export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> 
   const repeated = { ...connection, call: repeating(connection) };
   return {
     ...mongoLeadWrites(connection),
+    ...mongoLeadDeletion(repeated),
     ...mongoLeadReads(connection),
     ...mongoLeadChanges(repeated),
     ...mongoConsumers(repeated),

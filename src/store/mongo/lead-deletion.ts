@@ -1,0 +1,116 @@
+import { UUID } from 'mongodb';
+import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
+import { HANDLED } from '../../domain/lead-change.ts';
+import { eventOfAct } from '../decisions/decision.ts';
+import type { LeadErasureStore } from '../port/lead-erasure.ts';
+import { applyOnce, recorded } from './apply-once.ts';
+import type { Connection } from './connection.ts';
+import { consumersIn } from './consumers.ts';
+import type { StudioDocument } from './documents.ts';
+import { oldEventsId, ownerOfOldEvents } from './history.ts';
+import { ACKNOWLEDGED, type LeadDocument } from './lead-documents.ts';
+import {
+  among,
+  deliveryKey,
+  ID_ONLY,
+  type LeadKey,
+  leadIdsBetween,
+  leadKey,
+  nameOf,
+  OF_MANY,
+  READ,
+} from './queries.ts';
+
+/** @param connection its calls may be repeated */
+export function mongoLeadDeletion(connection: Connection): Omit<LeadErasureStore, 'eraseLead'> {
+  const { leads, studios, deliveries, call } = connection;
+  const remove = leadRemover(connection);
+  return {
+    /** Their claims, keys and events are parts of leads. Deliveries that are made meanwhile go with the next poll, which finds no lead. */
+    deleteLeads(studioId, limit, by) {
+      const identity = new UUID().toString();
+      return call(async (deadline) => {
+        const consumers = await consumersIn(connection);
+        const all = { studioId, _id: leadIdsBetween(studioId) };
+        const options = { ...READ, projection: { _id: 1, moved: 1 }, sort: { _id: 1 }, limit } as const;
+        const found = await leads.find(all, options).toArray();
+        if (found.length === 0) return 0;
+        // Before the leads, and once: each of them may be deleted by one attempt or another.
+        const emptied = eventOfAct(by, { action: 'studio-emptied', to: `${found.length}` });
+        const act = recorded<StudioDocument>(emptied);
+        await applyOnce(connection, studios, deadline, { which: { _id: studioId }, requestId: identity, ...act });
+        const gone = await remove(found, { studioId });
+        for (const { number } of consumers) {
+          const _id = { $in: gone.map((id) => deliveryKey(number, id)) };
+          await deliveries.deleteMany({ studioId, _id }, OF_MANY);
+        }
+        return found.length;
+      });
+    },
+
+    /** A delivery that is made meanwhile, because the lead is sent again, goes with the next poll. */
+    deleteErasedLeads: (studioId, leadIds, erasedUntil) =>
+      call(async () => {
+        const consumers = await consumersIn(connection);
+        const isDistributed = [{ 'changes.since': null }, { 'changes.since': ACKNOWLEDGED }];
+        const isErased = { studioId, erasedAt: { $lte: erasedUntil } };
+        const condition = { ...isErased, ...(consumers.length > 0 && { $or: isDistributed }) };
+        const some = { ...condition, _id: { $in: leadIds.map((leadId) => leadKey(studioId, leadId)) } };
+        const found = await leads.find(some as object, { ...READ, projection: { moved: 1 } }).toArray();
+        // Only now: one that was not distributed could be, after its deliveries were looked for.
+        const $in = consumers.flatMap(({ number }) => found.map(({ _id }) => deliveryKey(number, _id)));
+        const isUnhandled = { studioId, _id: { $in }, due: { $not: { $gte: new Date(HANDLED) } } };
+        const waiting = $in.length > 0 ? await deliveries.find(isUnhandled, ID_ONLY).toArray() : [];
+        const isWaiting = new Set(waiting.map(({ _id }) => nameOf(_id)));
+        const heard = found.filter(({ _id }) => !isWaiting.has(nameOf(_id)));
+        const removed = await remove(heard, condition);
+        const ofDefault = { studioId, _id: { $in: removed.map((id) => deliveryKey(DEFAULT_CONSUMER.number, id)) } };
+        if (removed.length > 0) await deliveries.deleteMany(ofDefault, OF_MANY);
+        return removed.length;
+      }),
+  };
+}
+
+/** Deletes those of some leads that meet a condition. Returns which of them are gone. */
+type LeadRemover = (found: readonly Pick<LeadDocument, '_id' | 'moved'>[], condition: object) => Promise<LeadKey[]>;
+
+/** The number of documents with old events among which a call looks for some that another one has left. */
+const MAX_EXAMINED = 100;
+
+/** The `_id`s of what was moved out of the histories of leads. */
+const OF_LEADS = { $gt: 'leads ', $lt: 'leads!' } as const;
+
+/**
+ * What was moved out of the history of a lead goes after the lead: of one that stays, nothing may go. What a call leaves that is
+ * interrupted between the two goes with later ones, each of which looks where the one before has ended.
+ */
+function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
+  let after: string = OF_LEADS.$gt;
+
+  async function someWithOldEvents(): Promise<LeadKey[]> {
+    const which = { _id: { ...OF_LEADS, $gt: after } };
+    const found = await oldEvents.find(which, { ...ID_ONLY, sort: { _id: 1 }, limit: MAX_EXAMINED }).toArray();
+    after = found[MAX_EXAMINED - 1]?._id ?? OF_LEADS.$gt;
+    return found.map(({ _id }) => ownerOfOldEvents(_id) as LeadKey);
+  }
+
+  return async (found, condition) => {
+    const ids = found.map(({ _id }) => _id);
+    if (ids.length === 0) return [];
+    await leads.deleteMany({ ...condition, _id: { $in: ids } } as object, OF_MANY);
+    const withOldEvents = [
+      ...found.flatMap(({ _id, moved }) => (moved === undefined ? [] : _id)),
+      // Whatever is wrong there must not keep these.
+      ...(await someWithOldEvents().catch(() => [])),
+    ];
+    const all = [...ids, ...withOldEvents];
+    const left = await leads.find(among(all), ID_ONLY).toArray();
+    const names = new Set(left.map(({ _id }) => nameOf(_id)));
+    const isGone = (id: LeadKey) => !names.has(nameOf(id));
+    for (const id of withOldEvents.filter(isGone)) {
+      const [$gte, $lte] = [0, 999_999_999].map((moved) => oldEventsId('leads', id, moved));
+      await oldEvents.deleteMany({ _id: { $gte, $lte } as object });
+    }
+    return ids.filter(isGone);
+  };
+}
