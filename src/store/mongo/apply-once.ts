@@ -30,7 +30,7 @@ export interface ChangeOf<Document, Outcome> {
   readonly fields?: Readonly<Record<string, 1>>;
   /** The identity of the request, if its caller may repeat it. */
   readonly requestId?: string | undefined;
-  /** Of the changes with the same, a core makes one at a time. */
+  /** A core makes the changes with one such key one after the other. */
   readonly mutexKey?: string;
   /**
    * Decides on the change. Must be repeatable.

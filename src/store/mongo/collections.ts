@@ -220,7 +220,7 @@ export function requestBatcher<Request, Result>(
   };
 }
 
-/** What to read of a studio: its record, and members and sources by their paths. */
+/** A read of a studio's record, and of members and sources by their paths. */
 interface StudioRead {
   readonly studioId: string;
   readonly paths?: readonly string[];

@@ -46,7 +46,7 @@ function changeOfConsumers(connection: Connection) {
       which: { _id: 'consumers' },
       fields: { version: 1, next: 1, list: 1 },
       async decide(found, isApplied) {
-        // That of the attempt which took effect, whatever others have done since.
+        // The attempt which took effect has set it, whatever others have done since.
         if (isApplied) return { outcome };
         const { version, next, list } = found ?? NO_CONSUMERS;
         const consumers = checkedConsumers(list, connection.report);

@@ -35,7 +35,7 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
     for (let index = 0; index < documents.length; index += MAX_DELIVERIES) {
       const part = documents.slice(index, index + MAX_DELIVERIES);
       // These leads have a delivery already.
-      const refusals = await insertEach(deliveries, part, DUPLICATE);
+      const refusals = await insertEach(deliveries, part, [DUPLICATE]);
       const refused = refusals.map(({ index }) => part[index] as DeliveryDocument);
       for (const document of part) if (!refused.includes(document)) stored.add(textOf(document._id));
       if (refused.length > 0) for (const key of await raise(refused)) stored.add(key);

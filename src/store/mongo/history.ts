@@ -4,7 +4,7 @@ import type { DecidedEvent } from '../decisions/decision.ts';
 import { READ } from './queries.ts';
 import { isInserted } from './server-refusal.ts';
 
-/** What every document keeps of its changes. */
+/** The part of every document that tells of its changes. */
 export interface Changeable {
   /** Absent until the first event. */
   readonly history?: readonly HistoryEntry[];

@@ -81,8 +81,8 @@ const MAX_EXAMINED = 100;
 const OF_LEADS = { $gt: 'leads ', $lt: 'leads!' } as const;
 
 /**
- * What was moved out of the history of a lead goes after the lead: of one that stays, nothing may go. What a call leaves that is
- * interrupted between the two goes with later ones, each of which looks where the one before has ended.
+ * Deletes leads, and then the events that were moved out of their histories: a lead that stays loses none. A call that is
+ * interrupted between the two leaves some events. Later calls delete them; each looks where the one before has ended.
  */
 function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
   let after: string = OF_LEADS.$gt;

@@ -54,7 +54,7 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'enquiries'
   readonly openContactKey: string | readonly string[];
   readonly contactRule?: KeyRule;
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
-  /** What it was created with, and its enquiries; absent until its first correction or enquiry. */
+  /** The texts that it was created with, and its enquiries; absent until its first correction or enquiry. */
   readonly original?: OriginalDocument;
   readonly erasedAt?: Date;
   readonly changes: ChangesDocument;

@@ -330,7 +330,7 @@ function leadWriter(connection: Connection) {
           if (!write) return { outcome, where };
           if (write.claims?.isOpen) await indexes.expectValid('leads');
           claimed = write.claims?.contactKeys ?? [];
-          // Of an erased lead, events that cannot be read are replaced, since they keep no personal data.
+          // An erasure replaces events that cannot be read, since they keep no personal data.
           const record = write.isErasure ? undefined : ({ kind: 'lead', studioId, id: leadId } as const);
           return { outcome, where, update: updateOf(leadId, write), events, record };
         },

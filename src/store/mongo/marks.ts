@@ -89,20 +89,13 @@ export async function updateEach<Schema extends Document>(
   const sum = { found: 0, changed: 0, refused: new Set<number>() };
   for (let start = 0; start < updates.length; start += MAX_UPDATES) {
     const part = updates.slice(start, start + MAX_UPDATES);
-    const { result, refusals } = await collection
-      .bulkWrite(part, OF_MANY)
-      .then((result) => ({ result, refusals: [] as readonly WriteError[] }), refusalsIn);
+    const { result, refusals } = await collection.bulkWrite(part, OF_MANY).then(
+      (result) => ({ result, refusals: [] as readonly WriteError[] }),
+      (error) => refusedWrites(error, OF_DOCUMENT),
+    );
     sum.found += result.matchedCount;
     sum.changed += result.modifiedCount;
     for (const { index } of refusals) sum.refused.add(start + index);
   }
   return sum;
-}
-
-/** Returns the updates that the database refused, each because of its document. @throws any other error */
-function refusalsIn(error: unknown) {
-  const { result, refusals } = refusedWrites(error);
-  // The command failed as a whole, or every update would.
-  if (refusals.length === 0 || refusals.some(({ code }) => !OF_DOCUMENT.includes(code))) throw error;
-  return { result, refusals };
 }

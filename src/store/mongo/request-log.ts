@@ -20,7 +20,7 @@ export function mongoRequestLog({ requests, call, report }: Connection): Request
     recordRequests: (recorded) =>
       call(async () => {
         const documents = recorded.map(({ id, ...fields }) => ({ _id: leadKey(fields.studioId, id), ...fields }));
-        await insertEach(requests, documents, DUPLICATE);
+        await insertEach(requests, documents, [DUPLICATE]);
       }),
 
     listRequests: (studioId, before, limit) =>

@@ -122,33 +122,35 @@ export function isConflict(error: unknown): boolean {
 /**
  * Returns the writes of a command that the server refused, each for itself, and what became of the others.
  *
+ * @param codes the only codes of such a refusal; default: it may have any
  * @throws the error, if that is another one, or the outcome of the other writes is unknown
  */
-export function refusedWrites(error: unknown) {
+export function refusedWrites(error: unknown, codes?: readonly unknown[]) {
   if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
   const refusals: readonly WriteError[] = [error.writeErrors].flat();
+  // The command failed as a whole, or every write would.
+  if (refusals.length === 0 || (codes && refusals.some(({ code }) => !codes.includes(code)))) throw error;
   return { result: error.result, refusals };
 }
 
 /**
  * Inserts documents, each for itself; returns those that the database refused.
  *
- * @param code the only code of such a refusal; default: it may have any
+ * @param codes as refusedWrites has them
  * @throws any other error: some may be inserted
  */
 export async function insertEach<Schema extends Document>(
   collection: Pick<Collection<Schema>, 'insertMany'>,
   documents: readonly OptionalUnlessRequiredId<Schema>[],
-  code?: number,
+  codes?: readonly number[],
 ): Promise<readonly WriteError[]> {
   try {
     await collection.insertMany(documents, OF_MANY);
     return [];
   } catch (error) {
-    const { result, refusals } = refusedWrites(error);
+    const { result, refusals } = refusedWrites(error, codes);
     // When the whole command fails, the driver also throws this error, with only some of them.
     if (result.insertedCount + refusals.length !== documents.length) throw error;
-    if (code !== undefined && refusals.some((each) => each.code !== code)) throw error;
     return refusals;
   }
 }
