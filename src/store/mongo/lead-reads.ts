@@ -50,7 +50,7 @@ const FOR_COUNT = {
 export const mongoLeadReads = (connection: Connection): LeadReads => ({
   ...readsOfOne(connection),
   ...leadLists(connection),
-  ...leadWalks(connection),
+  ...searchesAndWalks(connection),
 });
 
 function readsOfOne({ leads, call, report }: Connection) {
@@ -98,7 +98,7 @@ function readsOfOne({ leads, call, report }: Connection) {
   } satisfies Partial<LeadReads>;
 }
 
-function leadWalks({ leads, call, report }: Connection) {
+function searchesAndWalks({ leads, call, report }: Connection) {
   async function next(studioId: string, after: string | null, options: FindOptions & { readonly limit: number }) {
     const filter = { studioId, _id: leadIdsBetween(studioId, after) };
     const found = await leads.find(filter, { ...options, sort: { _id: 1 } }).toArray();
