@@ -104,7 +104,7 @@ test('a client whose server no longer answers is closed, and leaves no connectio
   await expect.poll(() => fake.connections()).toBe(0);
 });
 
-test('the most acknowledgements of one call are one command, which the server ends before the deadline', async () => {
+test('the server ends each command of the most acknowledgements of a call before its deadline', async () => {
   const { fake, store } = await aStoreOnAFake();
   const acknowledgements = times(MAX_ACKNOWLEDGEMENTS, (place) => ({
     studioId: STUDIO_ID,
@@ -116,6 +116,6 @@ test('the most acknowledgements of one call are one command, which the server en
   expect(await store.acknowledgeDeliveries(1, [])).toMatchObject({ settled: 0 });
 
   const sent = fake.commands.filter(({ update }) => update === 'deliveries');
-  expect(sent.map(({ updates }) => updates.length)).toEqual([MAX_ACKNOWLEDGEMENTS]);
-  expect(sent[0]?.maxTimeMS).toBeLessThan(STORE_CALL_MS);
+  expect(sent.flatMap(({ updates }) => updates)).toHaveLength(MAX_ACKNOWLEDGEMENTS);
+  for (const { maxTimeMS } of sent) expect(maxTimeMS).toBeLessThan(STORE_CALL_MS);
 });
