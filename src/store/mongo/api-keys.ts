@@ -150,6 +150,7 @@ function keyWriter(connection: Connection) {
     const { studioId, id, memberId } = key;
     return change<boolean>({
       which: { studioId, _id: new UUID(id) },
+      isNew: true,
       mutexKey: studioId,
       async decide(found, _, deadline) {
         // An earlier attempt was written, and its response lost.

@@ -30,6 +30,8 @@ export interface ChangeOf<Document, Outcome> {
   readonly fields?: Readonly<Record<string, 1>>;
   /** The identity of the request, if its caller may repeat it. */
   readonly requestId?: string | undefined;
+  /** Whether there is no such document before the first attempt to write. */
+  readonly isNew?: boolean;
   /** A core makes the changes with one such key one after the other. */
   readonly mutexKey?: string;
   /**
@@ -66,13 +68,16 @@ export function applyOnce<Document extends Changeable, Outcome>(
   deadline: AbortSignal,
   change: ChangeOf<Document, Outcome>,
 ): Promise<Outcome> {
-  const { which, fields, requestId, decide, onDuplicate } = change;
+  const { which, fields, requestId, isNew, decide, onDuplicate } = change;
   const id = requestId === undefined ? new UUID() : new UUID(requestId);
   const projection = fields ? { ...fields, appliedRequests: 1 } : { history: 0 };
   /** The newest identity before the first attempt to write; null: there was none. */
   let newest: UUID | null | undefined;
   return untilKnown<Outcome>(deadline, async () => {
-    const found = (await collection.findOne(which, { ...READ, projection })) as WithId<Document> | null;
+    const isRead = !isNew || newest !== undefined;
+    const found = isRead
+      ? ((await collection.findOne(which, { ...READ, projection })) as WithId<Document> | null)
+      : null;
     const applied = identitiesIn(found?.appliedRequests);
     const isApplied = applied.some((each) => each.equals(id));
     if (!isApplied && newest !== undefined && mayBeDropped(newest, applied)) {
