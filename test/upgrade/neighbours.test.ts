@@ -14,6 +14,7 @@ import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../s
 import { describeWithLastRelease } from '../support/releases.ts';
 import { describeWithRedis, freePort } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
+import { sizeOf } from '../support/size-of.ts';
 import { dropDatabase } from './mongo-documents.ts';
 
 vi.setConfig({ testTimeout: 600_000 });
@@ -21,18 +22,18 @@ vi.setConfig({ testTimeout: 600_000 });
 const CORE_TOKEN = 'the token of two releases side by side';
 
 /** The probe interval of the balancers; milliseconds. Much shorter than the drain of a stopping process. */
-const PROBE_MS = 25;
-const DRAIN_MS = 3000;
-const CALLERS = 4;
+const PROBE_MS = 100;
+const DRAIN_MS = 2000;
+const CALLERS = 2;
 
 /** The number of rounds of requests between two replacements. */
-const ROUNDS_BETWEEN = 12;
+const ROUNDS_BETWEEN = sizeOf('NEIGHBOUR_ROUNDS', { usual: 4, soak: 12 });
 
 /** The pause of a caller between two rounds; milliseconds. Requests must be continuous, not many. */
-const PAUSE_MS = 50;
+const PAUSE_MS = 250;
 
 /** The number of creations that are replayed at the end, spread over all. */
-const REPEATED = 100;
+const REPEATED = 40;
 
 describeWithLastRelease('the last release and this one', (folder) => {
   describeWithMongo('on one database', (mongoUrl) => {
@@ -72,7 +73,7 @@ describeWithLastRelease('the last release and this one', (folder) => {
         await load.stop();
         expect(load.failures).toEqual([]);
         await expectAllThere(deployment, load.created);
-        for (const { capture } of load.created.slice(0, 50)) await request(url, secret, 409, { capture });
+        for (const { capture } of load.created.slice(0, 20)) await request(url, secret, 409, { capture });
       });
     });
   });
