@@ -10,7 +10,7 @@ import type { OutboxUnderTest } from './on-each-database.ts';
 import { TABLE, type Website } from './website.ts';
 
 /** The number of operations, and their seed: always the same, but in a soak. */
-const OPERATIONS = sizeOf('OUTBOX_OPERATIONS', { usual: 150, soak: 1000 });
+const OPERATIONS = sizeOf('OUTBOX_OPERATIONS', { usual: 60, soak: 1000 });
 const SEED = Number(process.env.OUTBOX_SEED ?? (process.env.SOAK ? randomInt(2 ** 31) : 1));
 
 const KEYS = Array.from({ length: 12 }, (_, index) => v5(`lead ${index}`, v5.URL));
