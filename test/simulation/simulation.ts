@@ -15,6 +15,10 @@ export const STUDIOS = 12;
 /** The maximum time until all requests are served again after the last disturbance; milliseconds. */
 const SERVES_WITHIN_MS = 40_000;
 
+/** The pauses between two looks at whether requests are served; longer at the start, when a replica set elects and builds for seconds; milliseconds. */
+const POLL_MS = 25;
+const START_POLL_MS = 500;
+
 /** The CRM's options of a call. */
 export const CRM_TIMEOUT = { timeoutMs: 6000 };
 
@@ -94,7 +98,7 @@ export class Simulation {
 
   /** Creates the studios through the CRM, with their members, sources and first keys. */
   async begin(): Promise<void> {
-    await this.untilServed();
+    await this.untilServed(START_POLL_MS);
     if (this.history.violations.length > 0) throw new Error(this.history.violations.join());
     const { directory } = this.crmAt(0);
     for (const studio of this.studios) {
@@ -206,7 +210,7 @@ export class Simulation {
   }
 
   /** Waits until the whole service works again; if that takes too long, a promise is broken. */
-  async untilServed(): Promise<void> {
+  async untilServed(everyMs = POLL_MS): Promise<void> {
     let giveUp = now() + SERVES_WITHIN_MS;
     for (;;) {
       const unserved = await this.#unserved();
@@ -216,7 +220,7 @@ export class Simulation {
         this.history.fail(`not served ${SERVES_WITHIN_MS} ms after the last disturbance: ${unserved.join(', ')}`);
         return;
       }
-      await sleep(25);
+      await sleep(everyMs);
     }
   }
 
