@@ -141,7 +141,7 @@ function observed(handler: UniversalHandler, maxTimeoutMs: number, run: RunCall)
     // To the library these are internal errors, which clients would repeat.
     const refusal = isUndecoded && refusalOfMessage(progress.context.signal.reason, progress);
     if (refusal) return answerOf(header, await refused(run, callOf(method, header, callerIfAny({ values })), refusal));
-    // Of the others no cache keeps an answer.
+    // No cache keeps an answer to a POST.
     if (call.method === 'GET') (answer.header as Headers).set('cache-control', 'no-store');
     return answer;
   };

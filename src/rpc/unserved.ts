@@ -10,7 +10,7 @@ import { callerIfAny } from './callers.ts';
 import { callOf, type RunCall, refused } from './observation.ts';
 import { unauthenticated } from './refusals.ts';
 
-/** What is wrong with a request that no method serves, by the HTTP status. */
+/** The faults of requests that no method serves, by the HTTP status. */
 const UNSERVED: Readonly<Record<number, string>> = {
   405: 'The method of HTTP must be POST.',
   415: 'The content type must be one of gRPC, gRPC-Web or Connect, and of the kind of the method.',

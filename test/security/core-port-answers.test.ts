@@ -143,7 +143,7 @@ const NO_TYPE = /The content type must be one of/;
 
 type Unserved = readonly [what: string, headers: OutgoingHttpHeaders, status: number, answer: RegExp];
 
-/** What a caller with a token sends that no method serves, and the answer in its protocol; in gRPC-Web and gRPC, that has status 200. */
+/** The requests of a caller with a token that no method serves, and their answers. */
 const UNSERVED: readonly Unserved[] = [
   ['another path', { ':path': '/x.Y/Z' }, 404, NO_METHOD],
   ['a path with an encoded letter', { ':path': LIST.replace('s', '%73') }, 404, NO_METHOD],
