@@ -163,7 +163,7 @@ const UNSERVED: readonly Unserved[] = [
   ['a stream as a unary call', { ':path': EXCHANGE }, 415, NO_TYPE],
 ];
 
-// @proves connect-8 connect-11
+// @proves connect-8 connect-11 fastify-8 fastify-9
 test.each(UNSERVED)(
   'with a token, %s gets its answer, and is logged and counted once',
   async (_, headers, status, answer) => {

@@ -37,6 +37,7 @@ test('a call is served by the plugin', async () => {
 });
 
 // An empty message is a valid one in binary: its caller would read that nothing is there.
+// @proves connect-16
 test.each<[string, Parameters<typeof answerWith>[0]]>([
   [
     'what the library makes of a request',
