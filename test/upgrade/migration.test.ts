@@ -11,12 +11,11 @@ import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { times } from '../support/builders.ts';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
-import { sizeOf } from '../support/size-of.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
 /** The moments at which a migration is killed, and the leads that it then moves. */
-const KILLS = sizeOf('MIGRATION_KILLS', { usual: 12, soak: 50 });
+const KILLS = 50;
 const LEADS = 5000;
 
 function aFileOf12(): string {
