@@ -15,6 +15,7 @@ import {
   claimsOf,
   NOW,
   plus,
+  STUDIO_ID,
   times,
 } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore, tryEach } from './opened-store.ts';
@@ -49,22 +50,19 @@ export function everyRecordContract(damages: readonly Damage[], opened: () => Op
   describe('doctor --records', () => {
     test('names each record that cannot be read, and nothing of what is in it', { timeout: 120_000 }, async () => {
       const { store, damage, databaseUrl } = opened();
-      const bad = new Set<string>();
-      const harmful = damages.filter((each) => !isHarmless(each));
-      await tryEach(opened(), harmful, KINDS, async (each, studioId) => {
+      /** Creates a record of a kind, unless the studio has one, and returns its id. */
+      async function make(kind: Damage['kind'], studioId: string): Promise<string> {
         const lead = aLead({ studioId, displayName: 'Mary Canary' });
-        const [key, source, request] = [
-          anApiKey({ studioId }),
-          aLeadSource({ studioId }),
-          aLoggedRequest({ studioId }),
-        ];
+        const key = anApiKey({ studioId });
+        const source = aLeadSource({ studioId });
+        const request = aLoggedRequest({ studioId });
         const name = `consumer-of-${studioId}`;
-        await store.createLead(lead, claimsOf(lead));
-        // Its event would be damaged with those of the studio.
-        if (each.kind !== 'event') await store.createApiKey(key, lead.createdAt);
-        await store.putLeadSource(source, BY);
-        await store.recordRequests([request]);
-        if (each.kind === 'consumer') await store.createConsumer(aConsumer({ name }), BY);
+        if (kind === 'lead') await store.createLead(lead, claimsOf(lead));
+        // A member is found by its keys.
+        if (kind === 'key' || kind === 'member') await store.createApiKey(key, lead.createdAt);
+        if (kind === 'source') await store.putLeadSource(source, BY);
+        if (kind === 'request') await store.recordRequests([request]);
+        if (kind === 'consumer') await store.createConsumer(aConsumer({ name }), BY);
         const ids: Partial<Record<Damage['kind'], string>> = {
           lead: lead.id,
           key: key.id,
@@ -73,10 +71,17 @@ export function everyRecordContract(damages: readonly Damage[], opened: () => Op
           consumer: name,
           request: request.id,
         };
-        const id = ids[each.kind] ?? studioId;
+        return ids[kind] ?? studioId;
+      }
+      const bad = new Set<string>();
+      const harmful = damages.filter((each) => !isHarmless(each));
+      await tryEach(opened(), harmful, KINDS, async (each, studioId) => {
+        const id = await make(each.kind, studioId);
         await damage(each, { studioId, id });
-        bad.add(each.kind === 'consumer' ? name : `${studioId}/${id}`);
+        bad.add(each.kind === 'consumer' ? id : `${studioId}/${id}`);
       });
+      await store.putStudio(aStudio(), BY);
+      for (const kind of KINDS) await make(kind, STUDIO_ID);
 
       const found = new Set<string>();
       await readDatabase(

@@ -116,7 +116,7 @@ export function filterContract(opened: () => OpenedStore): void {
         await store.eraseLead({ studioId, leadId, memberId: null, now: NOW });
 
       let sizes = 0;
-      for (let run = 0; run < 40; run += 1) {
+      for (let run = 0; run < 15; run += 1) {
         const filter = randomFilter(random);
         const studioId = random.oneOf([STUDIO_ID, 'studio-2', 'studio-3']);
         const left = leads.filter((lead) => lead.studioId === studioId && !erased.includes(lead));
@@ -127,7 +127,7 @@ export function filterContract(opened: () => OpenedStore): void {
           expect({ filter, method, found }).toEqual({ filter, method, found: inOrder(expected, method, filter) });
         }
       }
-      expect(sizes).toBeGreaterThan(100);
+      expect(sizes).toBeGreaterThan(50);
     });
 
     // @proves leads-35
@@ -139,7 +139,7 @@ export function filterContract(opened: () => OpenedStore): void {
       const [erased, ...left] = leads.filter(({ studioId }) => studioId === STUDIO_ID) as [Lead, ...Lead[]];
       await store.eraseLead({ studioId: STUDIO_ID, leadId: erased.id, memberId: null, now: NOW });
 
-      for (let run = 0; run < 30; run += 1) {
+      for (let run = 0; run < 12; run += 1) {
         const filter = randomFilter(random);
         const expected = left.filter((lead) => fits(filter, lead));
         const { byStage, bySource, completeSince } = await countLeads({ store }, { studioId: STUDIO_ID, filter });
