@@ -73,6 +73,11 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         find: 'if (result.insertedCount + refusals.length !== documents.length) throw error;',
         put: '',
       },
+      {
+        file: 'src/store/mongo/server-refusal.ts',
+        find: 'if (refusals.length === 0 || (codes && refusals.some(({ code }) => !codes.includes(code)))) throw error;',
+        put: '',
+      },
     ],
   },
   {
