@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
@@ -603,6 +603,28 @@ describe('SQLite', () => {
       }
     },
   );
+
+  // It is ended by no caller, so what it throws would end the process.
+  test('the transaction of reads ends without an error in a damaged file, too', () => {
+    const path = join(temporaryFolder(), 'leads.db');
+    const { database } = openDatabase(path);
+    onTestFinished(() => database.close());
+    // Each read is of the file.
+    database.exec(
+      "PRAGMA cache_size = 1; CREATE TABLE filled (text); INSERT INTO filled VALUES (printf('%.*c', 9e4, 'x'))",
+    );
+    const read = database.prepare('SELECT count(*) FROM filled WHERE text > ?');
+    const reads = sharedTransaction(database);
+    reads.begin();
+    read.get('');
+    reads.end();
+    for (const file of [path, `${path}-wal`]) writeFileSync(file, randomBytes(200_000), { flag: 'r+' });
+
+    reads.begin();
+    expect(() => read.get('')).toThrow(/malformed|not a database/);
+    expect(() => reads.end()).not.toThrow();
+    expect(database.isTransaction).toBe(false);
+  });
 
   test('opening a file reads not all of its leads, as each command and each core does it', () => {
     const path = join(temporaryFolder(), 'leads.db');

@@ -152,7 +152,8 @@ export class GroupCommit {
  * as a read. No request can arrive before it ends, so no request reads a state from before its arrival.
  */
 export function sharedTransaction(database: DatabaseSync) {
-  const [beginning, commit] = [database.prepare('BEGIN'), database.prepare('COMMIT')];
+  // Reads have nothing to commit, and a commit fails where the file is damaged.
+  const [beginning, ending] = [database.prepare('BEGIN'), database.prepare('ROLLBACK')];
   let isActive = false;
   let count = 0;
 
@@ -161,7 +162,7 @@ export function sharedTransaction(database: DatabaseSync) {
     if (!isActive) return;
     isActive = false;
     // A failed read may have ended it.
-    if (database.isOpen && database.isTransaction) commit.run();
+    if (database.isOpen && database.isTransaction) ending.run();
   }
 
   /** Begins the transaction unless one is active; to be called before a read. */
