@@ -69,12 +69,12 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: 'an insert that fails as a whole is retried, and each creation is one lead',
     patches: [
       {
-        file: 'src/store/mongo/server-refusal.ts',
+        file: 'src/store/mongo/write-each.ts',
         find: 'if (result.insertedCount + refusals.length !== documents.length) throw error;',
         put: '',
       },
       {
-        file: 'src/store/mongo/server-refusal.ts',
+        file: 'src/store/mongo/write-each.ts',
         find: 'if (refusals.length === 0 || (codes && refusals.some(({ code }) => !codes.includes(code)))) throw error;',
         put: '',
       },

@@ -21,8 +21,8 @@ import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
 import type { DeliveryDocument } from './documents.ts';
 import { enquiredLeadOf, erasedLeadOf, isErased, type LeadDocument, markOf } from './lead-documents.ts';
-import { updateEach } from './marks.ts';
 import { among, deliveryKey, ID_ONLY, leadKey, nameOf, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
+import { updateEach } from './write-each.ts';
 
 /** A delivery with its lead; undefined: somebody has deleted the lead. */
 interface Delivered {

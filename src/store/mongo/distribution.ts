@@ -8,9 +8,10 @@ import type { Connection } from './connection.ts';
 import { consumersIn } from './consumers.ts';
 import type { DeliveryDocument } from './documents.ts';
 import { ACKNOWLEDGED, type LeadDocument, markOf } from './lead-documents.ts';
-import { unmarkedSince, updateEach } from './marks.ts';
+import { unmarkedSince } from './marks.ts';
 import { among, deliveryKey, ID_ONLY, type LeadKey, READ } from './queries.ts';
-import { DUPLICATE, insertEach } from './server-refusal.ts';
+import { DUPLICATE } from './server-refusal.ts';
+import { insertEach, updateEach } from './write-each.ts';
 
 /** The maximum number of marks that are read at a time. */
 const MAX_MARKS = 500;
@@ -36,9 +37,9 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
       const part = documents.slice(index, index + MAX_DELIVERIES);
       // These leads have a delivery already.
       const refusals = await insertEach(deliveries, part, [DUPLICATE]);
-      const refused = refusals.map(({ index }) => part[index] as DeliveryDocument);
-      for (const document of part) if (!refused.includes(document)) stored.add(textOf(document._id));
-      if (refused.length > 0) for (const key of await raise(refused)) stored.add(key);
+      const refused = new Set(refusals.map(({ index }) => part[index] as DeliveryDocument));
+      for (const document of part) if (!refused.has(document)) stored.add(textOf(document._id));
+      if (refused.size > 0) for (const key of await raise([...refused])) stored.add(key);
     }
     return { has: ({ _id }) => stored.has(textOf(_id)) };
   }

@@ -34,7 +34,8 @@ import {
 } from './lead-documents.ts';
 import { asRead } from './marks.ts';
 import { type LeadKey, leadKey, nameOf, WITHOUT_HISTORY } from './queries.ts';
-import { insertEach, isOfDocument, serverRefusal } from './server-refusal.ts';
+import { isOfDocument, serverRefusal } from './server-refusal.ts';
+import { insertEach } from './write-each.ts';
 
 export function mongoLeadWrites(connection: Connection) {
   const write = leadWriter(connection);

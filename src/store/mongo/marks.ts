@@ -1,12 +1,12 @@
-import type { AnyBulkWriteOperation, Collection, Document, Filter, UpdateFilter, WriteError } from 'mongodb';
+import type { Filter, UpdateFilter } from 'mongodb';
 import { type ChangeMark, marked, resentTo } from '../../domain/lead-change.ts';
 import { isIn } from '../../domain/lead-filter.ts';
 import { StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
 import type { ResendStore } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
 import { isPlainObject, type LeadDocument, type Marked, markOf } from './lead-documents.ts';
-import { among, lastIdOfFull, nameOf, OF_MANY, READ, someOf } from './queries.ts';
-import { OF_DOCUMENT, refusedWrites } from './server-refusal.ts';
+import { among, lastIdOfFull, nameOf, READ, someOf } from './queries.ts';
+import { updateEach } from './write-each.ts';
 
 /** Reads of a lead only its mark, and what that needs. */
 export const MARK = { ...READ, projection: { studioId: 1, changes: 1, createdAt: 1, updatedAt: 1 } } as const;
@@ -74,28 +74,3 @@ export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({
   updatedAt: found.updatedAt,
   ...unmarkedSince(found),
 });
-
-/** The maximum number of updates in a command. A slow server takes milliseconds for each, and has STORE_SILENCE_MS for a command. */
-const MAX_UPDATES = 100;
-
-/**
- * Updates documents, each for itself; returns how many were found and how many changed, and the indices of the updates that the
- * database refused because of their document. @throws any other error: some may have been made
- */
-export async function updateEach<Schema extends Document>(
-  collection: Pick<Collection<Schema>, 'bulkWrite'>,
-  updates: readonly AnyBulkWriteOperation<Schema>[],
-) {
-  const sum = { found: 0, changed: 0, refused: new Set<number>() };
-  for (let start = 0; start < updates.length; start += MAX_UPDATES) {
-    const part = updates.slice(start, start + MAX_UPDATES);
-    const { result, refusals } = await collection.bulkWrite(part, OF_MANY).then(
-      (result) => ({ result, refusals: [] as readonly WriteError[] }),
-      (error) => refusedWrites(error, OF_DOCUMENT),
-    );
-    sum.found += result.matchedCount;
-    sum.changed += result.modifiedCount;
-    for (const { index } of refusals) sum.refused.add(start + index);
-  }
-  return sum;
-}

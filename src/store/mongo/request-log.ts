@@ -4,7 +4,8 @@ import type { RequestLogStore } from '../port/request-log.ts';
 import type { Connection } from './connection.ts';
 import type { RequestDocument } from './documents.ts';
 import { ID_ONLY, leadIdsBetween, leadKey, OF_MANY, READ } from './queries.ts';
-import { DUPLICATE, insertEach } from './server-refusal.ts';
+import { DUPLICATE } from './server-refusal.ts';
+import { insertEach } from './write-each.ts';
 
 const idOf = ({ _id }: Pick<RequestDocument, '_id'>) => String(_id.id);
 

@@ -1,14 +1,5 @@
-import {
-  type Collection,
-  type Document,
-  MongoBulkWriteError,
-  MongoServerError,
-  MongoWriteConcernError,
-  type OptionalUnlessRequiredId,
-  type WriteError,
-} from 'mongodb';
+import { MongoBulkWriteError, MongoServerError, MongoWriteConcernError } from 'mongodb';
 import { StoreUnavailable } from '../port/faults.ts';
-import { OF_MANY } from './queries.ts';
 
 /** A call that must not be attempted again: the server refused it, or a repetition could take effect twice. */
 export class NotRepeatable extends StoreUnavailable {}
@@ -117,42 +108,6 @@ export function isConflict(error: unknown): boolean {
   if (error instanceof MongoBulkWriteError && [error.writeErrors].flat().some(({ code }) => CONFLICTS.has(code)))
     return true;
   return error instanceof MongoServerError && CONFLICTS.has(error.code);
-}
-
-/**
- * Returns the writes of a command that the server refused, each for itself, and what became of the others.
- *
- * @param codes the only codes of such a refusal; default: it may have any
- * @throws the error, if that is another one, or the outcome of the other writes is unknown
- */
-export function refusedWrites(error: unknown, codes?: readonly unknown[]) {
-  if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
-  const refusals: readonly WriteError[] = [error.writeErrors].flat();
-  // The command failed as a whole, or every write would.
-  if (refusals.length === 0 || (codes && refusals.some(({ code }) => !codes.includes(code)))) throw error;
-  return { result: error.result, refusals };
-}
-
-/**
- * Inserts documents, each for itself; returns those that the database refused.
- *
- * @param codes as refusedWrites has them
- * @throws any other error: some may be inserted
- */
-export async function insertEach<Schema extends Document>(
-  collection: Pick<Collection<Schema>, 'insertMany'>,
-  documents: readonly OptionalUnlessRequiredId<Schema>[],
-  codes?: readonly number[],
-): Promise<readonly WriteError[]> {
-  try {
-    await collection.insertMany(documents, OF_MANY);
-    return [];
-  } catch (error) {
-    const { result, refusals } = refusedWrites(error, codes);
-    // When the whole command fails, the driver also throws this error, with only some of them.
-    if (result.insertedCount + refusals.length !== documents.length) throw error;
-    return refusals;
-  }
 }
 
 /** Codes of a write whose document would be too large. The last is FerretDB's. */
