@@ -1,5 +1,6 @@
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import type { Lead, LeadStage } from './lead.ts';
+import { idBelow } from './new-id.ts';
 import type { Faults } from './refusal.ts';
 
 /** The times from `start` on and before `end`; null: that end is open. */
@@ -32,6 +33,10 @@ export interface GivenLeadFilter {
   readonly updated: TimeRange;
   readonly apiKeyIds?: readonly string[];
 }
+
+/** The ids between which leads of a filter's range of `created` are; null or undefined: that end is open. */
+export const idsCreated = (filter: LeadFilter | undefined) =>
+  [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
 
 export const isAnyTime = ({ start, end }: TimeRange): boolean => start === null && end === null;
 

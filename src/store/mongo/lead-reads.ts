@@ -1,8 +1,7 @@
 import { type Filter, type FindOptions, UUID } from 'mongodb';
 import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
-import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
-import { idBelow } from '../../domain/new-id.ts';
+import { idsCreated, isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { publicLeadOf } from '../../domain/public-lead.ts';
 import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
@@ -142,10 +141,6 @@ function searchesAndWalks({ leads, call, report }: Connection) {
       }),
   } satisfies Partial<LeadReads>;
 }
-
-/** The ids between which leads of a filter's range of `created` are. */
-const idsCreated = (filter: LeadFilter | undefined) =>
-  [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
 
 function leadLists({ leads, call, report }: Connection) {
   const page =

@@ -1,7 +1,6 @@
 import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, type Lead, type LeadStage, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
-import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
-import { idBelow } from '../../domain/new-id.ts';
+import { idsCreated, isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { publicLeadOf } from '../../domain/public-lead.ts';
 import { type Checked, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
@@ -61,7 +60,7 @@ export function sqliteLeadReads({ prepare, isApplied, report }: Connection): Lea
         const read = (position: string | null, count: number) => byUpdate(studioId, filter, position, count);
         return readPage(filteredPage({ read, idOf: positionOf, check }), { after, limit }, report);
       }
-      const [above, below] = [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
+      const [above, below] = idsCreated(filter);
       const read = (position: string | null, count: number) =>
         first === 'newest'
           ? byId.all(studioId, above ?? '', position ?? below ?? AFTER_ALL_IDS, count)
@@ -190,7 +189,7 @@ function leadCounts(prepare: Prepare, report: ReportUnreadable): Pick<LeadReads,
       ORDER BY updated_at LIMIT ? + 0)`);
   return {
     async listLeadsToCount(studioId, before, limit, filter) {
-      const [above, below] = [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
+      const [above, below] = idsCreated(filter);
       const rows = selectToCount.all(studioId, above ?? '', before ?? below ?? AFTER_ALL_IDS, limit);
       const records = rows.flatMap((row) => readableOrNull(countedLeadOf(studioId, row), report) ?? []);
       return { records, next: lastIdOfFull(rows, limit) };
