@@ -17,7 +17,7 @@ import { atTheEnd, cpuTimeUs, nextMessage, runBenchmark, startProcess } from './
 import { describeMachine, median, number, print, table } from './report.ts';
 
 const ROUNDS = 9;
-const CALLS = 3000;
+const CALLS = 3200;
 const CALLERS = 32;
 
 await runBenchmark(async () => {

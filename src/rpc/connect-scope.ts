@@ -6,7 +6,6 @@ import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { admitKnownCallers, callerIfAny } from './callers.ts';
 import { exchangeServer, isOfGateway, type ServedExchange } from './exchange-stream.ts';
 import {
@@ -19,6 +18,7 @@ import {
 } from './interceptors.ts';
 import { callOf, type RunCall, refused } from './observation.ts';
 import { pathOf, type Request, type Response } from './request.ts';
+import { EXCHANGE_PATH } from './routes.ts';
 import { answerOf, unserved } from './unserved.ts';
 
 interface ServedMethods {
@@ -112,18 +112,12 @@ export function connectScope(
   /** Answers a request that no method serves. */
   async function refuse(request: Request, response: Response, status: number): Promise<void> {
     const values = valuesOf(request);
-    const answer = await unserved({ header: headersOf(request), values, status }, methodOf(request), run);
+    const method = handlers.get(pathOf(request))?.method;
+    const answer = await unserved({ header: headersOf(request), values, status }, method, run);
     // Its caller may have disconnected.
     universalResponseToNodeResponse(answer, response).catch(() => response.destroy());
   }
-
-  function methodOf(request: Request): DescMethod | undefined {
-    return handlers.get(pathOf(request))?.method;
-  }
 }
-
-const { exchange } = ExchangeService.method;
-const EXCHANGE_PATH = `/${exchange.parent.typeName}/${exchange.name}`;
 
 /** Has the library serve a call, and replaces its answer to one that it could not serve. */
 function observed(handler: UniversalHandler, maxTimeoutMs: number, run: RunCall): UniversalHandler {

@@ -58,6 +58,9 @@ export const ALL_SERVICES: readonly DescService[] = [...SERVICES, Health, Server
 
 const pathOf = ({ parent, name }: DescMethod) => `/${parent.typeName}/${name}`;
 
+/** The path of the calls of gateways. */
+export const EXCHANGE_PATH = pathOf(ExchangeService.method.exchange);
+
 const BIDI_STREAM_PATHS = new Set(
   ALL_SERVICES.flatMap(({ methods }) => methods)
     .filter(({ methodKind }) => methodKind === 'bidi_streaming')
