@@ -1,7 +1,8 @@
 import { parse } from 'node:querystring';
 import { setTimeout as sleep } from 'node:timers/promises';
-import fastify, { type FastifyInstance, LogController } from 'fastify';
+import fastify, { type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import { appOptions } from '../common/app-options.ts';
 import { CoreToken, tlsToCore } from '../common/core-connection.ts';
 import { API_KEY_CACHE_MS, GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import { createLogger, logSettings } from '../common/logger.ts';
@@ -152,20 +153,14 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   const publicUrl = config.PUBLIC_URL;
   const answers = new ProblemAnswers(publicUrl, observe);
   const app: FastifyInstance = fastify({
-    loggerInstance: log,
-    // A child logger per request would cost as much as the line that it writes.
-    childLoggerFactory: (parent) => parent,
-    logController: new LogController({ disableRequestLogging: true }),
+    ...appOptions(log),
     genReqId: requestIdOf,
     bodyLimit: MAX_BODY_BYTES,
     serverFactory: (handler) => createHttpServer(connections, handler, answers.malformed),
-    // Requests in flight when the gateway stops are served, not refused.
-    return503OnClosing: false,
     routerOptions: {
       maxParamLength: 64 * 1024,
       querystringParser: (query) => parse(query, undefined, undefined, { maxKeys: MAX_PARAMETERS }),
     },
-    exposeHeadRoutes: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
     frameworkErrors: answers.ofFramework,
     clientErrorHandler: answers.ofClients(() => app, connections),

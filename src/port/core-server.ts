@@ -1,7 +1,8 @@
 import type { Http2SecureServer, Http2Server, Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
-import fastify, { type FastifyInstance, LogController } from 'fastify';
+import fastify, { type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import { appOptions } from '../../common/app-options.ts';
 import { continueWhenRead } from '../../common/continue-when-read.ts';
 import { CORE_AFTER_CLOSE_MS } from '../../common/deadlines.ts';
 import type { Readiness } from '../../common/readiness.ts';
@@ -67,20 +68,14 @@ export function createCoreServer(
   const scope = connectScope({ ...methods, maxTimeoutMsOf, readMaxBytes: MAX_CALL_BYTES }, run, log);
 
   const app = fastify<Http2Server>({
+    ...appOptions(log),
     http2: true,
     serverFactory: (handler) =>
       createPortServer(credentials.pem, (request, response) =>
         begin(request, response, () => handler(request as Http2ServerRequest, response as Http2ServerResponse)),
       ) as Http2Server,
-    loggerInstance: log,
-    // Calls log their own lines.
-    childLoggerFactory: (parent) => parent,
-    logController: new LogController({ disableRequestLogging: true }),
-    exposeHeadRoutes: false,
     // `connections` bounds how long they last.
     forceCloseConnections: false,
-    // Calls in flight when the core stops are served, not refused.
-    return503OnClosing: false,
     clientErrorHandler: (error, socket) => endMalformed(error, socket as Socket),
   }) as unknown as FastifyInstance;
   app.register(scope.register);
