@@ -12,6 +12,8 @@ import type { TlsCredentials } from './tls-credentials.ts';
 import type { Tracer } from './tracing.ts';
 import { unusableFiles } from './watched-files.ts';
 
+export type { Registry };
+
 /** Connections to the metrics' port; a further one is closed as it arrives. */
 const MAX_METRICS_CONNECTIONS = 64;
 

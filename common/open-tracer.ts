@@ -1,11 +1,19 @@
 import type { Logger } from 'pino';
+import { countDroppedSpans, type Registry } from './metrics.ts';
 import type { TracingConfig } from './settings.ts';
 import type { Tracer } from './tracing.ts';
 
 /** Opens the tracer of a process. Without an endpoint there is none, and the OpenTelemetry packages are not loaded. */
-export async function openTracer(processName: string, config: TracingConfig, log: Logger): Promise<Tracer | undefined> {
+export async function openTracer(
+  processName: string,
+  config: TracingConfig,
+  log: Logger,
+  registry: Registry | undefined,
+): Promise<Tracer | undefined> {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG } = config;
   if (endpoint === undefined) return undefined;
   const { createOtlpTracer } = await import('./otlp-tracer.ts');
-  return createOtlpTracer(processName, endpoint, log, [OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG]);
+  const tracer = createOtlpTracer(processName, endpoint, log, [OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG]);
+  if (registry) countDroppedSpans(registry, tracer);
+  return tracer;
 }

@@ -21,7 +21,7 @@ import {
   text,
   yesOrNo,
 } from '../common/settings.ts';
-import { MAX_WINDOW_SECONDS } from './admission/quota/quota-port.ts';
+import { MAX_WINDOW_SECONDS, type QuotaPolicy } from './admission/quota/quota-port.ts';
 import { readSentinelAddress } from './admission/quota/sentinel-address.ts';
 import { ADDRESS_LOGGING } from './client-address.ts';
 
@@ -52,6 +52,12 @@ export type GatewayConfig = SettingsOf<typeof gatewaySettings> &
   IgnoredSettings &
   CoreAccess & { readonly PUBLIC_URL: string };
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    readonly config: GatewayConfig;
+  }
+}
+
 /** @throws SettingsError */
 export function readGatewayConfig(env: Environment): GatewayConfig {
   const config = readSettings(gatewaySettings, env, rulesBetween);
@@ -64,6 +70,13 @@ export function readGatewayConfig(env: Environment): GatewayConfig {
   };
 }
 
+/** Returns the default limits, which keys and studios may have other ones in place of. */
+export const quotaPolicy = (config: GatewayConfig): QuotaPolicy => ({
+  limit: config.QUOTA_LIMIT,
+  studioLimit: config.QUOTA_STUDIO_LIMIT,
+  windowSeconds: config.QUOTA_WINDOW_SECONDS,
+});
+
 /** What the settings come to, for the log: whether the core is reached by TLS, with what, and where is counted. */
 export function gatewaySummary(config: GatewayConfig): object {
   const { CORE_TOKEN, CORE_CLIENT_CERT_FILE, CORE_URL, REDIS_URL, REDIS_CLUSTER } = config;
@@ -72,9 +85,7 @@ export function gatewaySummary(config: GatewayConfig): object {
     presents: [CORE_TOKEN && 'CORE_TOKEN', CORE_CLIENT_CERT_FILE && 'CORE_CLIENT_CERT_FILE'].filter(Boolean),
     trusts: config.TRUSTED_PROXIES ?? [],
     countsIn: REDIS_URL ? (REDIS_CLUSTER ? 'Redis Cluster' : 'Redis') : 'the memory of this process',
-    limit: config.QUOTA_LIMIT,
-    studioLimit: config.QUOTA_STUDIO_LIMIT,
-    windowSeconds: config.QUOTA_WINDOW_SECONDS,
+    ...quotaPolicy(config),
   };
 }
 

@@ -7,7 +7,6 @@ import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
 import type { Quota, QuotaDecision } from './admission/quota/quota-port.ts';
 import { type AddressLogging, loggedAddress } from './client-address.ts';
-import { MAX_PENDING_REQUESTS } from './core/exchange-batcher.ts';
 import { type FaultyField, PROBLEM_CODES, PROBLEMS, type Problem, type ProblemCode } from './problems.ts';
 import type { Operation, PresentedKey } from './request.ts';
 
@@ -16,6 +15,13 @@ export interface GatewayReadiness {
   readonly core: Readiness;
   readonly quota: Readiness;
   readonly isStopping: () => boolean;
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    readonly metrics: GatewayMetrics | undefined;
+    readonly readiness: GatewayReadiness;
+  }
 }
 
 /** How a request ended. Never contains what it carried. */
@@ -194,7 +200,7 @@ export function createGatewayMetrics() {
   let inFlight = 0;
   gauge(registry, 'lead_intake_gateway_requests_under_way', 'Requests without a response.', () => inFlight);
   const waiting = new Map<string, () => number>();
-  const help = `Requests that wait for the core, by operation; at most ${MAX_PENDING_REQUESTS}, but for those that share look-ups of keys.`;
+  const help = 'Requests that wait for the core, by operation.';
   gaugeBy(registry, 'lead_intake_gateway_core_requests_waiting', help, {
     label: 'operation',
     read: async () => [...waiting].map(([operation, count]) => [operation, count()]),

@@ -1,12 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { serve } from '../common/app.ts';
 import { createLogger, logSettings } from '../common/logger.ts';
-import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
 import { bearerToken, tokenOf } from '../common/settings.ts';
-import { stopListening } from '../common/stop-listening.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import { watchFiles } from '../common/watched-files.ts';
 import { parseCallers } from './callers-file.ts';
@@ -15,6 +13,7 @@ import { idGenerator, systemClock } from './domain/new-id.ts';
 import { createCoreServer } from './port/core-server.ts';
 import { Callers } from './rpc/callers.ts';
 import {
+  type CoreMetrics,
   callRunner,
   createCoreMetrics,
   retentionObserver,
@@ -34,8 +33,54 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const log = await createLogger('core', config.LOG_LEVEL);
   logSettings(log, coreSummary(config), config);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
-  const tracer = await openTracer('core', config, log);
-  if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);
+  const tracer = await openTracer('core', config, log, metrics?.registry);
+  const store = await openOwnStore(config, log, metrics);
+  const stopping = new AbortController();
+  const readiness = new Readiness('the database', () => store.check(), log);
+  metrics?.watchCertificates(credentials);
+  metrics?.watchLeadChanges(store);
+  metrics?.watchSqliteLog(sqliteLogIn(config.DATABASE_URL.reveal()));
+  metrics?.watchKeys({ store, clock: systemClock });
+  metrics?.watchReadiness(readiness, stopping.signal);
+  const newId = idGenerator(Date.now, (aheadMs) => {
+    metrics?.clockSetBack();
+    log.warn({ aheadMs }, 'the clock was set back: leads created before have times in the future');
+  });
+  const callers = new Callers(tokenOf(config), config.CORE_CALLERS_FILE?.entries);
+  const app = createCoreServer(
+    config,
+    { store, clock: systemClock, newId },
+    {
+      callers,
+      log,
+      credentials,
+      readiness,
+      draining: stopping.signal,
+      run: callRunner(log, metrics, tracer),
+      batchReceived: metrics?.batchReceived,
+    },
+  );
+  const retaining = retainLeads({ store, clock: systemClock }, retentionObserver(log, metrics), stopping.signal);
+  const stopWatching = watchCallers(config, callers, log);
+  app.addHook('onClose', async () => {
+    for (const stop of stopWatching) stop();
+    await retaining;
+    await Promise.all([store.close(), tracer?.close()]);
+  });
+  return serve(app, {
+    address: { host: config.CORE_HOST, port: config.CORE_PORT },
+    reusePort: config.REUSE_PORT,
+    isSecure: credentials.pem.cert !== undefined,
+    metrics,
+    metricsAddress: config.CORE_METRICS_ADDRESS,
+    dependencies: [readiness],
+    stopping,
+    drainMs: config.SHUTDOWN_DRAIN_MS,
+  });
+}
+
+/** Opens the store, whose state may be one that whoever runs the core wants to know of. */
+async function openOwnStore(config: CoreConfig, log: Logger, metrics: CoreMetrics | undefined) {
   const databaseUrl = config.DATABASE_URL.reveal();
   const created = absentFileIn(databaseUrl);
   const store = await openStore(databaseUrl, metrics?.storeCommand, unreadableRecordLog(log), slowCommandLog(log), () =>
@@ -50,60 +95,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
       log.warn({ backedUpAt }, 'the database is a backup, and consumers do not know it: run `lead-intake restored`'),
     () => {},
   );
-  const draining = new AbortController();
-  const readiness = new Readiness('the database', () => store.check(), log);
-  metrics?.watchCertificates(credentials);
-  metrics?.watchLeadChanges(store);
-  metrics?.watchSqliteLog(sqliteLogIn(databaseUrl));
-  metrics?.watchKeys({ store, clock: systemClock });
-  metrics?.watchReadiness(readiness, draining.signal);
-  let metricsServer: MetricsServer | undefined;
-  try {
-    const newId = idGenerator(Date.now, (aheadMs) => {
-      metrics?.clockSetBack();
-      log.warn({ aheadMs }, 'the clock was set back: leads created before have times in the future');
-    });
-    const callers = new Callers(tokenOf(config), config.CORE_CALLERS_FILE?.entries);
-    const server = createCoreServer(
-      config,
-      { store, clock: systemClock, newId },
-      {
-        callers,
-        log,
-        credentials,
-        readiness,
-        draining: draining.signal,
-        run: callRunner(log, metrics, tracer),
-        batchReceived: metrics?.batchReceived,
-      },
-    );
-    metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
-    const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT, reusePort: config.REUSE_PORT });
-    const stopWatching = watchCallers(config, callers, log);
-    readiness.start();
-    const retaining = retainLeads({ store, clock: systemClock }, retentionObserver(log, metrics), draining.signal);
-    return {
-      url,
-      metricsUrl: metricsServer?.url,
-      drainMs: config.SHUTDOWN_DRAIN_MS,
-      async stop() {
-        draining.abort();
-        const connectionsEnded = config.REUSE_PORT && stopListening(server.server);
-        // Load balancers must see the health check fail before the port closes.
-        await sleep(config.SHUTDOWN_DRAIN_MS);
-        for (const stop of stopWatching) stop();
-        await server.close();
-        await Promise.all([connectionsEnded, retaining]);
-        readiness.close();
-        await Promise.all([store.close(), metricsServer?.close(), tracer?.close()]);
-      },
-    };
-  } catch (error) {
-    await metricsServer?.close();
-    readiness.close();
-    await store.close();
-    throw error;
-  }
+  return store;
 }
 
 /** Reloads the callers file and CORE_TOKEN_FILE when they change. */

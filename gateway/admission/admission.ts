@@ -1,33 +1,30 @@
 import type { FastifyError, FastifyInstance } from 'fastify';
-import type { CoreClient } from '../core/core-client.ts';
-import type { GatewayMetrics } from '../observation.ts';
+import { quotaPolicy } from '../config.ts';
 import { isOfKey, Problem, type ProblemCode } from '../problems.ts';
 import { hasScopeFor, senderToCheck } from '../request.ts';
-import { type ApiKeyCache, authenticator, uncountedRefusals } from './authentication.ts';
+import { ApiKeyCache, authenticator, uncountedRefusals } from './authentication.ts';
 import { refundRequest, requestCounter } from './count-quota.ts';
 import { KeyLookUps } from './key-look-ups.ts';
 import { loadShedding } from './load-shedding.ts';
-import type { Quota, QuotaPolicy } from './quota/quota-port.ts';
 
 /** The refusals by the quota. */
 const UNCOUNTED = new Set<ProblemCode>(['integration_rate_limited', 'integration_rate_unavailable']);
 
-export interface AdmissionParts {
-  readonly core: CoreClient;
-  readonly cache: ApiKeyCache;
-  readonly quota: Quota;
-  readonly policy: QuotaPolicy;
-  readonly metrics: GatewayMetrics | undefined;
-}
-
-/** Admits callers of the API in the contract's order of checks, before any body is read. @rule 5.3 5.9 7.order */
-export function admitCallers(app: FastifyInstance, parts: AdmissionParts): void {
-  const shedLoad = loadShedding(parts.core);
-  const lookUps = new KeyLookUps(parts.core);
+/**
+ * Admits callers of the API in the contract's order of checks, before any body is read.
+ *
+ * @param keyCacheMs how long the owner of a key is remembered
+ * @rule 5.3 5.9 7.order
+ */
+export function admitCallers(app: FastifyInstance, keyCacheMs: number): void {
+  const { core, metrics, quota, config } = app;
+  const shedLoad = loadShedding(core);
+  const cache = new ApiKeyCache(keyCacheMs);
+  const lookUps = new KeyLookUps(core);
   // More than there are look-ups: many requests share one.
-  parts.metrics?.watchWaiting('AuthenticateApiKey', () => lookUps.waiting);
-  const authenticate = authenticator(lookUps, parts.cache);
-  const count = requestCounter(parts.quota, parts.policy);
+  metrics?.watchWaiting('AuthenticateApiKey', () => lookUps.waiting);
+  const authenticate = authenticator(lookUps, cache);
+  const count = requestCounter(quota, quotaPolicy(config));
   app.addHook('onRequest', async (request, reply) => {
     // Both are rarely promises, and only promises are awaited: each await costs a turn of the event loop.
     const refusal = shedLoad(request);
@@ -40,7 +37,7 @@ export function admitCallers(app: FastifyInstance, parts: AdmissionParts): void 
     }
     await count(key, reply);
   });
-  checkKeyBeforeRefusal(app, lookUps, parts);
+  checkKeyBeforeRefusal(app, lookUps, cache);
 }
 
 /**
@@ -50,11 +47,7 @@ export function admitCallers(app: FastifyInstance, parts: AdmissionParts): void 
  *
  * @rule 7.order 8.counted 8.quota-headers
  */
-function checkKeyBeforeRefusal(
-  app: FastifyInstance,
-  lookUps: KeyLookUps,
-  { cache, quota }: Pick<AdmissionParts, 'cache' | 'quota'>,
-): void {
+function checkKeyBeforeRefusal(app: FastifyInstance, lookUps: KeyLookUps, cache: ApiKeyCache): void {
   const holdIfTooMany = uncountedRefusals();
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const { key } = request.state;
@@ -74,7 +67,7 @@ function checkKeyBeforeRefusal(
     if (isOfKey(first)) {
       // So that the next request with the key is not counted before the core has validated it.
       cache.delete(key.secretSha256);
-      await refundRequest(key, reply, quota);
+      await refundRequest(key, reply, app.quota);
     }
     if (isOfKey(first) || key.countedIn === undefined) await holdIfTooMany(request);
     throw first;

@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
-import { type CoreToken, connectToCore, isUnprocessed } from '../../common/core-connection.ts';
+import { type CoreAccess, type CoreToken, connectToCore, isUnprocessed } from '../../common/core-connection.ts';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../../common/deadlines.ts';
 import { DRAINING_HEADER } from '../../common/readiness.ts';
 import type { TlsCredentials } from '../../common/tls-credentials.ts';
@@ -14,7 +14,6 @@ import {
   ExchangeService,
 } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { type LoggedRequestSchema, RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
-import type { GatewayConfig } from '../config.ts';
 import type { GatewayMetrics } from '../observation.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
 import type { Operation, Sender } from '../request.ts';
@@ -73,15 +72,21 @@ export interface CoreClient {
   close(): void;
 }
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    readonly core: CoreClient;
+  }
+}
+
 /** Creates a client that connects at the first call and reconnects after a loss. */
 export function createCoreClient(
-  config: GatewayConfig,
+  access: CoreAccess,
   credentials: TlsCredentials,
   token: CoreToken,
   metrics: GatewayMetrics | undefined,
 ): CoreClient {
-  const { transport, sessions } = connectToCore(config, credentials, token);
-  const exchange = exchangeOver(config.CORE_URL, sessions, token);
+  const { transport, sessions } = connectToCore(access, credentials, token);
+  const exchange = exchangeOver(access.CORE_URL, sessions, token);
   const authenticate = batches(exchange, metrics, 'AuthenticateApiKey', 'bearer');
   const createLead = batches(exchange, metrics, 'CreateLead', 'body');
   const getLead = batches(exchange, metrics, 'GetLead', 'body');

@@ -1,5 +1,5 @@
-import { LEADS_PATH, problemDetailsSchema } from '../operations/schemas.ts';
 import { kindOf, PROBLEM_MEDIA_TYPE, PROBLEMS, type Problem, problemBody } from '../problems.ts';
+import { LEADS_PATH, problemDetailsSchema } from '../routes/schemas.ts';
 import { LEAD, REQUEST_ID } from './examples.ts';
 
 const HEADERS = {

@@ -1,4 +1,5 @@
 import { type KeyOperation, SCOPE_OF } from '../../common/rules/public-api.ts';
+import { HEADERS_TOO_LARGE, kindOf, PROBLEM_CODES, type Problem, TOO_SLOW } from '../problems.ts';
 import {
   contactSchema,
   contactSchemas,
@@ -14,8 +15,7 @@ import {
   problemCodeSchema,
   problemDetailsSchema,
   uuidSchema,
-} from '../operations/schemas.ts';
-import { HEADERS_TOO_LARGE, kindOf, PROBLEM_CODES, type Problem, TOO_SLOW } from '../problems.ts';
+} from '../routes/schemas.ts';
 import { failure, success } from './answers.ts';
 import { codeSamples } from './code-samples.ts';
 import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, IDEMPOTENCY_KEY, INVALID, LEAD, OLDER_LEAD } from './examples.ts';

@@ -1,12 +1,11 @@
 import type { Http2SecureServer, Http2Server, Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { appOptions } from '../../common/app-options.ts';
+import { appOptions } from '../../common/app.ts';
 import { continueWhenRead } from '../../common/continue-when-read.ts';
 import { CORE_AFTER_CLOSE_MS } from '../../common/deadlines.ts';
 import type { Readiness } from '../../common/readiness.ts';
-import { type Address, localHost } from '../../common/settings.ts';
 import type { TlsCredentials } from '../../common/tls-credentials.ts';
 import type { CoreConfig } from '../config.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -43,14 +42,6 @@ interface CoreContext {
   readonly batchReceived: ExchangeContext['batchReceived'];
 }
 
-export interface CoreServer {
-  readonly server: Http2Server | Http2SecureServer;
-  /** Starts listening, and returns the address. Rejects if it cannot. */
-  listen(address: Address & { readonly reusePort?: boolean }): Promise<string>;
-  /** Stops accepting connections and calls. Resolves when the calls in flight have ended, or their time is up. */
-  close(): Promise<void>;
-}
-
 /**
  * Serves the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect; with TLS, over HTTP/1.1 too. A request passes, in this
  * order: its caller is identified; `connections` bounds it; what no method serves is refused; Fastify finds its route, and the hooks of
@@ -60,7 +51,7 @@ export function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
   { callers, credentials, log, readiness, draining, run, batchReceived }: CoreContext,
-): CoreServer {
+): FastifyInstance {
   const identify = callerIdentifier(callers);
   const ending = new AbortController();
   const serving = { store: readiness, draining, ending: ending.signal };
@@ -112,22 +103,11 @@ export function createCoreServer(
     if (errno === BAD_CLIENT_MAGIC) report('The connection is not HTTP/2.');
   });
 
-  return {
-    server,
-    async listen(address) {
-      await app.listen({ ...address, listenTextResolver: () => `Server listening at ${url()}` } as never);
-      return url();
-      function url() {
-        const { address: bound, port } = server.address() as AddressInfo;
-        return `${credentials.pem.cert ? 'https' : 'http'}://${localHost(bound)}:${port}`;
-      }
-    },
-    async close() {
-      stopWatching();
-      // The grace period of connections begins before the calls on them end.
-      connections.close(CORE_AFTER_CLOSE_MS);
-      ending.abort();
-      await app.close();
-    },
-  };
+  app.addHook('preClose', async () => {
+    stopWatching();
+    // The grace period of connections begins before the calls on them end.
+    connections.close(CORE_AFTER_CLOSE_MS);
+    ending.abort();
+  });
+  return app;
 }

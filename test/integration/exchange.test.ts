@@ -9,7 +9,7 @@ import type { PublicLead } from '../../common/rules/public-api.ts';
 import { Secret } from '../../common/secret.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { exchangeOver } from '../../gateway/core/exchange-calls.ts';
-import { leadListSchema, leadResponseSchema } from '../../gateway/operations/schemas.ts';
+import { leadListSchema, leadResponseSchema } from '../../gateway/routes/schemas.ts';
 import {
   ExchangeRequestSchema,
   type ExchangeResult,

@@ -12,7 +12,7 @@ import {
   MAX_UNREAD_BYTES,
   MAX_UNREAD_BYTES_PER_KEY,
   MIN_READ_BYTES,
-} from '../../gateway/socket/connections.ts';
+} from '../../gateway/port/connections.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';

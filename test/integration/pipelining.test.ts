@@ -4,9 +4,9 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { ClientConnections, MAX_WAITING_REQUESTS } from '../../gateway/socket/connections.ts';
-import { createHttpServer } from '../../gateway/socket/http-server.ts';
-import { ProblemAnswers } from '../../gateway/socket/problem-json.ts';
+import { ClientConnections, MAX_WAITING_REQUESTS } from '../../gateway/port/connections.ts';
+import { ProblemAnswers } from '../../gateway/port/problem-json.ts';
+import { createHttpServer } from '../../gateway/port/server.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
 

@@ -1,6 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const CONNECTIONS = 'gateway/socket/connections.ts';
+const CONNECTIONS = 'gateway/port/connections.ts';
 const PIPELINE_SUITE = 'test/integration/pipelining.test.ts';
 
 /** Faults of the bounds on what clients of the gateway send and leave unread, of its responses, connections and packages; and of clients. */
@@ -21,9 +21,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'a body is parsed, however many values it has',
     suite: 'test/security/work-of-refusals.test.ts',
     caughtBy: 'a request with as many elements of a list as it can have costs hardly more than another',
-    patches: [
-      { file: 'gateway/operations/leads.ts', find: 'if (hasTooManyValues(bytes)) return UNREADABLE;', put: '' },
-    ],
+    patches: [{ file: 'gateway/routes/leads.ts', find: 'if (hasTooManyValues(bytes)) return UNREADABLE;', put: '' }],
   },
   {
     name: 'a download that its client ends is an error in the log',
@@ -31,7 +29,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'clients that leave at each kind of response write no warning and no error into the log',
     patches: [
       {
-        file: 'gateway/socket/problem-json.ts',
+        file: 'gateway/port/problem-json.ts',
         find: "error.code === 'ERR_STREAM_PREMATURE_CLOSE' && request.raw.socket.destroyed",
         put: 'false',
       },
@@ -85,7 +83,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'an error of a connection that has left HTTP ends the gateway',
     suite: 'test/security/cut-conversations.test.ts',
     caughtBy: 'outlives whoever sends two requests at once and leaves at any moment',
-    patches: [{ file: 'gateway/socket/connections.ts', find: "socket.on('error', ignore);", put: '' }],
+    patches: [{ file: 'gateway/port/connections.ts', find: "socket.on('error', ignore);", put: '' }],
   },
   {
     name: 'a connection whose request is not read yet is closed at once after its answer',

@@ -3,8 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
-import { type GatewayDeadlines, startGateway } from '../../gateway/app.ts';
+import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
+import type { GatewayDeadlines } from '../../gateway/port/gateway-server.ts';
 import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import {
@@ -64,7 +65,7 @@ interface ServiceOverrides {
   readonly core?: Record<string, string>;
   readonly gateway?: Record<string, string>;
   /** Deadlines, for which there are no settings. */
-  readonly deadlines?: GatewayDeadlines;
+  readonly deadlines?: Partial<GatewayDeadlines>;
 }
 
 /**

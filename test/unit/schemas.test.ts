@@ -7,7 +7,7 @@ import {
   TEXT_FIELDS,
   uuidFault,
 } from '../../common/rules/field-rules.ts';
-import { contactSchemas, cursorSchema, leadCaptureSchema, uuidSchema } from '../../gateway/operations/schemas.ts';
+import { contactSchemas, cursorSchema, leadCaptureSchema, uuidSchema } from '../../gateway/routes/schemas.ts';
 import { expectValid } from '../support/documented.ts';
 
 const [email, phone] = contactSchemas as [(typeof contactSchemas)[number], (typeof contactSchemas)[number]];

@@ -51,6 +51,12 @@ export interface Quota {
   close(): Promise<void>;
 }
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    readonly quota: Quota;
+  }
+}
+
 /** The caller of a request. */
 export interface QuotaCaller {
   /** The key's id, a UUID; never its secret. */

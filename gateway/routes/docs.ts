@@ -5,9 +5,10 @@ import type { Readable } from 'node:stream';
 import etag from '@fastify/etag';
 import files from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { QuotaPolicy } from '../admission/quota/quota-port.ts';
+import { PACKAGES_FOLDER } from '../../common/package-settings.ts';
+import { quotaPolicy } from '../config.ts';
 import { openApiDocument } from '../docs/openapi.ts';
-import type { Packages } from '../docs/packages.ts';
+import { findPackages, type Packages } from '../docs/packages.ts';
 import { isHtml, pagesOf, TRY_IT_OUT_PATH } from '../docs/pages.ts';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT } from '../docs/reference-script.ts';
 import { allowOnly, serveDocs } from './allowed-methods.ts';
@@ -46,13 +47,16 @@ const REFERENCE_CONTENT_POLICY = [
 ];
 
 /** Serves the documentation, the packages and the OpenAPI document, without a key and uncounted. @rule 10.docs 10.openapi */
-export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy, packages: Packages): void {
+export function docsRoutes(app: FastifyInstance): void {
+  const { PUBLIC_URL: publicUrl, KEPT_PACKAGES_FOLDER } = app.config;
+  // What was kept comes first: the lock files of websites have its checksums.
+  const packages = findPackages([KEPT_PACKAGES_FOLDER ?? [], PACKAGES_FOLDER].flat());
   const openApi = Buffer.from(JSON.stringify(openApiDocument(publicUrl)));
   app.get(OPENAPI_PATH, { config: { operation: 'openapi' } }, async (_request, reply) =>
     reply.type('application/json').send(openApi),
   );
   allowOnly(app, OPENAPI_PATH, 'GET');
-  servePages(app, publicUrl, policy, packages);
+  servePages(app, packages);
   serveFiles(app);
   servePackages(app, publicUrl, packages);
 }
@@ -69,10 +73,10 @@ function servePackages(app: FastifyInstance, publicUrl: string, packages: Packag
 }
 
 /** Serves the pages from memory: they are rendered at the start, for this service's address and quota. */
-function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy, packages: Packages): void {
+function servePages(app: FastifyInstance, packages: Packages): void {
   app.register(async (scope) => {
     scope.register(etag, { weak: true });
-    const pages = pagesOf({ publicUrl, ...policy }, packages).map((page) => ({
+    const pages = pagesOf({ publicUrl: app.config.PUBLIC_URL, ...quotaPolicy(app.config) }, packages).map((page) => ({
       ...page,
       content: Buffer.from(page.text),
     }));

@@ -2,9 +2,9 @@ import { type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type RequestObserver, unknownRequest } from '../observation.ts';
-import { unknownMethod } from '../operations/allowed-methods.ts';
 import { HEADERS_TOO_LARGE, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody, TOO_SLOW } from '../problems.ts';
 import { BROKEN_ENCODING, REQUEST_ID_HEADER, RequestState, requestIdOf } from '../request.ts';
+import { unknownMethod } from '../routes/allowed-methods.ts';
 import type { ClientConnections } from './connections.ts';
 
 const EXPECTATION = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { ALIVE, READY } from '../../common/probe-answers.ts';
-import type { GatewayReadiness } from '../observation.ts';
 import { Problem } from '../problems.ts';
 import { allowOnly } from './allowed-methods.ts';
 
 /** Serves the liveness and readiness probes. @rule 10.health */
-export function reportHealth(app: FastifyInstance, { core, quota, isStopping }: GatewayReadiness): void {
+export function reportHealth(app: FastifyInstance): void {
+  const { core, quota, isStopping } = app.readiness;
   app.get('/healthz', { config: { operation: 'healthz' } }, async () => ALIVE);
   allowOnly(app, '/healthz', 'GET');
 

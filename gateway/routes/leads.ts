@@ -17,13 +17,15 @@ import {
   uuidFault,
 } from '../../common/rules/field-rules.ts';
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
-import type { CoreClient, LeadCreation, PageToRead } from '../core/core-client.ts';
+import type { LeadCreation, PageToRead } from '../core/core-client.ts';
 import { type DataPath, type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { hasScopeFor, type PresentedKey, type RequestState, senderToCheck } from '../request.ts';
 import { LEAD_PATH, LEADS_PATH, leadCaptureSchema } from './schemas.ts';
 
 /** The three operations of the public contract. Callers are authenticated and counted before they run. */
-export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: string): void {
+export function leadRoutes(app: FastifyInstance): void {
+  const { core, config } = app;
+  const publicUrl = config.PUBLIC_URL;
   // The operation checks the media type and parses the body, so that all their faults are reported together.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));

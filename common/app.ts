@@ -1,0 +1,89 @@
+import { type AddressInfo, Server } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type FastifyInstance, LogController } from 'fastify';
+import type { Logger } from 'pino';
+import { type Registry, serveMetrics } from './metrics.ts';
+import type { Readiness } from './readiness.ts';
+import type { Running } from './run-until-stopped.ts';
+import { type Address, localHost } from './settings.ts';
+
+/* What gateway and core do alike: make an app of Fastify, listen, drain and close. */
+
+/** The options of Fastify that gateway and core share. */
+export const appOptions = (log: Logger) => ({
+  loggerInstance: log,
+  // A child logger per request would cost as much as the line that it writes.
+  childLoggerFactory: <Parent>(parent: Parent): Parent => parent,
+  // Both write lines of their own.
+  logController: new LogController({ disableRequestLogging: true }),
+  exposeHeadRoutes: false,
+  // Requests in flight when a process stops are served, not refused.
+  return503OnClosing: false,
+});
+
+/** How an app is served. */
+interface Serving {
+  readonly address: Address;
+  /** Whether other processes listen on the port as well. */
+  readonly reusePort: boolean;
+  readonly isSecure: boolean;
+  readonly metrics: { readonly registry: Registry } | undefined;
+  readonly metricsAddress: Address | undefined;
+  /** The dependencies that are checked once the process listens: one that still starts would mistake its own delay for a fault. */
+  readonly dependencies: readonly Readiness[];
+  /** Aborted when the process begins to stop: it is not ready any more, and serves on for `drainMs`. */
+  readonly stopping: AbortController;
+  readonly drainMs: number;
+}
+
+/**
+ * Listens, and returns how the process is stopped: once every accepted request is answered, what it uses is closed by the app's hooks
+ * `onClose`, the one that was added last first. So it is when the process cannot listen.
+ *
+ * @throws Error if a port is taken, or a plugin cannot be loaded
+ */
+export async function serve(
+  app: FastifyInstance,
+  { address, reusePort, isSecure, metrics, metricsAddress, dependencies, stopping, drainMs }: Serving,
+): Promise<Running> {
+  const scheme = isSecure ? 'https:' : 'http:';
+  const listenTextResolver = (url: string) => `Server listening at ${url.replace('http:', scheme)}`;
+  let connectionsEnded: Promise<void> | undefined;
+  try {
+    const metricsServer = await serveMetrics(metrics?.registry, metricsAddress, app.log as Logger);
+    app.addHook('onClose', async () => {
+      await connectionsEnded;
+      for (const each of dependencies) each.close();
+      await metricsServer?.close();
+    });
+    // Fastify passes `reusePort` on; its types lack it.
+    await app.listen({ ...address, reusePort, listenTextResolver } as typeof address);
+    for (const each of dependencies) each.start();
+    const { address: bound, port } = app.server.address() as AddressInfo;
+    return {
+      url: `${scheme}//${localHost(bound)}:${port}`,
+      metricsUrl: metricsServer?.url,
+      drainMs,
+      async stop() {
+        stopping.abort();
+        if (reusePort) connectionsEnded = stopListening(app);
+        // Load balancers must see that the process is not ready, and kept-alive connections close, before the port closes.
+        await sleep(drainMs);
+        await app.close();
+      },
+    };
+  } catch (error) {
+    stopping.abort();
+    await app.close();
+    throw error;
+  }
+}
+
+/**
+ * Leaves a port to the other processes that listen on it (REUSE_PORT). Established connections stay open, including those
+ * without a request so far: `close` of an HTTP server would end them.
+ *
+ * @returns resolves when all established connections have ended
+ */
+const stopListening = ({ server }: FastifyInstance): Promise<void> =>
+  new Promise((resolve) => void Server.prototype.close.call(server, () => resolve()));

@@ -1,0 +1,178 @@
+import type { IncomingMessage } from 'node:http';
+import { parse } from 'node:querystring';
+import { Readable } from 'node:stream';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { appOptions } from '../../common/app.ts';
+import { GATEWAY_AFTER_CLOSE_MS } from '../../common/deadlines.ts';
+import type { Tracer } from '../../common/tracing.ts';
+import { admitCallers } from '../admission/admission.ts';
+import { clientAddresses } from '../client-address.ts';
+import { arrivalObserver, type ObserveRequest, type RecordRequest, requestObserver } from '../observation.ts';
+import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
+import { addressFault, FRAGMENT, REQUEST_ID_HEADER, RequestState, requestIdOf } from '../request.ts';
+import { allowOnly, registerAllMethods } from '../routes/allowed-methods.ts';
+import { docsRoutes } from '../routes/docs.ts';
+import { reportHealth } from '../routes/health.ts';
+import { leadRoutes } from '../routes/leads.ts';
+import { LEAD_PATH, LEADS_PATH } from '../routes/schemas.ts';
+import { ClientConnections } from './connections.ts';
+import { ProblemAnswers } from './problem-json.ts';
+import { createHttpServer } from './server.ts';
+
+/** The maximum number of parameters of an address that are read; further ones are ignored. */
+const MAX_PARAMETERS = 100;
+
+/** The maximum size of a body; bytes. The largest valid one has about 29 KB, all escaped. @rule 4.1.body */
+export const MAX_BODY_BYTES = 32 * 1024;
+
+/** What the gateway's app has, for all its plugins. */
+type Parts = Pick<FastifyInstance, 'config' | 'metrics' | 'core' | 'quota' | 'readiness'>;
+
+/** What only observes requests. */
+interface Observers {
+  readonly log: Logger;
+  readonly tracer: Tracer | undefined;
+  readonly record: RecordRequest | undefined;
+}
+
+/** How long a request may take to arrive, and an owner of a key is remembered; milliseconds. */
+export interface GatewayDeadlines {
+  readonly requestArrivalMs: number;
+  readonly keyCacheMs: number;
+}
+
+/**
+ * Creates the app of the gateway. A request passes, in this order: `connections` takes one of a connection at a time; Fastify finds its route;
+ * `beginRequests` observes it, and refuses what is no request of ours; below /v1, `admitCallers` checks load, key, scope and quota; the
+ * route reads its body, and has the core do what it asks for. What is refused on the way, `ProblemAnswers` answers.
+ */
+export function createGatewayServer(
+  parts: Parts,
+  { log, tracer, record }: Observers,
+  { requestArrivalMs, keyCacheMs }: GatewayDeadlines,
+): FastifyInstance {
+  const { config, metrics } = parts;
+  const observe = requestObserver(log, metrics);
+  const answers = new ProblemAnswers(config.PUBLIC_URL, observe);
+  const connections = new ClientConnections(log, { arrivalMs: requestArrivalMs });
+  const app: FastifyInstance = fastify({
+    ...appOptions(log),
+    genReqId: requestIdOf,
+    bodyLimit: MAX_BODY_BYTES,
+    serverFactory: (handler) => createHttpServer(connections, handler, answers.malformed),
+    routerOptions: {
+      maxParamLength: 64 * 1024,
+      querystringParser: (query) => parse(query, undefined, undefined, { maxKeys: MAX_PARAMETERS }),
+    },
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
+    frameworkErrors: answers.ofFramework,
+    clientErrorHandler: answers.ofClients(() => app, connections),
+  }) as unknown as FastifyInstance;
+  for (const [name, part] of Object.entries(parts)) app.decorate(name, part as never);
+  const addressOf = clientAddresses(config.TRUSTED_PROXIES, log);
+  app.decorateRequest('clientAddress', {
+    getter() {
+      return addressOf(this);
+    },
+  });
+  registerAllMethods(app);
+  beginRequests(app, connections, arrivalObserver({ observe, record, metrics, tracer }, config.LOG_CLIENT_ADDRESSES));
+  answers.ofServer(app.server, connections);
+  answers.ofRequests(app);
+  endConnections(app, connections);
+
+  reportHealth(app);
+  docsRoutes(app);
+  allowOnly(app, LEADS_PATH, 'GET', 'POST');
+  allowOnly(app, LEAD_PATH, 'GET');
+  app.register(async (v1) => {
+    admitCallers(v1, keyCacheMs);
+    leadRoutes(v1);
+  });
+  return app;
+}
+
+/** Waits for the answers to all accepted requests as the app is closed, for at most GATEWAY_AFTER_CLOSE_MS. */
+function endConnections(app: FastifyInstance, connections: ClientConnections): void {
+  let timer: NodeJS.Timeout;
+  app.addHook('preClose', async () => {
+    timer = setTimeout(() => connections.closeAll(), GATEWAY_AFTER_CLOSE_MS);
+  });
+  app.addHook('onClose', async () => clearTimeout(timer));
+}
+
+/**
+ * Begins and ends every request: creates its state, sets the headers of every response, starts its observation, and
+ * refuses ambiguous HTTP, unknown paths, and bodies that are malformed or late. Before such a body, the head has been
+ * acted on: the request has an id, and is or will be counted. So it is answered in the order of checks, with its
+ * headers, like one with any other fault.
+ */
+function beginRequests(
+  app: FastifyInstance,
+  connections: ClientConnections,
+  observe: ObserveRequest | undefined,
+): void {
+  const { isStopping } = app.readiness;
+  app.decorateRequest('state');
+  app.addHook('onRequest', (request, reply, done) => {
+    request.state = new RequestState();
+    reply.header(REQUEST_ID_HEADER, request.id);
+    // @rule 7.no-store
+    reply.header('cache-control', 'no-store');
+    const next = () => done(problemOf(request, reply));
+    if (observe) observe(request, reply, next);
+    else next();
+  });
+  app.addHook('preParsing', ({ raw, method }, _reply, payload, done) => {
+    // Node has already ended the stream of a request without a body (`optimizeEmptyRequests`), so a reader would wait for
+    // its end forever. That of a GET has none.
+    const isEmpty = method !== 'GET' && (payload as Readable).readableEnded;
+    done(connections.faultOf(raw) ?? null, isEmpty ? Readable.from([]) : payload);
+  });
+  app.addHook('onSend', ({ state, raw }, reply, payload, done) => {
+    // An operation that ignores the body may have begun.
+    const fault = state.problemCode === undefined && connections.faultOf(raw);
+    if (fault) return done(fault);
+    state.isAnswered = true;
+    // As late as possible: a keep-alive connection would delay the shutdown.
+    if (isStopping()) reply.header('connection', 'close');
+    // A string or bytes; the length of a file, which is streamed, is in its header.
+    const { length: characters = Number(reply.getHeader('content-length') ?? 0) } = (payload ?? {}) as {
+      readonly length?: number;
+    };
+    connections.recordResponse(raw.socket, characters, state.key?.caller.apiKeyId);
+    // Node reads all of a body that nobody needs. The length of a body in chunks is not known yet.
+    const { 'content-length': length, 'transfer-encoding': coding } = raw.headers;
+    const isUnbounded = coding !== undefined && !raw.complete;
+    if (isUnbounded || Number(length) > MAX_BODY_BYTES) reply.header('connection', 'close');
+    done();
+  });
+}
+
+/** @rule 7.no-http 7.route_not_found */
+function problemOf(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
+  const address = addressFault(request.url);
+  const framing = address === FRAGMENT ? undefined : framingFault(request.raw);
+  if (framing || address === FRAGMENT) reply.header('connection', 'close');
+  if (framing) return invalidRequest([framing]);
+  if (address) return address;
+  // Before the body is read. The router would take a slash at the end for an empty id.
+  const isOther = request.url.split('?', 1)[0]?.endsWith('/') && !request.routeOptions.url?.endsWith('/');
+  return request.is404 || isOther ? new Problem('route_not_found') : undefined;
+}
+
+/** Refuses ambiguous framing and hosts, which an intermediary may interpret differently (request smuggling). */
+function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage): FaultyField | undefined {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return { field: 'HTTP version', message: 'must be 1.1 or 1.0' };
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
+    return { field: 'Transfer-Encoding', message: 'must be chunked, and needs HTTP/1.1' };
+  }
+  const { host = [] } = headersDistinct;
+  if (httpVersion === '1.1' && host.length !== 1) return { field: 'Host', message: 'must be given once' };
+  return host.every((value) => HOST.test(value)) ? undefined : { field: 'Host', message: 'must be a host and a port' };
+}
+
+/** RFC 9110, section 7.2: a host name or address, and a port. An empty value is allowed. */
+const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=[\]:-]*$/;
