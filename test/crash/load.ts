@@ -6,8 +6,11 @@ import { arrangeStudio, type CoreClients, type StudioWithKey } from '../support/
 import { LEADS } from '../support/service.ts';
 import type { Chance } from './chance.ts';
 
-/** The longest a caller may wait for a response, whatever fails; milliseconds. The gateway's own deadline is 5 s. */
-const ANSWERED_WITHIN_MS = 8000;
+/**
+ * The longest a caller may wait for a response, whatever fails; milliseconds. Many times the gateway's own deadline of 5 s: a busy machine
+ * delays an answer, and only one that never comes is a fault.
+ */
+const ANSWERED_WITHIN_MS = 60_000;
 
 /** How long a caller pauses after a failure; milliseconds. */
 const AFTER_FAILURE_MS = 40;
