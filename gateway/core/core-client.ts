@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
-import { type CoreAccess, type CoreToken, connectToCore, isUnprocessed } from '../../common/core-connection.ts';
+import { type CoreAccess, type CoreToken, connectToCore } from '../../common/core-connection.ts';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../../common/deadlines.ts';
 import { DRAINING_HEADER } from '../../common/readiness.ts';
 import type { TlsCredentials } from '../../common/tls-credentials.ts';
@@ -9,7 +9,6 @@ import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../prot
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import {
   type CreateLeadItemSchema,
-  type ExchangeItemSchema,
   type ExchangeResult,
   ExchangeService,
 } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
@@ -18,8 +17,8 @@ import type { GatewayMetrics } from '../observation.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
 import type { Operation, Sender } from '../request.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
-import { ExchangeBatcher, type Result, type Share } from './exchange-batcher.ts';
-import { type Exchange, exchangeOver } from './exchange-calls.ts';
+import { ExchangeBatcher, type Item, type Share } from './exchange-batcher.ts';
+import { exchangeOver } from './exchange-calls.ts';
 
 /**
  * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The
@@ -52,6 +51,11 @@ export interface PageToRead {
   /** Undefined for the first page. */
   readonly cursor: string | undefined;
 }
+
+/** A successful outcome, and what a creation has besides. */
+type Answer<Case> = Pick<ExchangeResult, 'leadId' | 'replayed'> & {
+  readonly value: Extract<ExchangeResult['outcome'], { readonly case: Case }>['value'];
+};
 
 /**
  * The core. It returns the response bodies of the public API as bytes. Every method rejects with the Problem for the
@@ -87,10 +91,10 @@ export function createCoreClient(
 ): CoreClient {
   const { transport, sessions } = connectToCore(access, credentials, token);
   const exchange = exchangeOver(access.CORE_URL, sessions, token);
-  const authenticate = batches(exchange, metrics, 'AuthenticateApiKey', 'bearer');
-  const createLead = batches(exchange, metrics, 'CreateLead', 'body');
-  const getLead = batches(exchange, metrics, 'GetLead', 'body');
-  const listLeads = batches(exchange, metrics, 'ListLeads', 'body', MAX_SENT_LEADS);
+  const authenticate = batched('AuthenticateApiKey', 'bearer');
+  const createLead = batched('CreateLead', 'body');
+  const getLead = batched('GetLead', 'body');
+  const listLeads = batched('ListLeads', 'body', MAX_SENT_LEADS);
   const operations: Partial<Record<Operation, typeof createLead>> = { createLead, getLead, listLeads };
   const requestLog = createClient(RequestLogService, transport);
   const health = createClient(Health, transport);
@@ -132,6 +136,32 @@ export function createCoreClient(
 
     close: () => sessions.abort(),
   };
+
+  /** Returns a batcher of the requests for an RPC of the core, and a function that sends one and rejects with the Problem for the caller. */
+  function batched<Case extends 'bearer' | 'body'>(rpc: string, expected: Case, maxSentWeight?: number) {
+    const onMessage = (size: number) => metrics?.batchSent(rpc, size);
+    // Each request has a timeout of its own, so the call has none.
+    const batcher = new ExchangeBatcher(exchange, { timeoutMs: CORE_CALL_MS, maxSentWeight, onMessage });
+    metrics?.watchWaiting(rpc, () => batcher.pending);
+    return {
+      batcher,
+      async send({ secretSha256, requestId }: Sender, request: Item['request'] & object, share?: Share) {
+        const span = currentSpan.getStore()?.child(`core ${rpc}`, { requestId });
+        const item = { secretSha256, requestId, request, ...(span && { traceparent: span.traceparent }) };
+        try {
+          const { outcome, leadId, replayed } = await batcher.send(item, share);
+          if (outcome.case === 'error') throw problemOfStatus(outcome.value);
+          if (outcome.case !== expected) throw new Error(`unexpected outcome: ${outcome.case}`);
+          span?.end({ failed: false });
+          return { value: outcome.value as Answer<Case>['value'], leadId, replayed };
+        } catch (error) {
+          const problem = error instanceof Problem ? error : problemOfError(error);
+          span?.end({ failed: problem.status >= 500, attributes: { outcome: problem.code } });
+          throw problem;
+        }
+      },
+    };
+  }
 }
 
 /** The meaning of an error of the health check. */
@@ -140,71 +170,3 @@ const HEALTH_CHECK_FAULTS: Partial<Record<Code, string>> = {
     'it does not accept this CORE_TOKEN: set the same token, or add the hash of this one to its callers file',
   [Code.PermissionDenied]: 'its callers file does not give this gateway the role `gateway`: add it there',
 };
-
-type Item = MessageInitShape<typeof ExchangeItemSchema>;
-
-/** A successful outcome of a case, and what a creation has besides. */
-type Answer<Case> = Pick<ExchangeResult, 'leadId' | 'replayed'> & {
-  readonly value: Extract<ExchangeResult['outcome'], { readonly case: Case }>['value'];
-};
-
-/**
- * Returns a batcher of the requests of one operation, and a function that sends one, and rejects with the Problem for the
- * caller.
- *
- * @param operation the name of the core's RPC
- */
-function batches<Case extends 'body' | 'bearer'>(
-  exchange: Exchange,
-  metrics: GatewayMetrics | undefined,
-  operation: string,
-  outcomeCase: Case,
-  maxSentWeight?: number,
-) {
-  const batcher = new ExchangeBatcher<Item, Answer<Case>>(
-    async function* (messages, signal) {
-      try {
-        // Each request has a timeout of its own, so the call has none.
-        for await (const { results } of exchange(requestsOf(messages), signal)) yield results.map(resultOf);
-      } catch (error) {
-        // As when the core ends the call: the pending requests go over the next one.
-        if (!isUnprocessed(error)) throw error;
-      }
-    },
-    CORE_CALL_MS,
-    maxSentWeight,
-  );
-  metrics?.watchWaiting(operation, () => batcher.pending);
-  return {
-    batcher,
-    async send({ secretSha256, requestId }: Sender, request: Item['request'] & object, share?: Share) {
-      const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
-      const item = { secretSha256, requestId, request, ...(span && { traceparent: span.traceparent }) };
-      try {
-        const answer = await batcher.send(item, share);
-        span?.end({ failed: false });
-        return answer;
-      } catch (error) {
-        const problem = error instanceof Problem ? error : problemOfError(error);
-        span?.end({ failed: problem.status >= 500, attributes: { outcome: problem.code } });
-        throw problem;
-      }
-    },
-  };
-
-  async function* requestsOf(messages: AsyncIterable<Item[]>) {
-    for await (const items of messages) {
-      metrics?.batchSent(operation, items.length);
-      yield { items };
-    }
-  }
-
-  function resultOf({ index, outcome, leadId, replayed }: ExchangeResult): Result<Answer<Case>> {
-    if (outcome.case === outcomeCase) {
-      return { index, answer: { value: outcome.value as Answer<Case>['value'], leadId, replayed } };
-    }
-    const error =
-      outcome.case === 'error' ? problemOfStatus(outcome.value) : new Error(`unexpected outcome: ${outcome.case}`);
-    return { index, error };
-  }
-}

@@ -1,5 +1,17 @@
-import { MAX_ATTEMPTS } from '../../common/core-connection.ts';
+/*
+ * The states of a call, and the events that change them:
+ *
+ *   Opening   sends → Serving, ends → Lost, fails → Lost
+ *   Serving   stalls → Draining, ends → Lost, fails → Lost
+ *   Draining  empties → Lost, ends → Lost, fails → Lost
+ *   Lost
+ */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { Condition } from '../../common/condition.ts';
+import { isUnprocessed, MAX_ATTEMPTS } from '../../common/core-connection.ts';
 import { BrokenInvariant } from '../../common/invariants.ts';
+import type { ExchangeItemSchema, ExchangeResult } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import type { Exchange } from './exchange-calls.ts';
 
 /** The maximum number of requests in a message: enough to share its cost. */
 const MAX_PER_MESSAGE = 32;
@@ -7,25 +19,13 @@ const MAX_PER_MESSAGE = 32;
 /** The maximum number of pending requests; further ones are rejected. */
 export const MAX_PENDING_REQUESTS = 2048;
 
-type Outcome<Answer> = { readonly answer: Answer } | { readonly error: unknown };
-
-/** The result of a request, which is identified by its index among all requests of the call. */
-export type Result<Answer> = { readonly index: number } & Outcome<Answer>;
-
-/**
- * Opens a bidirectional stream of requests and results, until the signal cuts it off. The stream ends without an error when
- * the peer accepts no more requests; the peer has then not processed the requests without a result.
- */
-type OpenCall<Request, Answer> = (
-  messages: AsyncIterable<Request[]>,
-  signal: AbortSignal,
-) => AsyncIterable<readonly Result<Answer>[]>;
-
-/** A request got no response: it timed out, or the peer accepts no requests. */
+/** A request got no response: it timed out, or the core accepts no requests. */
 export class NoResponse extends Error {}
 
 /** A request was not begun. */
 export class TooManyPending extends Error {}
+
+export type Item = MessageInitShape<typeof ExchangeItemSchema>;
 
 /** The caller on whose behalf a request is sent, which takes turns with others, and what the request costs. */
 export interface Share {
@@ -33,32 +33,73 @@ export interface Share {
   readonly weight: number;
 }
 
-const NO_SHARE: Share = { group: '', weight: 0 };
-
-/** A request without a response. */
-interface PendingRequest<Request, Answer> {
-  readonly request: Request;
+/** A request without a response: it waits in a queue, or was sent on a call. */
+interface Request {
+  readonly item: Item;
   readonly share: Share;
-  readonly settle: (outcome: Outcome<Answer>) => void;
-  isSettled: boolean;
+  readonly timer: NodeJS.Timeout;
+  readonly resolve: (result: ExchangeResult) => void;
+  readonly reject: (error: unknown) => void;
   attempts: number;
-  /** The call on which it was sent last, its index there, and how many results that had had. */
-  call: Call<Request, Answer> | undefined;
-  index: number;
-  resultsBefore: number;
+  sent: { readonly call: Call; readonly index: number } | undefined;
 }
 
-/** An open call. */
-interface Call<Request, Answer> {
-  /** The requests that were sent on it and have no result, by their index among all. */
-  readonly sent: Map<number, PendingRequest<Request, Answer>>;
+interface Call {
+  state: CallState;
+  readonly cut: AbortController;
+  /** There may be requests to send, or the call is lost. */
+  readonly changed: Condition;
+}
+
+interface Serving {
+  readonly is: 'Serving';
+  /** The requests without a result, by their index among all requests of the call. */
+  readonly sent: Map<number, Request>;
   sentCount: number;
   sentWeight: number;
-  resultCount: number;
-  isOver: boolean;
-  readonly cut: AbortController;
-  /** Makes the call check whether there is a message to send, or it is over. */
-  wake: () => void;
+  /** The number of requests that were sent before the last result arrived. */
+  sentBeforeResult: number;
+}
+
+export type CallState =
+  /** Nothing was sent yet. */
+  | { readonly is: 'Opening' }
+  | Serving
+  /** The call takes no more requests, but these may still get results. */
+  | { readonly is: 'Draining'; readonly sent: Serving['sent'] }
+  | { readonly is: 'Lost' };
+
+/**
+ * - `sends`: requests are sent
+ * - `stalls`: a request is late, and no result has arrived since it was sent
+ * - `empties`: the last request without a result is settled
+ * - `ends`: the core accepts no more requests, and has not processed those without a result
+ * - `fails`: the call is cut off or refused, and the outcome of its requests is unknown
+ */
+export type CallEvent = 'sends' | 'stalls' | 'empties' | 'ends' | 'fails';
+
+const stay = <State>(state: State) => state;
+const serve = (): CallState => ({ is: 'Serving', sent: new Map(), sentCount: 0, sentWeight: 0, sentBeforeResult: 0 });
+const drain = ({ sent }: Serving): CallState => ({ is: 'Draining', sent });
+const lose = (): CallState => ({ is: 'Lost' });
+
+const TRANSITIONS = {
+  Opening: { sends: serve, stalls: stay, empties: stay, ends: lose, fails: lose },
+  Serving: { sends: stay, stalls: drain, empties: stay, ends: lose, fails: lose },
+  Draining: { sends: stay, stalls: stay, empties: lose, ends: lose, fails: lose },
+  Lost: { sends: stay, stalls: stay, empties: stay, ends: stay, fails: stay },
+} satisfies { [State in CallState as State['is']]: Record<CallEvent, (state: State) => CallState> };
+
+/** Returns the state of a call after an event. */
+export const next = (state: CallState, event: CallEvent): CallState =>
+  (TRANSITIONS[state.is][event] as (state: CallState) => CallState)(state);
+
+interface Options {
+  readonly timeoutMs: number;
+  /** The weight of sent requests without a result from which further ones wait here, where their groups take turns. */
+  readonly maxSentWeight?: number | undefined;
+  /** Called with the number of requests in each message. */
+  readonly onMessage?: (size: number) => void;
 }
 
 /**
@@ -66,26 +107,20 @@ interface Call<Request, Answer> {
  * arrive in one turn of the event loop share a message. Each promise settles as soon as its own result arrives, and a
  * single request does not wait for others.
  */
-export class ExchangeBatcher<Request, Answer> {
-  readonly #open: OpenCall<Request, Answer>;
-  readonly #timeoutMs: number;
-  readonly #maxSentWeight: number;
+export class ExchangeBatcher {
+  readonly #exchange: Exchange;
+  readonly #options: Options;
   /** Requests that are not sent yet, by group. Insertion order is the order of turns. */
-  readonly #queues = new Map<string, PendingRequest<Request, Answer>[]>();
-  #call: Call<Request, Answer> | undefined;
+  readonly #queues = new Map<string, Set<Request>>();
+  /** The call that was opened last: the only one that may take requests. */
+  #call: Call | undefined;
   #pending = 0;
   /** The number of pending requests of each group. */
   readonly #pendingOf = new Map<string, number>();
 
-  /**
-   * @param timeoutMs the timeout of a request
-   * @param maxSentWeight the weight of sent requests without a result from which no further one is sent: those wait here,
-   *   where their groups take turns. Without it, requests are sent in the order of their arrival
-   */
-  constructor(open: OpenCall<Request, Answer>, timeoutMs: number, maxSentWeight = Number.POSITIVE_INFINITY) {
-    this.#open = open;
-    this.#timeoutMs = timeoutMs;
-    this.#maxSentWeight = maxSentWeight;
+  constructor(exchange: Exchange, options: Options) {
+    this.#exchange = exchange;
+    this.#options = options;
   }
 
   /** The number of requests without a response. */
@@ -98,44 +133,47 @@ export class ExchangeBatcher<Request, Answer> {
     return this.#pendingOf.get(group) ?? 0;
   }
 
-  /** @throws TooManyPending, NoResponse, or the error of the request or the call */
-  send(request: Request, share: Share = NO_SHARE): Promise<Answer> {
+  /** @throws TooManyPending, NoResponse, or the error of the call */
+  send(item: Item, share: Share = { group: '', weight: 0 }): Promise<ExchangeResult> {
     // Many may come at once, such as those that have shared the look-up of their key.
     if (this.#pending >= MAX_PENDING_REQUESTS) return Promise.reject(new TooManyPending());
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const settle = (outcome: Outcome<Answer>) => {
-      if (pending.isSettled) return;
-      pending.isSettled = true;
-      clearTimeout(timer);
-      const isCounted = this.#count(share, -1);
-      if (pending.call) this.#forget(pending.call, pending);
-      // Not thrown: it may be the timer that settles.
-      if (!isCounted) reject(new BrokenInvariant('pending_not_negative'));
-      else if ('answer' in outcome) resolve(outcome.answer);
-      else reject(outcome.error);
-    };
-    const late = () => {
-      // What stands between may keep a call whose core has vanished, and lead the next one to another core.
-      if (pending.call?.resultCount === pending.resultsBefore && this.#call === pending.call) this.#call = undefined;
-      settle({ error: new NoResponse(`no response within ${this.#timeoutMs} ms`) });
-      // In another turn: what came together is late together.
-      setImmediate(() => this.#queues.size > 0 && this.#flush());
-    };
-    const timer = setTimeout(late, this.#timeoutMs);
-    const pending: PendingRequest<Request, Answer> = {
-      request,
-      share,
-      settle,
-      isSettled: false,
-      attempts: 0,
-      call: undefined,
-      index: 0,
-      resultsBefore: 0,
-    };
+    const { promise, resolve, reject } = Promise.withResolvers<ExchangeResult>();
+    const timer = setTimeout(() => this.#giveUp(request), this.#options.timeoutMs);
+    const request: Request = { item, share, timer, resolve, reject, attempts: 0, sent: undefined };
     this.#count(share, 1);
-    this.#push(pending);
+    this.#enqueue(request);
     this.#flush();
     return promise;
+  }
+
+  /** Settles a request that is late. */
+  #giveUp(request: Request): void {
+    const { call, index = 0 } = request.sent ?? {};
+    // A balancer may keep a call whose core has vanished, and lead the next call to another core.
+    const hasStalled = call?.state.is === 'Serving' && index >= call.state.sentBeforeResult;
+    if (hasStalled) call.state = next(call.state, 'stalls');
+    this.#settle(request, new NoResponse(`no response within ${this.#options.timeoutMs} ms`));
+    // In another turn: what came together is late together.
+    setImmediate(() => this.#flush());
+  }
+
+  /** Settles a request with its result, or else with the error. */
+  #settle(request: Request, error: unknown, result?: ExchangeResult): void {
+    clearTimeout(request.timer);
+    const isCounted = this.#count(request.share, -1);
+    if (!request.sent) this.#dequeue(request);
+    const { call, index = 0 } = request.sent ?? {};
+    if (call && 'sent' in call.state && call.state.sent.delete(index)) {
+      if (call.state.is === 'Serving') call.state.sentWeight -= request.share.weight;
+      // It may be what they have waited for.
+      if (this.#queues.size > 0) call.changed.notify();
+      if (call.state.sent.size === 0) call.state = next(call.state, 'empties');
+      if (call.state.is === 'Lost') call.cut.abort();
+    }
+    // Not thrown: it may be the timer that settles.
+    if (!isCounted) request.reject(new BrokenInvariant('pending_not_negative'));
+    else if (result) request.resolve(result);
+    else request.reject(error);
   }
 
   /** Returns whether no count fell below 0. */
@@ -147,103 +185,89 @@ export class ExchangeBatcher<Request, Answer> {
     return this.#pending >= 0 && own >= 0;
   }
 
-  #push(pending: PendingRequest<Request, Answer>): void {
-    const { group } = pending.share;
+  #enqueue(request: Request): void {
+    const { group } = request.share;
+    request.sent = undefined;
+    this.#queues.set(group, (this.#queues.get(group) ?? new Set()).add(request));
+  }
+
+  #dequeue(request: Request): void {
+    const { group } = request.share;
     const queue = this.#queues.get(group);
-    if (queue) queue.push(pending);
-    else this.#queues.set(group, [pending]);
+    if (queue?.delete(request) && queue.size === 0) this.#queues.delete(group);
   }
 
-  /** Takes the first request of the group whose turn it is. */
-  #shift(): PendingRequest<Request, Answer> | undefined {
-    for (const [group, queue] of this.#queues) {
-      const pending = queue.shift();
-      this.#queues.delete(group);
-      if (queue.length > 0) this.#queues.set(group, queue);
-      return pending;
-    }
-    return undefined;
-  }
-
+  /** Has the queued requests sent, over another call if the last one takes none. */
   #flush(): void {
-    if (!this.#call) {
-      this.#call = {
-        sent: new Map(),
-        sentCount: 0,
-        sentWeight: 0,
-        resultCount: 0,
-        isOver: false,
-        cut: new AbortController(),
-        wake: () => {},
-      };
-      this.#exchange(this.#call);
+    if (this.#queues.size === 0) return;
+    if (this.#call?.state.is !== 'Opening' && this.#call?.state.is !== 'Serving') {
+      this.#call = { state: { is: 'Opening' }, cut: new AbortController(), changed: new Condition(setImmediate) };
+      this.#run(this.#call);
     }
-    this.#call.wake();
+    this.#call.changed.notify();
   }
 
-  /** Takes a settled request from its call. One that is no longer used ends with its last request. */
-  #forget(call: Call<Request, Answer>, { share, index }: PendingRequest<Request, Answer>): void {
-    call.sent.delete(index);
-    call.sentWeight -= share.weight;
-    if (call !== this.#call && call.sent.size === 0) call.cut.abort();
-    // It may be what further ones have waited for.
-    else if (share.weight > 0) call.wake();
-  }
-
-  async #exchange(call: Call<Request, Answer>): Promise<void> {
+  async #run(call: Call): Promise<void> {
+    let event: CallEvent = 'ends';
+    let error: unknown = new NoResponse('the core accepts no requests');
     try {
-      for await (const results of this.#open(this.#messages(call), call.cut.signal)) {
-        call.resultCount += results.length;
-        for (const result of results) call.sent.get(result.index)?.settle(result);
+      for await (const { results } of this.#exchange(this.#messages(call), call.cut.signal)) {
+        if (call.state.is === 'Serving') call.state.sentBeforeResult = call.state.sentCount;
+        for (const result of results) {
+          const request = 'sent' in call.state && call.state.sent.get(result.index);
+          if (request) this.#settle(request, undefined, result);
+        }
       }
-      if (call.sentCount === 0) throw new NoResponse('the peer accepts no requests');
-      for (const pending of call.sent.values()) {
-        if (pending.attempts < MAX_ATTEMPTS) this.#push(pending);
-        else pending.settle({ error: new NoResponse(`the peer accepted no request in ${MAX_ATTEMPTS} attempts`) });
-      }
-    } catch (error) {
-      // When the call could not even begin, another attempt would fail for the queued requests too.
-      const failed = call.sentCount > 0 ? [...call.sent.values()] : [...this.#queues.values()].flat();
-      if (call.sentCount === 0) this.#queues.clear();
-      for (const pending of failed) pending.settle({ error });
+    } catch (thrown) {
+      if (!isUnprocessed(thrown)) [event, error] = ['fails', thrown];
     }
-    if (this.#call === call) this.#call = undefined;
-    call.isOver = true;
-    call.wake();
-    if (this.#queues.size > 0) this.#flush();
+    const { state } = call;
+    call.state = next(state, event);
+    call.changed.notify();
+    if ('sent' in state) {
+      for (const request of state.sent.values()) {
+        if (event === 'ends' && request.attempts < MAX_ATTEMPTS) this.#enqueue(request);
+        else this.#settle(request, error);
+      }
+    } else if (state.is === 'Opening') {
+      // Another attempt would fail for the queued requests, too.
+      for (const queue of this.#queues.values()) for (const request of queue) this.#settle(request, error);
+    }
+    this.#flush();
   }
 
-  /** Yields the queued requests in messages until the call is over. */
-  async *#messages(call: Call<Request, Answer>): AsyncGenerator<Request[]> {
-    while (!call.isOver) {
-      const message = this.#nextMessage(call);
-      if (message.length > 0) yield message;
+  /** Yields the queued requests in messages until the call is lost. */
+  async *#messages(call: Call): AsyncGenerator<{ items: Item[] }> {
+    while (call.state.is !== 'Lost') {
+      const items = this.#nextItems(call);
+      if (items.length === 0) await call.changed.wait();
       else {
-        await new Promise<void>((resolve) => {
-          call.wake = () => {
-            call.wake = () => {};
-            setImmediate(resolve);
-          };
-        });
+        this.#options.onMessage?.(items.length);
+        yield { items };
       }
     }
   }
 
-  #nextMessage(call: Call<Request, Answer>): Request[] {
-    const message: Request[] = [];
-    while (this.#call === call && message.length < MAX_PER_MESSAGE && call.sentWeight < this.#maxSentWeight) {
-      const pending = this.#shift();
-      if (!pending) break;
-      if (pending.isSettled) continue;
-      pending.attempts += 1;
-      pending.call = call;
-      pending.index = call.sentCount;
-      pending.resultsBefore = call.resultCount;
-      call.sent.set(pending.index, pending);
-      call.sentCount += 1;
-      call.sentWeight += pending.share.weight;
-      message.push(pending.request);
+  /** Takes requests from the queues for a message, one of each group in turn. */
+  #nextItems(call: Call): Item[] {
+    const { maxSentWeight = Number.POSITIVE_INFINITY } = this.#options;
+    const items: Item[] = [];
+    const state = next(call.state, 'sends');
+    if (state.is !== 'Serving') return items;
+    for (const [group, queue] of this.#queues) {
+      if (items.length === MAX_PER_MESSAGE || state.sentWeight >= maxSentWeight) break;
+      call.state = state;
+      const request = queue.values().next().value as Request;
+      this.#dequeue(request);
+      // After all others.
+      if (this.#queues.delete(group)) this.#queues.set(group, queue);
+      request.attempts += 1;
+      request.sent = { call, index: state.sentCount };
+      state.sent.set(state.sentCount, request);
+      state.sentCount += 1;
+      state.sentWeight += request.share.weight;
+      items.push(request.item);
     }
-    return message;
+    return items;
   }
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Writable } from 'node:stream';
+import { create } from '@bufbuild/protobuf';
 import { fastify } from 'fastify';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -12,9 +13,11 @@ import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { requestCounter } from '../../gateway/admission/count-quota.ts';
 import { problemOfError } from '../../gateway/core/core-problems.ts';
 import { ExchangeBatcher } from '../../gateway/core/exchange-batcher.ts';
+import type { Exchange } from '../../gateway/core/exchange-calls.ts';
 import { createGatewayMetrics } from '../../gateway/observation.ts';
 import { ProblemAnswers } from '../../gateway/port/problem-json.ts';
 import { RequestState } from '../../gateway/request.ts';
+import { ExchangeResponseSchema } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { settledOf } from '../../src/domain/lead-change.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
@@ -178,11 +181,12 @@ const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
 /** The same of the gateway. */
 const OF_GATEWAY: Partial<Record<Invariant, () => Promise<unknown>>> = {
   pending_not_negative: () => {
-    const batcher = new ExchangeBatcher<string, string>(async function* (messages) {
-      for await (const items of messages) yield items.map((answer, index) => ({ index, answer }));
-    }, 5000);
+    const exchange: Exchange = async function* (messages) {
+      for await (const _ of messages) yield create(ExchangeResponseSchema, { results: [{ index: 0 }] });
+    };
+    const batcher = new ExchangeBatcher(exchange, { timeoutMs: 5000 });
     const share = { group: EMAIL, weight: 1 };
-    const answer = batcher.send(NAME, share);
+    const answer = batcher.send({ requestId: NAME }, share);
     share.group = NAME;
     return answer.catch((error) => Promise.reject(problemOfError(error)));
   },

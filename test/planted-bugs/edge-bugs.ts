@@ -74,7 +74,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/core/exchange-batcher.ts',
-        find: 'if (pending.call?.resultCount === pending.resultsBefore && this.#call === pending.call) this.#call = undefined;',
+        find: "if (hasStalled) call.state = next(call.state, 'stalls');",
         put: '',
       },
     ],

@@ -1,13 +1,22 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import {
+  type CallEvent,
+  type CallState,
   ExchangeBatcher,
   NoResponse,
-  type Result,
+  next,
   type Share,
   TooManyPending,
 } from '../../gateway/core/exchange-batcher.ts';
+import type { Exchange } from '../../gateway/core/exchange-calls.ts';
+import { type ExchangeResponse, ExchangeResponseSchema } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { times } from '../support/builders.ts';
 import { expectNoTimerLeft } from '../support/own-timers.ts';
+import { ROOT } from '../support/processes.ts';
 
 /** The timeout of a request; milliseconds. No other timer of the process has this length. */
 const TIMEOUT_MS = 5003;
@@ -22,12 +31,12 @@ class OtherSide {
   /** Whether the batcher has ended the request. */
   hasAll = false;
   readonly #signal: AbortSignal;
-  readonly #incoming: AsyncIterable<string[]>;
-  readonly #outgoing: (readonly Result<string>[])[] = [];
+  readonly #incoming: Parameters<Exchange>[0];
+  readonly #outgoing: ExchangeResponse[] = [];
   #end: { readonly error?: unknown } | undefined;
   #wake = () => {};
 
-  constructor(messages: AsyncIterable<string[]>, signal: AbortSignal) {
+  constructor(...[messages, signal]: Parameters<Exchange>) {
     this.#incoming = messages;
     this.#signal = signal;
     signal.addEventListener('abort', () => this.end(new Error('cut off')));
@@ -40,7 +49,7 @@ class OtherSide {
 
   /** Starts to read messages. */
   async read(): Promise<void> {
-    for await (const message of this.#incoming) this.messages.push(message);
+    for await (const { items = [] } of this.#incoming) this.messages.push(items.map(({ requestId = '' }) => requestId));
     this.hasAll = true;
   }
 
@@ -52,11 +61,11 @@ class OtherSide {
   /** Sends results for requests by their indices in the call. */
   answer(...indexes: readonly number[]): void {
     const { requests } = this;
-    this.send(indexes.map((index) => ({ index, answer: `answer to ${requests[index]}` })));
+    this.send(indexes.map((index) => ({ index, leadId: `answer to ${requests[index]}` })));
   }
 
-  send(results: readonly Result<string>[]): void {
-    this.#outgoing.push(results);
+  send(results: NonNullable<MessageInitShape<typeof ExchangeResponseSchema>['results']>): void {
+    this.#outgoing.push(create(ExchangeResponseSchema, { results }));
     this.#wake();
   }
 
@@ -66,7 +75,7 @@ class OtherSide {
     this.#wake();
   }
 
-  async *results(): AsyncGenerator<readonly Result<string>[]> {
+  async *results(): AsyncGenerator<ExchangeResponse> {
     for (;;) {
       const results = this.#outgoing.shift();
       if (results) yield results;
@@ -89,23 +98,23 @@ class OtherSide {
  */
 function controlled({ reads = true, maxSentWeight }: { reads?: boolean; maxSentWeight?: number } = {}) {
   const calls: OtherSide[] = [];
-  const batcher = new ExchangeBatcher<string, string>(
-    (messages, signal) => {
-      const call = new OtherSide(messages, signal);
-      if (calls.push(call) > 1 || reads) call.read();
-      return call.results();
-    },
-    TIMEOUT_MS,
-    maxSentWeight,
-  );
-  const submit = (request: string, share?: Share) => {
-    const answer = batcher.send(request, share);
+  const exchange: Exchange = (messages, signal) => {
+    const call = new OtherSide(messages, signal);
+    if (calls.push(call) > 1 || reads) call.read();
+    return call.results();
+  };
+  const batcher = new ExchangeBatcher(exchange, { timeoutMs: TIMEOUT_MS, maxSentWeight });
+  const submit = (requestId: string, share?: Share) => {
+    const answer = batcher.send({ requestId }, share).then(({ leadId, outcome }) => {
+      if (outcome.case === 'error') throw outcome.value;
+      return leadId;
+    });
     // Awaited later, or not at all.
     answer.catch(() => {});
     return answer;
   };
   const call = (index: number) => calls[index] as OtherSide;
-  return { calls, call, submit, pendingOf: (group: string) => batcher.pendingOf(group) };
+  return { batcher, calls, call, submit, pendingOf: (group: string) => batcher.pendingOf(group) };
 }
 
 /** Waits for the end of this turn of the event loop and the next ones. */
@@ -302,7 +311,16 @@ describe('too many pending', () => {
   test.each<[string, (call: OtherSide) => void]>([
     ['deadlines', () => vi.advanceTimersByTime(TIMEOUT_MS)],
     ['a call that fails', (call) => call.end(new Error('cut off'))],
-    ['refusals', (call) => call.send(times(MAX_PENDING_REQUESTS, (at) => ({ index: 1 + at, error: new Error('no') })))],
+    [
+      'refusals',
+      (call) =>
+        call.send(
+          times(MAX_PENDING_REQUESTS, (at) => ({
+            index: 1 + at,
+            outcome: { case: 'error', value: { message: 'no' } },
+          })),
+        ),
+    ],
   ])('make room one by one by %s', async (_, end) => {
     const { calls, submit } = await begun();
     for (const endRound of [end, (call: OtherSide) => call.answer(...call.requests.keys())]) {
@@ -333,4 +351,193 @@ describe('a call that the other side ends', () => {
       ['one', 'two', 'three', 'four'].map((name) => `answer to ${name}`),
     );
   });
+});
+
+describe('the states of a call', () => {
+  const states: { readonly [State in CallState as State['is']]: State } = {
+    Opening: { is: 'Opening' },
+    Serving: { is: 'Serving', sent: new Map(), sentCount: 0, sentWeight: 0, sentBeforeResult: 0 },
+    Draining: { is: 'Draining', sent: new Map() },
+    Lost: { is: 'Lost' },
+  };
+  const events: Record<CallEvent, true> = { sends: true, stalls: true, empties: true, ends: true, fails: true };
+
+  /** With --update, this test writes the diagram. */
+  test('the head of the file draws every event that changes the state of a call', async () => {
+    const lines = Object.values(states).map((state) => {
+      const changes = (Object.keys(events) as CallEvent[])
+        .map((event) => ({ event, is: next(state, event).is }))
+        .filter(({ is }) => is !== state.is);
+      return ` *   ${state.is.padEnd(9)} ${changes.map(({ event, is }) => `${event} → ${is}`).join(', ')}`.trimEnd();
+    });
+    const path = join(ROOT, 'gateway/core/exchange-batcher.ts');
+    const drawn = readFileSync(path, 'utf8').replace(/( \* {3}\w.*\n)+/, `${lines.join('\n')}\n`);
+    await expect(drawn).toMatchFileSnapshot(path);
+  });
+});
+
+/** The maximum number of times that a request is sent. */
+const MAX_ATTEMPTS = 5;
+
+/** How the other side may end a call. */
+const ENDS = ['accepts no more', 'refuses it unprocessed', 'fails'] as const;
+
+/** A request, as the model of a batcher knows it. */
+interface ModelRequest extends Share {
+  readonly name: string;
+  readonly dueAt: number;
+  /** The call on which it was sent last, and its index there. */
+  sent?: { readonly at: number; readonly index: number } | undefined;
+  attempts: number;
+  outcome?: unknown;
+}
+
+/** Controls both sides of a batcher, and foretells what it does. */
+class Model {
+  readonly #all: ReturnType<typeof controlled>;
+  readonly #maxSentWeight: number;
+  #isRead: boolean;
+  readonly #requests: ModelRequest[] = [];
+  readonly #calls: { readSoFar: number; sentBeforeResult: number; takesRequests: boolean; isOver: boolean }[] = [];
+  readonly #outcomes = new Map<string, unknown>();
+  #now = 0;
+
+  constructor(reads: boolean, maxSentWeight: number) {
+    this.#all = controlled({ reads, maxSentWeight });
+    this.#isRead = reads;
+    this.#maxSentWeight = maxSentWeight;
+  }
+
+  send(group: string, weight: number): void {
+    const name = `No. ${this.#requests.length}`;
+    const settle = (outcome: unknown) => {
+      expect(this.#outcomes.has(name)).toBe(false);
+      this.#outcomes.set(name, outcome);
+    };
+    this.#requests.push({ name, group, weight, dueAt: this.#now + TIMEOUT_MS, attempts: 0 });
+    this.#all.submit(name, { group, weight }).then(settle, settle);
+  }
+
+  /** Starts to read the first call. */
+  read(): void {
+    if (!this.#isRead && this.#all.calls.length > 0) this.#isRead = Boolean(this.#all.call(0).read());
+  }
+
+  /** Sends results for some requests of a call, even if they are late or answered. */
+  answer(of: number, which: number): void {
+    this.#withOpenCall(of, (at, call) => {
+      const indexes = [...call.requests.keys()].filter((index) => (which >> (index % 31)) & 1);
+      if (indexes.length === 0) return;
+      call.answer(...indexes);
+      Object.assign(this.#calls[at] ?? {}, { sentBeforeResult: call.requests.length });
+      const answered = this.#pendingOn(at).filter(({ sent }) => indexes.includes(sent?.index ?? -1));
+      for (const request of answered) request.outcome = `answer to ${request.name}`;
+    });
+  }
+
+  end(of: number, how: (typeof ENDS)[number]): void {
+    this.#withOpenCall(of, (at, call) => {
+      const hasBegun = call.requests.length > 0;
+      const error = new Error(how === 'fails' ? how : 'Stream closed with error code NGHTTP2_REFUSED_STREAM');
+      call.end(how === 'accepts no more' ? undefined : error);
+      for (const request of this.#pendingOn(hasBegun ? at : undefined)) {
+        request.sent = undefined;
+        if (how === 'fails') request.outcome = error;
+        else if (!hasBegun || request.attempts === MAX_ATTEMPTS) request.outcome = NoResponse;
+      }
+      Object.assign(this.#calls[at] ?? {}, { takesRequests: false, isOver: true });
+    });
+  }
+
+  pass(ms: number): void {
+    this.#now += ms;
+    vi.advanceTimersByTime(ms);
+    for (const request of this.#pending.filter(({ dueAt }) => dueAt <= this.#now)) {
+      request.outcome = NoResponse;
+      const { at = -1, index = 0 } = request.sent ?? {};
+      const call = this.#calls[at];
+      if (call && index >= call.sentBeforeResult) call.takesRequests = false;
+    }
+  }
+
+  async turn(): Promise<void> {
+    await turn();
+    this.expectForetold();
+    const at = this.#calls.findIndex(({ takesRequests }) => takesRequests);
+    const sentWeight = this.#pendingOn(at).reduce((sum, { weight }) => sum + weight, 0);
+    const mayWait = sentWeight >= this.#maxSentWeight || (at === 0 && !this.#isRead);
+    if (!mayWait) expect(this.#pendingOn(undefined)).toEqual([]);
+  }
+
+  expectForetold(): void {
+    const { batcher, calls, pendingOf } = this.#all;
+    for (const [at, { requests }] of calls.entries()) {
+      this.#calls[at] ??= { readSoFar: 0, sentBeforeResult: 0, takesRequests: true, isOver: false };
+      const call = this.#calls[at];
+      if (!call.takesRequests) expect(requests).toHaveLength(call.readSoFar);
+      for (; call.readSoFar < requests.length; call.readSoFar += 1) {
+        const request = this.#pendingOn(undefined).find(({ name }) => name === requests[call.readSoFar]);
+        Object.assign(request ?? {}, { sent: { at, index: call.readSoFar }, attempts: (request?.attempts ?? 9) + 1 });
+        expect(request?.attempts).toBeLessThanOrEqual(MAX_ATTEMPTS);
+      }
+    }
+    for (const [at, call] of this.#calls.entries()) {
+      const isDrained = !call.takesRequests && this.#pendingOn(at).length === 0;
+      if (!call.isOver) expect(this.#all.call(at).isCutOff).toBe(isDrained);
+      call.isOver ||= isDrained;
+    }
+    expect(this.#calls.filter(({ takesRequests }) => takesRequests).length).toBeLessThanOrEqual(1);
+    for (const { name, outcome } of this.#requests) {
+      const actual = this.#outcomes.get(name);
+      expect(actual instanceof NoResponse ? NoResponse : actual).toBe(outcome);
+    }
+    expect(batcher.pending).toBe(this.#pending.length);
+    for (const own of ['a', 'b'])
+      expect(pendingOf(own)).toBe(this.#pending.filter(({ group }) => group === own).length);
+  }
+
+  get #pending(): ModelRequest[] {
+    return this.#requests.filter(({ outcome }) => outcome === undefined);
+  }
+
+  /** Returns the pending requests that were sent on a call; undefined: on none. */
+  #pendingOn(at: number | undefined): ModelRequest[] {
+    return this.#pending.filter(({ sent }) => sent?.at === at);
+  }
+
+  #withOpenCall(of: number, act: (at: number, call: OtherSide) => void): void {
+    const open = [...this.#calls.keys()].filter((at) => !this.#calls[at]?.isOver);
+    const at = open[of % open.length];
+    if (at !== undefined) act(at, this.#all.call(at));
+  }
+}
+
+// @proves exchange-1 exchange-9 exchange-10
+test('a batcher keeps its promises whatever happens in whatever order', async () => {
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.tuple(fc.constant('send'), fc.constantFrom('a', 'b'), fc.nat(3)) },
+    { weight: 4, arbitrary: fc.tuple(fc.constant('turn')) },
+    { weight: 2, arbitrary: fc.tuple(fc.constant('answer'), fc.nat(), fc.nat()) },
+    { weight: 2, arbitrary: fc.tuple(fc.constant('pass'), fc.constantFrom(1, 1000, TIMEOUT_MS / 2)) },
+    { weight: 5, arbitrary: fc.tuple(fc.constant('end'), fc.nat(), fc.constantFrom(...ENDS)) },
+    fc.tuple(fc.constant('read')),
+  );
+  const bounds = fc.constantFrom(1, 4, Number.POSITIVE_INFINITY);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.boolean(),
+      bounds,
+      fc.array(step, { maxLength: 60, size: 'max' }),
+      async (reads, maxSentWeight, steps) => {
+        const model = new Model(reads, maxSentWeight);
+        for (const [name, ...details] of [...steps, ['turn'], ['pass', TIMEOUT_MS], ['turn']]) {
+          await (model[name as 'turn'] as (...details: unknown[]) => unknown).apply(model, details);
+          // The tick of all promises.
+          for (const _ of times(50, () => 0)) await undefined;
+          model.expectForetold();
+        }
+      },
+    ),
+    { numRuns: 200 },
+  );
 });
