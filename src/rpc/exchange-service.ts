@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { Condition } from '../../common/condition.ts';
 import { assert, BrokenInvariant } from '../../common/invariants.ts';
 import { textOfHash } from '../../common/rules/key-secret.ts';
 import { type KeyOperation, SCOPE_OF } from '../../common/rules/public-api.ts';
@@ -33,12 +34,16 @@ const FULL_BYTES = 64 * 1024;
 /** No further message is read while the items of a call with unsent results request this many leads. */
 const MAX_PENDING_LEADS = 1000;
 
-type Request = ExchangeItem['request'];
-type Kind = NonNullable<Request['case']>;
-type RequestOf<K extends Kind> = Extract<Request, { case: K }>['value'];
-
 /** The result of an item; `index` is its position among all items of the call. */
 type Result = MessageInitShape<typeof ExchangeResultSchema>;
+
+/** The names of the RPCs that do the same as an item. */
+const RPC_OF: Record<NonNullable<ExchangeItem['request']['case']>, string> = {
+  authenticate: 'AuthenticateApiKey',
+  createLead: 'CreateLead',
+  getLead: 'GetLead',
+  listLeads: 'ListLeads',
+};
 
 /** What the log line of an item has instead of its request; filled in during execution. */
 interface Summary {
@@ -46,14 +51,6 @@ interface Summary {
   apiKeyId?: string;
   leadId?: string;
 }
-
-/** How a kind of item is executed. */
-interface Operation<K extends Kind> {
-  readonly name: string;
-  execute(bearer: Credential, request: RequestOf<K>, summary: Summary): Promise<Result>;
-}
-
-type Operations = { readonly [K in Kind]: Operation<K> };
 
 /** The dependencies of the exchange besides the use cases'. */
 export interface ExchangeContext {
@@ -69,9 +66,6 @@ export function exchangeService(
   deps: Dependencies,
   { run, authenticate, ending, batchReceived }: ExchangeContext,
 ): ServiceImpl<typeof ExchangeService> {
-  const operations = operationsOf(deps);
-  const operationOf = ({ request }: ExchangeItem) => request.case && (operations[request.case] as Operation<Kind>);
-
   return { exchange };
 
   /**
@@ -87,11 +81,10 @@ export function exchangeService(
     const caller = callerOf({ values });
     const ready: { readonly result: Result; readonly leads: number }[] = [];
     let begun = 0;
-    let sentCount = 0;
     /** The number of leads requested by items whose results are not sent yet. */
     let pendingLeads = 0;
-    const moreReady = new Condition();
-    const moreSent = new Condition();
+    const moreReady = new Condition(process.nextTick);
+    const moreSent = new Condition(process.nextTick);
 
     let reading = true;
     const allRead = readAll().finally(() => {
@@ -106,15 +99,14 @@ export function exchangeService(
         await moreReady.wait();
         continue;
       }
-      const sent = ready.splice(0, countThatFits(ready.map(({ result }) => result)));
+      const sent = ready.splice(0, countThatFits(ready));
       for (const { leads } of sent) pendingLeads -= leads;
-      sentCount += sent.length;
       moreSent.notify();
       yield { results: sent.map(({ result }) => result) };
     }
     try {
       await allRead;
-      assert(sentCount === begun && pendingLeads === 0, 'result_per_item');
+      assert(pendingLeads === 0, 'result_per_item');
     } catch (error) {
       if (!(error instanceof BrokenInvariant)) throw connectErrorOf(error);
       throw await refused(run, callOf(ExchangeService.method.exchange, requestHeader, caller), error);
@@ -128,17 +120,15 @@ export function exchangeService(
         const faults = new Faults();
         if (items.length < 1 || items.length > MAX_ITEMS) faults.note('items', `must be 1 to ${MAX_ITEMS}`);
         faults.refuseIfAny();
-        if (batchReceived) {
-          const kinds = Object.entries(Object.groupBy(items, (item) => operationOf(item)?.name ?? 'Exchange'));
-          for (const [operation, { length } = []] of kinds) batchReceived(operation, length ?? 0);
-        }
+        const byRpc = batchReceived ? Object.groupBy(items, rpcOf) : {};
+        for (const [rpc, { length } = []] of Object.entries(byRpc)) batchReceived?.(rpc, length ?? 0);
         const authenticateOnce = oncePerSecret(authenticate);
         for (const item of items) {
           const leads = item.request.case === 'listLeads' ? pageLimit(item.request.value.pageSize) : 1;
           const index = begun;
           begun += 1;
           pendingLeads += leads;
-          resultOf(item, operationOf(item), caller, run, authenticateOnce).then((result) => {
+          resultOf(item, caller, authenticateOnce).then((result) => {
             ready.push({ result: { ...result, index }, leads });
             moreReady.notify();
           });
@@ -147,75 +137,69 @@ export function exchangeService(
       }
     }
   }
+
+  /** Executes an item in the studio of its key: a request cannot name one. Never rejects. @rule 1.own-studio 5.2 */
+  function resultOf(item: ExchangeItem, caller: Caller, authenticateOnce: BearerAuthenticator): Promise<Result> {
+    const { requestId, traceparent, secretSha256, request } = item;
+    const summary: Summary = {};
+    const execute = async () => {
+      const sourceId = request.case === 'createLead' ? sourceIdFromWire(request.value.sourceId) : undefined;
+      const bearer = await authenticateOnce(secretSha256, sourceId, caller.studios);
+      summary.studioId = bearer.studio.id;
+      refuseUnlessScoped(bearer, SCOPE_OF[request.case as KeyOperation]);
+      return answer(deps, request, bearer, summary);
+    };
+    return run({ operation: rpcOf(item), requestId, request: summary, traceparent, caller }, execute).catch(
+      (error) => ({
+        outcome: { case: 'error', value: statusOf(connectErrorOf(error)) },
+      }),
+    );
+  }
 }
 
-function operationsOf(deps: Dependencies): Operations {
-  return {
-    authenticate: {
-      name: 'AuthenticateApiKey',
-      async execute(bearer, _request, summary) {
-        summary.apiKeyId = bearer.key.id;
-        return { outcome: { case: 'bearer', value: bearerToWire(bearer) } };
-      },
-    },
-
-    createLead: {
-      name: 'CreateLead',
-      async execute(bearer, creation, summary) {
-        const { idempotencyKey } = creation;
-        const command = { studioId: bearer.studio.id, idempotencyKey, ...leadDataFromWire(creation) };
-        const { lead, replayed } = await createLead(deps, command, bearer);
-        summary.leadId = lead.id;
-        return { ...leadBody(publicLeadOf(lead)), leadId: lead.id, replayed };
-      },
-    },
-
-    getLead: {
-      name: 'GetLead',
-      async execute({ studio }, { leadId }, summary) {
-        summary.leadId = leadId;
-        return leadBody(await getPublicLead(deps, { studioId: studio.id, leadId }));
-      },
-    },
-
-    listLeads: {
-      name: 'ListLeads',
-      // @rule 2.4.leads 2.4.nextCursor
-      async execute({ studio }, { pageSize, pageToken }) {
-        const { leads, nextPageToken } = await listPublicLeads(deps, { studioId: studio.id, pageSize, pageToken });
-        return body(`{"leads":[${leads.join()}],"nextCursor":${JSON.stringify(nextPageToken || null)}}`);
-      },
-    },
-  };
-}
-
-/** Executes an item in the studio of its key: a request cannot name one. Never rejects. @rule 1.own-studio 5.2 */
-function resultOf(
-  item: ExchangeItem,
-  operation: Operation<Kind> | undefined,
-  caller: Caller,
-  run: RunCall,
-  authenticate: BearerAuthenticator,
+/** Returns the successful result of an item. @throws Refusal */
+async function answer(
+  deps: Dependencies,
+  request: ExchangeItem['request'],
+  bearer: Credential,
+  summary: Summary,
 ): Promise<Result> {
-  const { requestId, traceparent, secretSha256, request } = item;
-  const summary: Summary = {};
-  const call = { operation: operation?.name ?? 'Exchange', requestId, request: summary, traceparent, caller };
-  const execute = async () => {
-    const sourceId = request.case === 'createLead' ? sourceIdFromWire(request.value.sourceId) : undefined;
-    const bearer = await authenticate(secretSha256, sourceId, caller.studios);
-    summary.studioId = bearer.studio.id;
-    if (!operation) throw unknownRequest();
-    refuseUnlessScoped(bearer, SCOPE_OF[request.case as KeyOperation]);
-    return operation.execute(bearer, request.value as RequestOf<Kind>, summary);
-  };
-  return run(call, execute).catch((error) => ({
-    outcome: { case: 'error', value: statusOf(connectErrorOf(error)) },
-  }));
+  const studioId = bearer.studio.id;
+  switch (request.case) {
+    case 'authenticate':
+      summary.apiKeyId = bearer.key.id;
+      return { outcome: { case: 'bearer', value: bearerToWire(bearer) } };
+    case 'createLead': {
+      const { idempotencyKey } = request.value;
+      const command = { studioId, idempotencyKey, ...leadDataFromWire(request.value) };
+      const { lead, replayed } = await createLead(deps, command, bearer);
+      summary.leadId = lead.id;
+      return { ...leadBody(publicLeadOf(lead)), leadId: lead.id, replayed };
+    }
+    case 'getLead': {
+      const { leadId } = request.value;
+      summary.leadId = leadId;
+      return leadBody(await getPublicLead(deps, { studioId, leadId }));
+    }
+    // @rule 2.4.leads 2.4.nextCursor
+    case 'listLeads': {
+      const { pageSize, pageToken } = request.value;
+      const { leads, nextPageToken } = await listPublicLeads(deps, { studioId, pageSize, pageToken });
+      return body(`{"leads":[${leads.join()}],"nextCursor":${JSON.stringify(nextPageToken || null)}}`);
+    }
+    default: {
+      const faults = new Faults();
+      faults.note('request', 'must be known to this release');
+      throw faults.refusal();
+    }
+  }
 }
 
-function countThatFits(ready: readonly Result[]): number {
+const rpcOf = ({ request }: ExchangeItem): string => (request.case ? RPC_OF[request.case] : 'Exchange');
+
+function countThatFits(ready: readonly { readonly result: Result }[]): number {
   let bytes = 0;
-  const full = ready.findIndex(({ outcome }, count) => {
+  const full = ready.findIndex(({ result: { outcome } }, count) => {
     const isFull = bytes >= FULL_BYTES || count >= MAX_ITEMS;
     if (outcome?.case === 'body') bytes += outcome.value.length;
     return isFull;
@@ -246,32 +230,7 @@ function refuseUnlessScoped({ key }: Credential, scope: ApiKeyScope | undefined)
   throw new Refusal('SCOPE_FORBIDDEN', `The key does not have the scope ${scope}.`);
 }
 
-function unknownRequest(): Refusal {
-  const faults = new Faults();
-  faults.note('request', 'must be known to this release');
-  return faults.refusal();
-}
-
 const body = (json: string) => ({ outcome: { case: 'body', value: Buffer.from(json) } }) as const;
 
 /** @param lead its JSON */
 const leadBody = (lead: string) => body(`{"lead":${lead}}`);
-
-/**
- * Lets one function wait for a notification. It resumes on the next tick, after all promises that settle in this one:
- * results that become ready together are sent together.
- */
-class Condition {
-  #resume = () => {};
-
-  wait(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#resume = () => process.nextTick(resolve);
-    });
-  }
-
-  notify(): void {
-    this.#resume();
-    this.#resume = () => {};
-  }
-}

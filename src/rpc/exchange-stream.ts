@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import { create, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -9,7 +9,6 @@ import {
   createHandlerContext,
   type HandlerContext,
   type MethodImpl,
-  type StreamRequest,
 } from '@connectrpc/connect';
 import type { UniversalServerRequest } from '@connectrpc/connect/protocol';
 import {
@@ -21,8 +20,9 @@ import {
   headerTimeout,
 } from '@connectrpc/connect/protocol-connect';
 import { enveloped, envelopesOf } from '../../common/envelopes.ts';
-import { type ExchangeRequestSchema, ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { callerOf } from './callers.ts';
+import type { refuseUndecoded } from './interceptors.ts';
 import { takeUntil } from './take-until.ts';
 
 const { exchange: method } = ExchangeService.method;
@@ -33,21 +33,13 @@ export interface ServedExchange {
   readonly readMaxBytes: number;
 }
 
-type Messages = AsyncIterable<MessageShape<typeof ExchangeRequestSchema>>;
-
 /** What every call passes. */
 interface Checks {
   /** @throws ConnectError if the call is refused before its messages are read */
   readonly gate: (context: HandlerContext) => Promise<void>;
   /** Refuses messages that cannot be read. */
-  readonly readable: (
-    request: Pick<StreamRequest, 'method' | 'header' | 'contextValues'> & { message: Messages },
-  ) => Messages;
+  readonly readable: ReturnType<typeof refuseUndecoded>['messages'];
 }
-
-const BY_THE_LIBRARY = [headerTimeout, headerStreamEncoding, headerStreamAcceptEncoding].map((name) =>
-  name.toLowerCase(),
-);
 
 /**
  * Whether a call is made as gateways make it: over HTTP/2, by Connect, in binary, not compressed, and without a deadline. The library
@@ -57,7 +49,9 @@ export const isOfGateway = (request: IncomingMessage | Http2ServerRequest): requ
   'stream' in request &&
   request.method === 'POST' &&
   request.headers['content-type'] === contentTypeStreamProto &&
-  !BY_THE_LIBRARY.some((name) => name in request.headers);
+  ![headerTimeout, headerStreamEncoding, headerStreamAcceptEncoding].some(
+    (name) => name.toLowerCase() in request.headers,
+  );
 
 /**
  * Returns a function that serves such calls as the library does, but on the stream of HTTP/2 itself: what the library has between the
