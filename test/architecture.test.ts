@@ -182,7 +182,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/conformance/': [],
   'sdk/conformance/drivers/': ['sdk/index.ts'],
   'examples/': [],
-  'bench/': ['common/rules/', 'src/', 'test/support/'],
+  'bench/': ['common/', 'gateway/', 'src/', 'test/support/'],
   'test/': ['bench/', 'common/', 'verify/', 'gateway/', 'operator/', 'proto/gen/', 'relay/', 'sdk/', 'src/'],
 };
 
