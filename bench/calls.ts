@@ -25,7 +25,7 @@ import { describeMachine, median, number, print, table } from './report.ts';
 const ROUNDS = 9;
 const CALLERS = 32;
 
-/** What is called how often in a round, and the processes whose time counts. */
+/** The calls that are measured, how many of each make a round, and the processes whose time counts. */
 const METHODS = {
   'unary get': { count: 3200, processes: 'core' },
   'get over the exchange': { count: 32_000, processes: 'core and client' },
