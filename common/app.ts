@@ -2,7 +2,7 @@ import { type AddressInfo, Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import { type Registry, serveMetrics } from './metrics.ts';
+import { type Metrics, serveMetrics } from './metrics.ts';
 import type { Readiness } from './readiness.ts';
 import type { Running } from './run-until-stopped.ts';
 import { type Address, localHost } from './settings.ts';
@@ -27,7 +27,7 @@ interface Serving {
   /** Whether other processes listen on the port as well. */
   readonly reusePort: boolean;
   readonly isSecure: boolean;
-  readonly metrics: { readonly registry: Registry } | undefined;
+  readonly metrics: { readonly registry: Metrics } | undefined;
   readonly metricsAddress: Address | undefined;
   /** The dependencies that are checked once the process listens: one that still starts would mistake its own delay for a fault. */
   readonly dependencies: readonly Readiness[];

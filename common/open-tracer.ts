@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { countDroppedSpans, type Registry } from './metrics.ts';
+import type { Metrics } from './metrics.ts';
 import type { TracingConfig } from './settings.ts';
 import type { Tracer } from './tracing.ts';
 
@@ -8,12 +8,12 @@ export async function openTracer(
   processName: string,
   config: TracingConfig,
   log: Logger,
-  registry: Registry | undefined,
+  registry: Metrics | undefined,
 ): Promise<Tracer | undefined> {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG } = config;
   if (endpoint === undefined) return undefined;
   const { createOtlpTracer } = await import('./otlp-tracer.ts');
   const tracer = createOtlpTracer(processName, endpoint, log, [OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG]);
-  if (registry) countDroppedSpans(registry, tracer);
+  registry?.countDroppedSpans(tracer);
   return tracer;
 }

@@ -1,7 +1,6 @@
-import { Counter } from '@prometheus-io/client';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { createRegistry, gauge, gaugeBy, gaugeExpiries, histogram, SIZES } from '../common/metrics.ts';
+import { Metrics, SIZES } from '../common/metrics.ts';
 import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
@@ -163,45 +162,40 @@ const INITIAL_OUTCOMES = ['ok', ...PROBLEM_CODES.filter((code) => PROBLEMS[code]
 
 /** Creates the gateway's metrics. Each label has a closed list of values; none comes from a caller. */
 export function createGatewayMetrics() {
-  const registry = createRegistry();
-  const requests = histogram(
-    registry,
+  const registry = new Metrics();
+  const requests = registry.histogram(
     'lead_intake_gateway_request_duration_seconds',
     'Duration of requests by operation and outcome (ok or the code of the problem).',
     ['operation', 'outcome'],
   );
   for (const operation of OPERATIONS) for (const outcome of INITIAL_OUTCOMES) requests.zero({ operation, outcome });
-  const quota = histogram(
-    registry,
+  const quota = registry.histogram(
     'lead_intake_gateway_quota_duration_seconds',
     'Duration of quota checks by decision: admitted, limited, delayed or unavailable.',
     ['decision'],
   );
   for (const decision of ['admitted', 'limited', 'delayed', 'unavailable'] as const) quota.zero({ decision });
-  const batches = histogram(
-    registry,
+  const batches = registry.histogram(
     'lead_intake_gateway_core_batch_requests',
     'Number of requests per message to the core, by operation.',
     ['operation'],
     SIZES,
   );
-  const replays = new Counter({
-    name: 'lead_intake_gateway_replays_total',
-    help: 'Creations that were answered with the lead of an earlier request.',
-    registers: [registry],
-  });
-  const unrecorded = new Counter({
-    name: 'lead_intake_gateway_requests_unrecorded_total',
-    help: 'Requests that are missing in the log of requests: too many at once (limit), or not recorded by the core (core).',
-    labelNames: ['reason'],
-    registers: [registry],
-  });
+  const replays = registry.counter(
+    'lead_intake_gateway_replays_total',
+    'Creations that were answered with the lead of an earlier request.',
+  );
+  const unrecorded = registry.counter(
+    'lead_intake_gateway_requests_unrecorded_total',
+    'Requests that are missing in the log of requests: too many at once (limit), or not recorded by the core (core).',
+    ['reason'],
+  );
   for (const reason of ['limit', 'core'] as const) unrecorded.inc({ reason }, 0);
   let inFlight = 0;
-  gauge(registry, 'lead_intake_gateway_requests_under_way', 'Requests without a response.', () => inFlight);
+  registry.gauge('lead_intake_gateway_requests_under_way', 'Requests without a response.', () => inFlight);
   const waiting = new Map<string, () => number>();
   const help = 'Requests that wait for the core, by operation.';
-  gaugeBy(registry, 'lead_intake_gateway_core_requests_waiting', help, {
+  registry.gaugeBy('lead_intake_gateway_core_requests_waiting', help, {
     label: 'operation',
     read: async () => [...waiting].map(([operation, count]) => [operation, count()]),
   });
@@ -223,17 +217,16 @@ export function createGatewayMetrics() {
     watchWaiting: (operation: string, count: () => number) => void waiting.set(operation, count),
     /** Exports the state of the gateway, and of what it depends on. */
     watch({ core, quota, isStopping }: GatewayReadiness, { countedShare }: Quota, credentials: TlsCredentials) {
-      gaugeExpiries(registry, 'lead_intake_gateway_certificate_expiry_timestamp_seconds', credentials);
-      gauge(
-        registry,
+      registry.gaugeExpiries('lead_intake_gateway_certificate_expiry_timestamp_seconds', credentials);
+      registry.gauge(
         'lead_intake_gateway_quota_counted_ratio',
         'The share of studios whose requests can be counted; less than 1 while a node of a Redis Cluster fails.',
         countedShare,
       );
       const isUp = (part: Readiness) => async () => Number((await part.fault()) === undefined);
-      gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', isUp(core));
-      gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', isUp(quota));
-      gauge(registry, 'lead_intake_gateway_stopping', 'Whether the gateway is stopping.', () => Number(isStopping()));
+      registry.gauge('lead_intake_gateway_core_up', 'Whether the core would serve a call.', isUp(core));
+      registry.gauge('lead_intake_gateway_quota_up', 'Whether requests can be counted.', isUp(quota));
+      registry.gauge('lead_intake_gateway_stopping', 'Whether the gateway is stopping.', () => Number(isStopping()));
     },
   };
 }

@@ -1,5 +1,5 @@
 import { Gauge } from '@prometheus-io/client';
-import { createRegistry, gaugeBy, gaugeExpiries, histogram } from '../common/metrics.ts';
+import { Metrics } from '../common/metrics.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { ENDPOINT_STATES, type EndpointState } from './endpoint-health.ts';
 
@@ -8,9 +8,8 @@ export function createRelayMetrics(
   endpoints: ReadonlyMap<string, { readonly state: EndpointState; readonly hasFeed: boolean }>,
   credentials: TlsCredentials,
 ) {
-  const registry = createRegistry();
-  const attempts = histogram(
-    registry,
+  const registry = new Metrics();
+  const attempts = registry.histogram(
     'lead_intake_relay_attempt_duration_seconds',
     'Duration of attempts to send a webhook, by endpoint and outcome (DELIVERED or a code; of statuses the class).',
     ['endpoint', 'outcome'],
@@ -27,11 +26,11 @@ export function createRelayMetrics(
       }
     },
   });
-  gaugeBy(registry, 'lead_intake_relay_feed_up', 'Whether the core sends changes for an endpoint.', {
+  registry.gaugeBy('lead_intake_relay_feed_up', 'Whether the core sends changes for an endpoint.', {
     label: 'endpoint',
     read: async () => [...endpoints].map(([endpoint, { hasFeed }]) => [endpoint, Number(hasFeed)] as const),
   });
-  gaugeExpiries(registry, 'lead_intake_relay_certificate_expiry_timestamp_seconds', credentials);
+  registry.gaugeExpiries('lead_intake_relay_certificate_expiry_timestamp_seconds', credentials);
   return {
     registry,
     attempted: (endpoint: string, code: string, durationMs: number) =>

@@ -206,12 +206,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   'csv-stringify/sync': ['operator/csv-export.ts'],
   // Loaded dynamically, with traces enabled.
   '@opentelemetry/': ['common/otlp-tracer.ts'],
-  '@prometheus-io/client': [
-    'common/metrics.ts',
-    'src/rpc/observation.ts',
-    'gateway/observation.ts',
-    'relay/observation.ts',
-  ],
+  '@prometheus-io/client': ['common/metrics.ts', 'relay/observation.ts'],
   standardwebhooks: ['relay/message.ts'],
   '@fastify/static': ['gateway/routes/docs.ts'],
   marked: ['gateway/docs/rendering.ts'],

@@ -1,9 +1,8 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, type ConnectError, createContextKey } from '@connectrpc/connect';
-import { Counter, type Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
 import { STORE_CALL_MS } from '../../common/deadlines.ts';
-import { createRegistry, gauge, gaugeBy, gaugeExpiries, histogram, SIZES } from '../../common/metrics.ts';
+import { Metrics, SIZES } from '../../common/metrics.ts';
 import type { Readiness } from '../../common/readiness.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
@@ -230,43 +229,38 @@ const COUNT_TTL_MS = 30_000;
  * names of consumers, of which there are few.
  */
 export function createCoreMetrics() {
-  const registry = createRegistry();
-  const calls = histogram(
-    registry,
+  const registry = new Metrics();
+  const calls = registry.histogram(
     'lead_intake_core_call_duration_seconds',
     'Duration of calls by operation and outcome (ok, the reason of a refusal, or a status).',
     ['operation', 'outcome'],
   );
   for (const operation of OPERATIONS) for (const outcome of OUTCOMES) calls.zero({ operation, outcome });
-  const batches = histogram(
-    registry,
+  const batches = registry.histogram(
     'lead_intake_core_batch_requests',
     'Requests per message of the exchange by operation.',
     ['operation'],
     SIZES,
   );
-  const commands = histogram(
-    registry,
+  const commands = registry.histogram(
     'lead_intake_core_store_duration_seconds',
     'Duration of database commands by command and outcome.',
     ['command', 'outcome'],
   );
-  const sizes = histogram(
-    registry,
+  const sizes = registry.histogram(
     'lead_intake_core_store_batch_size',
     'Writes or reads per database command by command.',
     ['command'],
     SIZES,
   );
-  const callsOfCallers = new Counter({
-    name: 'lead_intake_core_caller_calls_total',
-    help: "Calls of named callers by credential: the beginning of a token's SHA-256, or `certificate`.",
-    labelNames: ['caller', 'credential'],
-    registers: [registry],
-  });
+  const callsOfCallers = registry.counter(
+    'lead_intake_core_caller_calls_total',
+    "Calls of named callers by credential: the beginning of a token's SHA-256, or `certificate`.",
+    ['caller', 'credential'],
+  );
   const countOutcome = exportOutcomes(registry);
   let inFlight = 0;
-  gauge(registry, 'lead_intake_core_calls_under_way', 'Calls in flight.', () => inFlight);
+  registry.gauge('lead_intake_core_calls_under_way', 'Calls in flight.', () => inFlight);
 
   return {
     registry,
@@ -295,15 +289,15 @@ export function createCoreMetrics() {
     retention: exportRetention(registry),
     watchLeadChanges: (store: Store) => gaugeLeadChanges(registry, store),
     watchSqliteLog: (read?: () => Promise<number>) =>
-      read && gauge(registry, 'lead_intake_core_sqlite_log_bytes', "Size of SQLite's log (-wal).", orNaN(read)),
+      read && registry.gauge('lead_intake_core_sqlite_log_bytes', "Size of SQLite's log (-wal).", orNaN(read)),
     watchKeys: (deps: Changing) => gaugeEndingKeys(registry, deps),
     watchCertificates: (credentials: TlsCredentials) =>
-      gaugeExpiries(registry, 'lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
+      registry.gaugeExpiries('lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
     /** Exports whether the store is available, and whether the core is shutting down. */
     watchReadiness(store: Readiness, draining: AbortSignal) {
       const isUp = async () => Number((await store.fault()) === undefined);
-      gauge(registry, 'lead_intake_core_store_up', 'Whether the store is available and complete.', isUp);
-      gauge(registry, 'lead_intake_core_stopping', 'Whether the core is stopping.', () => Number(draining.aborted));
+      registry.gauge('lead_intake_core_store_up', 'Whether the store is available and complete.', isUp);
+      registry.gauge('lead_intake_core_stopping', 'Whether the core is stopping.', () => Number(draining.aborted));
     },
   };
 }
@@ -317,17 +311,15 @@ interface FinishedCall extends Pick<MessageFields, 'replayed' | 'consumer'> {
 }
 
 /** Exports what came of calls that only their messages tell, and returns a function that counts it. */
-function exportOutcomes(registry: Registry): (call: FinishedCall) => void {
-  const replays = new Counter({
-    name: 'lead_intake_core_replays_total',
-    help: 'Creations that returned the lead of an earlier request.',
-    registers: [registry],
-  });
-  const acknowledgements = new Counter({
-    name: 'lead_intake_core_unnamed_acknowledgements_total',
-    help: 'Calls that acknowledged changes for the consumer without a name.',
-    registers: [registry],
-  });
+function exportOutcomes(registry: Metrics): (call: FinishedCall) => void {
+  const replays = registry.counter(
+    'lead_intake_core_replays_total',
+    'Creations that returned the lead of an earlier request.',
+  );
+  const acknowledgements = registry.counter(
+    'lead_intake_core_unnamed_acknowledgements_total',
+    'Calls that acknowledged changes for the consumer without a name.',
+  );
   return ({ operation, outcome, replayed, consumer }) => {
     if (replayed) replays.inc();
     const isOfDefault = consumer === '' || consumer === DEFAULT_CONSUMER.name;
@@ -336,32 +328,28 @@ function exportOutcomes(registry: Registry): (call: FinishedCall) => void {
 }
 
 /** Exports the clock, and returns a function that counts that it was set back. */
-function exportClock(registry: Registry): () => void {
-  gauge(
-    registry,
+function exportClock(registry: Metrics): () => void {
+  registry.gauge(
     'lead_intake_core_clock_timestamp_seconds',
     'The time by the clock of the core; seconds since 1970.',
     () => Date.now() / 1000,
   );
-  const setBacks = new Counter({
-    name: 'lead_intake_core_clock_set_back_total',
-    help: 'How often the clock was set back by more than a minute after leads were created with its time.',
-    registers: [registry],
-  });
+  const setBacks = registry.counter(
+    'lead_intake_core_clock_set_back_total',
+    'How often the clock was set back by more than a minute after leads were created with its time.',
+  );
   return () => setBacks.inc();
 }
 
 /** Exports what becomes of leads that retention does not keep, and the time that it goes by. */
-function exportRetention(registry: Registry): Pick<RetentionObserver, 'time' | 'passed'> {
+function exportRetention(registry: Metrics): Pick<RetentionObserver, 'time' | 'passed'> {
   let latest: Date | null = null;
-  const leads = new Counter({
-    name: 'lead_intake_core_retention_leads_total',
-    help: 'Leads that the retention of their studio does not keep, by what became of them; those that stay, once an hour.',
-    labelNames: ['outcome'],
-    registers: [registry],
-  });
-  gauge(
-    registry,
+  const leads = registry.counter(
+    'lead_intake_core_retention_leads_total',
+    'Leads that the retention of their studio does not keep, by what became of them; those that stay, once an hour.',
+    ['outcome'],
+  );
+  registry.gauge(
     'lead_intake_core_retention_lag_seconds',
     'How far the time that retention goes by is behind the clock of the core.',
     () => (latest ? (Date.now() - latest.getTime()) / 1000 : Number.NaN),
@@ -393,7 +381,7 @@ function cached<Measured>(measure: () => Promise<Measured>): () => Promise<Measu
 const KEYS_TTL_MS = 60 * 60 * 1000;
 
 /** Exports how many keys in use end soon. A scrape waits for no count: it gets the last one, and before the first NaN. */
-function gaugeEndingKeys(registry: Registry, deps: Changing): void {
+function gaugeEndingKeys(registry: Metrics, deps: Changing): void {
   let last: { readonly at: number; readonly counts: ReadonlyMap<number, number> } | undefined;
   let isCounting = false;
   const count = async () => {
@@ -410,8 +398,7 @@ function gaugeEndingKeys(registry: Registry, deps: Changing): void {
     if (!isCounting && !(last && performance.now() - last.at < KEYS_TTL_MS)) void count();
     return ENDING_WITHIN_DAYS.map((days) => [`${days}`, last?.counts.get(days) ?? Number.NaN] as const);
   };
-  gaugeBy(
-    registry,
+  registry.gaugeBy(
     'lead_intake_core_keys_ending',
     'Valid keys that requests used in the last 30 days and that end within so many days; at most an hour old.',
     { label: 'days', read },
@@ -424,16 +411,14 @@ const ageSeconds = (since: Date | null): number => (since ? Math.max(0, Date.now
 const orNaN = (read: () => Promise<number>) => () => read().catch(() => Number.NaN);
 
 /** Exports how many leads have unacknowledged changes, and since when. */
-function gaugeLeadChanges(registry: Registry, store: Store): void {
+function gaugeLeadChanges(registry: Metrics, store: Store): void {
   const measure = cached(async () => (await measureConsumer({ store }, DEFAULT_CONSUMER)).waiting);
-  gauge(
-    registry,
+  registry.gauge(
     'lead_intake_core_changes_waiting',
     `Leads with unacknowledged changes, counted up to ${MAX_COUNTED}.`,
     orNaN(async () => (await measure()).leads),
   );
-  gauge(
-    registry,
+  registry.gauge(
     'lead_intake_core_changes_oldest_seconds',
     'Age of the oldest unacknowledged change; 0: there is none.',
     orNaN(async () => ageSeconds((await measure()).since)),
@@ -455,20 +440,17 @@ function gaugeLeadChanges(registry: Registry, store: Store): void {
     read: async () =>
       (await measureConsumers().catch(() => [])).map(([name, measured]) => [name, value(measured)] as const),
   });
-  gaugeBy(
-    registry,
+  registry.gaugeBy(
     'lead_intake_core_consumer_changes_waiting',
     `Leads with changes that a named consumer has not acknowledged, counted up to ${MAX_COUNTED}, by consumer.`,
     ofEach(({ waiting }) => waiting.leads),
   );
-  gaugeBy(
-    registry,
+  registry.gaugeBy(
     'lead_intake_core_consumer_changes_oldest_seconds',
     'Age of the oldest change that a named consumer has not acknowledged, by consumer; 0: there is none.',
     ofEach(({ waiting }) => ageSeconds(waiting.since)),
   );
-  gaugeBy(
-    registry,
+  registry.gaugeBy(
     'lead_intake_core_consumer_changes_set_aside',
     `Leads that a named consumer has set aside until they are taken back, counted up to ${MAX_COUNTED}, by consumer.`,
     ofEach(({ setAside }) => setAside.leads),

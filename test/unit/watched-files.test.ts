@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { createRegistry } from '../../common/metrics.ts';
+import { Metrics } from '../../common/metrics.ts';
 import { file } from '../../common/settings.ts';
 import { watchFiles } from '../../common/watched-files.ts';
 import { temporaryFolder } from '../support/processes.ts';
@@ -56,7 +56,7 @@ test('invalid files are reported once, and again for another fault, and unchange
   const warning = (fault: string) => ({ level: 40, files: paths, fault, msg: WARNING });
   expect(lines).toEqual([warning('it is bad'), warning(`${b} cannot be read (ENOENT)`)]);
   const unusable = async () => /lead_intake_files_unusable\{what="letters"\} (\d)/.exec(await registry.metrics())?.[1];
-  const registry = createRegistry();
+  const registry = new Metrics();
   expect(await unusable()).toBe('1');
 
   for (const path of paths) writeFileSync(path, '1');
