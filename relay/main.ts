@@ -9,4 +9,8 @@ const THREADS = 34;
 
 process.env.UV_THREADPOOL_SIZE ??= `${THREADS}`;
 
-await import('./run.ts');
+const { runUntilStopped } = await import('../common/run-until-stopped.ts');
+const { startRelay } = await import('./app.ts');
+const { readRelayConfig } = await import('./config.ts');
+
+await runUntilStopped(() => startRelay(readRelayConfig(process.env)));

@@ -2,4 +2,8 @@
 // it has no handler.
 import '../common/stop-request.ts';
 
-await import('./run.ts');
+const { runUntilStopped } = await import('../common/run-until-stopped.ts');
+const { startCore } = await import('./app.ts');
+const { readCoreConfig } = await import('./config.ts');
+
+await runUntilStopped(() => startCore(readCoreConfig(process.env)));
