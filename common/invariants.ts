@@ -8,6 +8,7 @@ const MEANINGS = {
   creation_has_outcome: 'a lead that was not created has an earlier one, or a holder of its contact',
   credential_of_secret: 'a credential has the hash by which it was found, and a key of its studio',
   enum_on_wire: 'a word of the domain has a number on the wire',
+  key_check_in_order: 'a key is found, counted and sent to the core in this order',
   lead_of_studio: 'a lead that is read belongs to the studio that it was read from',
   mutex_key_held_once: 'no work holds a key of a mutex that other work holds',
   no_transaction_left_open: 'no transaction is open before a group commit, nor after it',

@@ -6,8 +6,9 @@ import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
 import type { Quota, QuotaDecision } from './admission/quota/quota-port.ts';
 import { type AddressLogging, loggedAddress } from './client-address.ts';
+import type { PresentedKey } from './key-check.ts';
 import { type FaultyField, PROBLEM_CODES, PROBLEMS, type Problem, type ProblemCode } from './problems.ts';
-import type { Operation, PresentedKey } from './request.ts';
+import type { Operation } from './request.ts';
 
 /** The readiness of what the gateway depends on, and whether the gateway is stopping. */
 export interface GatewayReadiness {

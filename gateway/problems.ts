@@ -9,8 +9,8 @@ interface ProblemKind {
   readonly of?: readonly KeyOperation[];
   /** Whether the request was counted, so that the response has the headers of the quota. */
   readonly counted?: 'always' | 'sometimes';
-  /** Whether the key is not valid, or not now: such a problem precedes any other of the request, which is not counted. */
-  readonly ofKey?: true;
+  /** The event for the check of the key: the key is not valid, or not now, or the quota does not count the request. */
+  readonly event?: 'keyProblem' | 'uncounted';
   /** Headers of every response. @rule 7.wait 7.www-authenticate */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -35,15 +35,15 @@ export const PROBLEMS = {
   integration_key_invalid: {
     status: 401,
     title: 'The API key is missing, revoked, replaced or expired.',
-    ofKey: true,
+    event: 'keyProblem',
     headers: { 'www-authenticate': 'Bearer' },
   },
-  subscription_suspended: { status: 402, title: 'Access to the studio is suspended.', ofKey: true },
+  subscription_suspended: { status: 402, title: 'Access to the studio is suspended.', event: 'keyProblem' },
   integration_scope_forbidden: { status: 403, title: 'The API key does not allow this operation.' },
   integration_issuer_forbidden: {
     status: 403,
     title: 'The current permissions of the person who issued the API key no longer allow the integration.',
-    ofKey: true,
+    event: 'keyProblem',
   },
   integration_lead_not_found: {
     status: 404,
@@ -63,10 +63,11 @@ export const PROBLEMS = {
     of: ['createLead'],
     counted: 'always',
   },
-  integration_rate_limited: { status: 429, title: 'Too many requests.', counted: 'always' },
+  integration_rate_limited: { status: 429, title: 'Too many requests.', counted: 'always', event: 'uncounted' },
   integration_rate_unavailable: {
     status: 503,
     title: 'The quota check is temporarily unavailable; nothing was written.',
+    event: 'uncounted',
     headers: { 'retry-after': '1' },
   },
   route_not_found: { status: 404, title: 'There is nothing at this path.', of: [] },
@@ -185,8 +186,8 @@ export const OVERLOADED = new Problem('integration_unavailable', {
   isLogged: true,
 });
 
-/** Whether an error is that a key is not valid, or not now. */
-export const isOfKey = (error: unknown): boolean => error instanceof Problem && kindOf(error.code).ofKey === true;
+/** Returns the event that an error is for the check of the key. */
+export const problemEvent = (error: unknown) => (error instanceof Problem && kindOf(error.code).event) || 'problem';
 
 /** The maximum number of faults in a response; a hostile body can have thousands. @rule 2.5.together */
 const MAX_FIELDS = 50;

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isRequestId, type KeyOperation, SCOPE_OF } from '../common/rules/public-api.ts';
-import { ApiKeyScope, type AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
+import { ApiKeyScope } from '../proto/gen/leadintake/v1/api_key_pb.ts';
+import { type KeyCheck, next, type PresentedKey, UNREAD } from './key-check.ts';
 import { type FaultyField, invalidRequest, type Problem, type ProblemCode } from './problems.ts';
 
 /** An operation of the contract, or another resource that the gateway serves. */
@@ -10,8 +11,7 @@ export type Operation = KeyOperation | 'healthz' | 'readyz' | 'openapi' | 'docs'
 export class RequestState {
   /** When it arrived, by `performance.now()`. */
   readonly arrivedAt = performance.now();
-  /** Its API key, valid or not; set once the key has the form of one and its owner is known. */
-  key: PresentedKey | undefined;
+  keyCheck: KeyCheck = UNREAD;
   problemCode: ProblemCode | undefined;
   faults: readonly FaultyField[] = [];
   isAnswered = false;
@@ -19,36 +19,25 @@ export class RequestState {
   replayed: boolean | undefined;
   /** The lead that was created or read, or the open one that prevented a creation. */
   leadId: string | undefined;
+
+  /** Its API key, valid or not, once the owner is known. */
+  get key(): PresentedKey | undefined {
+    return this.keyCheck.key;
+  }
 }
 
-export interface PresentedKey {
-  readonly secretSha256: Uint8Array;
-  readonly secretHint: string;
-  readonly caller: AuthenticateApiKeyResponse;
-  /** Whether the core has validated the key, or does so with the pending call. */
-  isChecked: boolean;
-  /** The quota windows that count the request; undefined: it was not counted. */
-  countedIn: readonly number[] | undefined;
+/** The sender of a request, as the core is told. The id joins the logs of both sides; the studio may not be known. */
+export type Sender = Pick<PresentedKey, 'secretSha256' | 'requestId'> & Partial<Pick<PresentedKey, 'studioId'>>;
+
+/** Returns the sender of a request, for a call in which the core validates its key. */
+export function senderToCheck(state: RequestState): Sender {
+  state.keyCheck = next(state.keyCheck, { name: 'sent' }).check;
+  return state.key as PresentedKey;
 }
 
-/** What the core is told of the sender of a request, and the request's id, which joins the logs of both sides. */
-export interface Sender {
-  /** Hash of the API key's secret; 32 bytes. */
-  readonly secretSha256: Uint8Array;
-  readonly requestId: string;
-  /** The studio of the key, where it is known. */
-  readonly studioId?: string;
-}
-
-/** Marks a key as checked, for a call in which the core validates it, and returns the sender. */
-export function senderToCheck(key: PresentedKey, requestId: string): Sender {
-  key.isChecked = true;
-  return { secretSha256: key.secretSha256, requestId, studioId: key.caller.studioId };
-}
-
-/** Whether a key has the scope of an operation; other operations are for none. */
-export const hasScopeFor = ({ scopes }: AuthenticateApiKeyResponse, operation: Operation | undefined): boolean =>
-  scopes.includes(SCOPES[SCOPE_OF[operation as KeyOperation]]);
+/** Whether the key of a request has the scope of an operation; other operations are for none. */
+export const hasScopeFor = ({ key }: RequestState, operation: Operation | undefined): boolean =>
+  key?.caller.scopes.includes(SCOPES[SCOPE_OF[operation as KeyOperation]]) === true;
 
 const SCOPES = { 'leads.read': ApiKeyScope.LEADS_READ, 'leads.create': ApiKeyScope.LEADS_CREATE } as const;
 

@@ -32,6 +32,7 @@ const OF_ALL_ROOMS = [
   'gateway/observation.ts',
   'gateway/problems.ts',
   'gateway/client-address.ts',
+  'gateway/key-check.ts',
   'gateway/request.ts',
 ];
 
@@ -103,7 +104,8 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // they are served. A request goes from the port down to the core, and no room knows the one above it.
   'gateway/problems.ts': ['common/rules/', 'proto/gen/'],
   'gateway/client-address.ts': ['common/'],
-  'gateway/request.ts': ['common/rules/', 'proto/gen/', 'gateway/problems.ts'],
+  'gateway/key-check.ts': ['common/', 'proto/gen/'],
+  'gateway/request.ts': ['common/rules/', 'proto/gen/', 'gateway/key-check.ts', 'gateway/problems.ts'],
   'gateway/routes/schemas.ts': ['common/rules/', 'gateway/problems.ts'],
   'gateway/docs/': ['common/rules/', 'common/package-settings.ts', 'gateway/routes/schemas.ts', 'gateway/problems.ts'],
   'gateway/docs/build/': ['gateway/docs/', 'gateway/problems.ts'],
@@ -113,6 +115,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'common/',
     'gateway/client-address.ts',
     'gateway/admission/quota/quota-port.ts',
+    'gateway/key-check.ts',
     'gateway/problems.ts',
     'gateway/request.ts',
   ],

@@ -1,43 +1,38 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { CORE_CALL_MS } from '../../common/deadlines.ts';
 import { hashKeySecret, hintOf, isKeySecret, textOfHash } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { clientNetwork } from '../client-address.ts';
+import type { FoundKey } from '../key-check.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
-import type { PresentedKey } from '../request.ts';
-import { consumePatiently, rateLimited, setQuotaHeaders } from './count-quota.ts';
-import type { FoundKey, KeyLookUps } from './key-look-ups.ts';
+import type { Sender } from '../request.ts';
+import { consumePatiently, rateLimited } from './count-quota.ts';
+import type { KeyLookUps } from './key-look-ups.ts';
 import { createMemoryQuota } from './quota/memory-quota.ts';
 
 /**
- * Identifies the caller. The core validates the key on every request, so a replaced or revoked one stops working
- * immediately: a key that is not cached before anything else; a cached one together with the operation, which saves a
- * round trip (`checkKeyBeforeRefusal` handles requests that are refused before).
+ * Identifies the caller. A replaced or revoked key stops working immediately, because the core validates the key of each
+ * request: an unknown one before anything else, a cached one together with the operation, which saves a round trip.
  *
  * @returns a function that throws, or rejects with, the Problem for the caller
  * @rule 3.2.replaced 5.2 5.7 5.8
  */
-export function authenticator(
-  lookUps: KeyLookUps,
-  cache: ApiKeyCache,
-): (request: FastifyRequest, reply: FastifyReply) => PresentedKey | Promise<PresentedKey> {
-  const ask = (secretSha256: Uint8Array, requestId: string) => lookUps.find({ secretSha256, requestId });
-  const askUnlessTooMany = unknownKeys(ask);
-  return (request, reply) => {
+export function authenticator(lookUps: KeyLookUps, cache: ApiKeyCache) {
+  const findUnknown = unknownKeys(lookUps);
+  return (request: FastifyRequest): FoundKey | Promise<FoundKey> => {
     const secret = secretOf(request);
     // A malformed key is refused here, so guesses cost the core nothing.
     if (secret === undefined || !isKeySecret(secret)) throw new Problem('integration_key_invalid');
-    const secretSha256 = hashKeySecret(secret);
-    const caller = cache.get(secretSha256);
-    const presented = { secretSha256, secretHint: hintOf(secret), countedIn: undefined };
-    if (caller) return { ...presented, caller, isChecked: false };
-    const found = cache.wasValid(secretSha256)
-      ? ask(secretSha256, request.id)
-      : askUnlessTooMany(secretSha256, request, reply);
-    return found.then((key) => {
-      cache.set(secretSha256, key.caller);
-      return { ...presented, ...key };
+    const presented = { secretSha256: hashKeySecret(secret), secretHint: hintOf(secret), requestId: request.id };
+    const name = textOfHash(presented.secretSha256);
+    const cached = cache.get(name);
+    if (cached) return { name: 'remembered', key: { ...presented, studioId: cached.studioId, caller: cached } };
+    // An expired key is no guess: it was valid.
+    const found = cache.has(name) ? lookUps.find(presented) : findUnknown(presented, request);
+    return found.then(({ caller, ...event }) => {
+      cache.set(name, caller);
+      return { ...event, key: { ...presented, studioId: caller.studioId, caller } };
     });
   };
 }
@@ -58,8 +53,8 @@ export const MAX_CACHED_KEYS = 50_000;
  * change, an entry expires after a fixed time, however often it is used. The cache does not say whether a key is still
  * valid; that can change at any moment.
  */
-export class ApiKeyCache {
-  readonly #entries = new Map<string, { readonly caller: AuthenticateApiKeyResponse; readonly expiresAtMs: number }>();
+export class ApiKeyCache<Value = AuthenticateApiKeyResponse> {
+  readonly #entries = new Map<string, { readonly value: Value; readonly expiresAtMs: number }>();
   readonly #ttlMs: number;
   readonly #clock: () => number;
 
@@ -69,25 +64,25 @@ export class ApiKeyCache {
     this.#clock = clock;
   }
 
-  get(secretSha256: Uint8Array): AuthenticateApiKeyResponse | undefined {
-    const entry = this.#entries.get(textOfHash(secretSha256));
-    return entry && this.#clock() < entry.expiresAtMs ? entry.caller : undefined;
+  get(name: string): Value | undefined {
+    const entry = this.#entries.get(name);
+    return entry && this.#clock() < entry.expiresAtMs ? entry.value : undefined;
   }
 
-  /** Whether the key was valid when it was last looked up, however long ago. */
-  wasValid(secretSha256: Uint8Array): boolean {
-    return this.#entries.has(textOfHash(secretSha256));
+  /** Whether there is an entry, even an expired one. */
+  has(name: string): boolean {
+    return this.#entries.has(name);
   }
 
-  set(secretSha256: Uint8Array, caller: AuthenticateApiKeyResponse): void {
-    this.#entries.set(textOfHash(secretSha256), { caller, expiresAtMs: this.#clock() + this.#ttlMs });
+  set(name: string, value: Value): void {
+    this.#entries.set(name, { value, expiresAtMs: this.#clock() + this.#ttlMs });
     if (this.#entries.size <= MAX_CACHED_KEYS) return;
     const [oldest = ''] = this.#entries.keys();
     this.#entries.delete(oldest);
   }
 
-  delete(secretSha256: Uint8Array): void {
-    this.#entries.delete(textOfHash(secretSha256));
+  delete(name: string): void {
+    this.#entries.delete(name);
   }
 }
 
@@ -106,13 +101,10 @@ export const UNKNOWN_KEYS_WINDOW_SECONDS = 10;
  */
 const MAX_LOOK_UPS_AT_ONCE = MAX_UNKNOWN_KEYS / 2;
 
-/** The maximum number of keys that are remembered as counted; the others count again. */
-const MAX_COUNTED_KEYS = 50_000;
-
 const LIMITS = { key: MAX_UNKNOWN_KEYS, studio: undefined };
 
-/** What is counted in these quotas: a client's network in place of a key. */
-const callerOf = (network: string) => ({ apiKeyId: network, studioId: '' });
+/** Returns what these quotas count in place of a key: the network of the client. */
+const callerOf = (request: FastifyRequest) => ({ apiKeyId: clientNetwork(request), studioId: '' });
 
 /**
  * How long a refusal waits, more or less, of an address that has too many that no quota counts. So a flood on hundreds of
@@ -129,74 +121,52 @@ const holdRefusal = (): Promise<void> => sleep(MAX_HELD_MS - HELD_REFUSAL_MS * M
 export function uncountedRefusals(): (request: FastifyRequest) => Promise<void> {
   const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
   return async (request) => {
-    const { admitted } = await quota.consume(callerOf(clientNetwork(request)), LIMITS);
-    if (!admitted) await holdRefusal();
+    if (!(await quota.consume(callerOf(request), LIMITS)).admitted) await holdRefusal();
   };
 }
 
 /** @returns a function that looks up a key which this gateway has not seen valid, or rejects with the Problem */
-function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Promise<FoundKey>) {
+function unknownKeys(lookUps: KeyLookUps) {
   const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
-  /** By network and key, when the key was counted. */
-  const counted = new Map<string, number>();
+  /** The keys that are counted in its window, by network and hash. */
+  const counted = new ApiKeyCache<true>(UNKNOWN_KEYS_WINDOW_SECONDS * 1000);
   /** The number of look-ups under way, by network. */
   const underWay = new Map<string, number>();
-  const count = (network: string, change: 1 | -1) => {
-    const number = (underWay.get(network) ?? 0) + change;
-    if (number > 0) underWay.set(network, number);
-    else underWay.delete(network);
-  };
-  const begin = async (network: string) => {
-    count(network, 1);
-    const decision = await consumePatiently(quota, callerOf(network), LIMITS);
-    if (!decision.admitted) count(network, -1);
-    return decision;
-  };
-  return async (secretSha256: Uint8Array, request: FastifyRequest, reply: FastifyReply) => {
-    const network = clientNetwork(request);
-    const name = `${network} ${textOfHash(secretSha256)}`;
-    forgetOld(counted);
-    if (counted.has(name)) return lookUp(secretSha256, request.id);
+  return async (sender: Sender, request: FastifyRequest) => {
+    const caller = callerOf(request);
+    const { apiKeyId: network } = caller;
+    const name = `${network} ${textOfHash(sender.secretSha256)}`;
     const giveUpAt = performance.now() + CORE_CALL_MS - MAX_HELD_MS;
-    while ((underWay.get(network) ?? 0) >= MAX_LOOK_UPS_AT_ONCE) {
-      if (performance.now() > giveUpAt) throw OVERLOADED;
-      await holdRefusal();
-      if (counted.has(name)) return lookUp(secretSha256, request.id);
-    }
-    let decision = await begin(network);
-    if (!decision.admitted) {
-      await holdRefusal();
-      if (counted.has(name)) return lookUp(secretSha256, request.id);
-      // Its response says what is so then.
-      decision = await begin(network);
-    }
-    if (!decision.admitted) {
-      setQuotaHeaders(reply, decision, UNKNOWN_KEYS_WINDOW_SECONDS);
-      throw rateLimited(decision, 'Too many unknown keys came from this address');
-    }
-    // Before its look-up, or those that come with the same key meanwhile would count too.
-    if (counted.size < MAX_COUNTED_KEYS) counted.set(name, performance.now());
-    let isInVain = false;
-    try {
-      return await lookUp(secretSha256, request.id);
-    } catch (problem) {
-      isInVain = problem instanceof Problem && problem.code === 'integration_key_invalid';
-      throw problem;
-    } finally {
-      count(network, -1);
-      if (!isInVain) {
-        counted.delete(name);
-        await quota.refund(callerOf(network), decision.windows);
+    for (let isHeld = false; counted.get(name) === undefined; await holdRefusal()) {
+      const others = underWay.get(network) ?? 0;
+      if (others >= MAX_LOOK_UPS_AT_ONCE) {
+        if (performance.now() > giveUpAt) throw OVERLOADED;
+        continue;
+      }
+      underWay.set(network, others + 1);
+      try {
+        const decision = await consumePatiently(quota, caller, LIMITS);
+        if (decision.admitted) {
+          // Before its look-up, or those that come with the same key meanwhile would count too.
+          counted.set(name, true);
+          const found = lookUps.find(sender);
+          const { code } = await found.catch((problem) => problem);
+          if (code !== 'integration_key_invalid') {
+            counted.delete(name);
+            await quota.refund(caller, decision.windows);
+          }
+          return await found;
+        }
+        // Only once it was held, because its response says what is so then.
+        if (isHeld)
+          throw rateLimited(decision, UNKNOWN_KEYS_WINDOW_SECONDS, 'Too many unknown keys came from this address');
+        isHeld = true;
+      } finally {
+        const rest = (underWay.get(network) ?? 0) - 1;
+        if (rest > 0) underWay.set(network, rest);
+        else underWay.delete(network);
       }
     }
+    return lookUps.find(sender);
   };
-}
-
-/** Forgets keys whose window has passed; the oldest come first. */
-function forgetOld(counted: Map<string, number>): void {
-  const oldest = performance.now() - UNKNOWN_KEYS_WINDOW_SECONDS * 1000;
-  for (const [name, since] of counted) {
-    if (since > oldest) return;
-    counted.delete(name);
-  }
 }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import { assert } from '../../common/invariants.ts';
+import type { PresentedKey } from '../key-check.ts';
 import { Problem } from '../problems.ts';
-import type { PresentedKey } from '../request.ts';
 import {
   MAX_HOLD_MS,
   type Quota,
@@ -17,54 +17,35 @@ import {
  * Counts every request against the quotas of its key and studio before its body is read. The gateway's settings are the
  * defaults. A request that cannot be counted is refused.
  *
- * @returns a function that rejects with the Problem for the caller
+ * @returns a function that returns the windows of the request, or rejects with the Problem for the caller
  * @rule 4.1.6 7.integration_rate_limited 7.1 8.quota 8.quota-headers
  */
 export function requestCounter(quota: Quota, { limit, studioLimit, windowSeconds }: QuotaPolicy) {
-  return async (key: PresentedKey, reply: FastifyReply): Promise<void> => {
-    const { caller } = key;
+  return async ({ caller }: PresentedKey, reply: FastifyReply): Promise<readonly number[]> => {
     const limits = { key: caller.keyQuotaLimit ?? limit, studio: caller.studioQuotaLimit ?? studioLimit };
     const decision = await consumePatiently(quota, caller, limits);
     assert(decision.remaining >= 0 && decision.resetSeconds > 0, 'quota_left_not_negative');
-    setQuotaHeaders(reply, decision, windowSeconds);
     if (!decision.admitted) {
-      throw rateLimited(decision, `The ${decision.of}'s ${decision.limit} requests per ${windowSeconds} s are used up`);
+      const why = `The ${decision.of}'s ${decision.limit} requests per ${windowSeconds} s are used up`;
+      throw rateLimited(decision, windowSeconds, why);
     }
-    key.countedIn = decision.windows;
+    reply.headers(quotaHeaders(decision, windowSeconds));
+    return decision.windows;
   };
 }
 
 /** Named as in the IETF draft "RateLimit header fields for HTTP". They describe one window. */
-export function setQuotaHeaders(
-  reply: FastifyReply,
-  { limit, remaining, resetSeconds }: QuotaDecision,
-  windowSeconds: number,
-): void {
-  reply.header('ratelimit-policy', `"default";q=${limit};w=${windowSeconds}`);
-  reply.header('ratelimit', `"default";r=${remaining};t=${resetSeconds}`);
-}
+const quotaHeaders = ({ limit, remaining, resetSeconds }: QuotaDecision, windowSeconds: number) => ({
+  'ratelimit-policy': `"default";q=${limit};w=${windowSeconds}`,
+  ratelimit: `"default";r=${remaining};t=${resetSeconds}`,
+});
 
 /** @param why the beginning of the detail */
-export const rateLimited = ({ resetSeconds }: QuotaDecision, why: string): Problem =>
+export const rateLimited = (decision: QuotaDecision, windowSeconds: number, why: string): Problem =>
   new Problem('integration_rate_limited', {
-    detail: `${why}; wait ${resetSeconds} s.`,
-    headers: { 'retry-after': String(resetSeconds) },
+    detail: `${why}; wait ${decision.resetSeconds} s.`,
+    headers: { 'retry-after': String(decision.resetSeconds), ...quotaHeaders(decision, windowSeconds) },
   });
-
-/**
- * Refunds a request whose key turned out to be invalid. Never rejects: at worst the request stays counted.
- *
- * @rule 8.counted
- */
-export async function refundRequest(
-  { countedIn, caller }: PresentedKey,
-  reply: FastifyReply,
-  quota: Quota,
-): Promise<void> {
-  reply.removeHeader('ratelimit-policy');
-  reply.removeHeader('ratelimit');
-  if (countedIn !== undefined) await quota.refund(caller, countedIn).catch(() => {});
-}
 
 /**
  * Consumes a request, once it has waited for the end of a refusal that is less than a second away: no `Retry-After` could

@@ -1,11 +1,8 @@
 import { textOfHash } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { CoreClient } from '../core/core-client.ts';
-import { isOfKey } from '../problems.ts';
-import type { PresentedKey, Sender } from '../request.ts';
-
-/** `isChecked`: by a look-up that began after the request had come. */
-export type FoundKey = Pick<PresentedKey, 'caller' | 'isChecked'>;
+import { problemEvent } from '../problems.ts';
+import type { Sender } from '../request.ts';
 
 interface LookUp {
   readonly answer: Promise<AuthenticateApiKeyResponse>;
@@ -33,37 +30,18 @@ export class KeyLookUps {
     return this.#waiting;
   }
 
-  /** Finds the owner of a key, who may be the one that it had when an earlier request came. */
-  find(sender: Sender): Promise<FoundKey> {
-    return this.#count(this.#find(sender));
-  }
-
-  /** Rejects unless the key is valid now. */
-  check(sender: Sender): Promise<AuthenticateApiKeyResponse> {
-    return this.#count(this.#check(sender));
-  }
-
-  async #find(sender: Sender): Promise<FoundKey> {
-    const underWay = this.#underWay.get(textOfHash(sender.secretSha256));
-    if (underWay) {
-      const caller = await unlessOfKey(underWay.answer);
-      if (caller) return { caller, isChecked: false };
-      underWay.next ??= this.#begin(sender);
-    }
-    return { caller: await (underWay?.next ?? this.#begin(sender)), isChecked: true };
-  }
-
-  #check(sender: Sender): Promise<AuthenticateApiKeyResponse> {
-    const underWay = this.#underWay.get(textOfHash(sender.secretSha256));
-    if (!underWay) return this.#begin(sender);
-    underWay.next ??= unlessOfKey(underWay.answer).then(() => this.#begin(sender));
-    return underWay.next;
-  }
-
-  async #count<Found>(found: Promise<Found>): Promise<Found> {
+  /** Finds the owner of a key, who is only `remembered` if an earlier look-up tells it and the key need not be checked. */
+  async find(sender: Sender, mustCheck = false) {
     this.#waiting += 1;
     try {
-      return await found;
+      const earlier = this.#underWay.get(textOfHash(sender.secretSha256));
+      if (!earlier) return { name: 'checked', caller: await this.#begin(sender) } as const;
+      const caller = await earlier.answer.catch((problem) => {
+        if (problemEvent(problem) !== 'keyProblem') throw problem;
+      });
+      if (caller && !mustCheck) return { name: 'remembered', caller } as const;
+      earlier.next ??= this.#begin(sender);
+      return { name: 'checked', caller: await earlier.next } as const;
     } finally {
       this.#waiting -= 1;
     }
@@ -71,19 +49,12 @@ export class KeyLookUps {
 
   #begin(sender: Sender): Promise<AuthenticateApiKeyResponse> {
     const name = textOfHash(sender.secretSha256);
-    const lookUp: LookUp = { answer: this.#core.authenticate(sender) };
-    this.#underWay.set(name, lookUp);
+    const answer = this.#core.authenticate(sender);
+    this.#underWay.set(name, { answer });
     const end = () => {
-      if (this.#underWay.get(name) === lookUp) this.#underWay.delete(name);
+      if (this.#underWay.get(name)?.answer === answer) this.#underWay.delete(name);
     };
-    lookUp.answer.then(end, end);
-    return lookUp.answer;
+    answer.then(end, end);
+    return answer;
   }
 }
-
-/** Undefined where the answer is a problem of the key. */
-const unlessOfKey = <Answer>(answer: Promise<Answer>): Promise<Answer | undefined> =>
-  answer.catch((problem) => {
-    if (!isOfKey(problem)) throw problem;
-    return undefined;
-  });

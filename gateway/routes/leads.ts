@@ -19,7 +19,7 @@ import {
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import type { LeadCreation, PageToRead } from '../core/core-client.ts';
 import { type DataPath, type FaultyField, invalidRequest, Problem } from '../problems.ts';
-import { hasScopeFor, type PresentedKey, type RequestState, senderToCheck } from '../request.ts';
+import { hasScopeFor, senderToCheck } from '../request.ts';
 import { LEAD_PATH, LEADS_PATH, leadCaptureSchema } from './schemas.ts';
 
 /** The three operations of the public contract. Callers are authenticated and counted before they run. */
@@ -43,10 +43,9 @@ export function leadRoutes(app: FastifyInstance): void {
   } as const;
   app.post(LEADS_PATH, create, async (request, reply) => {
     const { state } = request;
-    const key = keyOf(state);
     const capture = readCapture(request);
-    const created = await core.createLead(senderToCheck(key, request.id), capture).catch((error) => {
-      if (hasScopeFor(key.caller, 'getLead') && error instanceof Problem && error.existingLeadId !== undefined) {
+    const created = await core.createLead(senderToCheck(state), capture).catch((error) => {
+      if (hasScopeFor(state, 'getLead') && error instanceof Problem && error.existingLeadId !== undefined) {
         reply.header('link', `<${publicUrl}${LEADS_PATH}/${error.existingLeadId}>; rel="existing-lead"`);
       }
       throw error;
@@ -64,12 +63,12 @@ export function leadRoutes(app: FastifyInstance): void {
     const fault = uuidFault(id);
     if (fault !== undefined) throw invalidRequest([{ field: 'id', message: fault }]);
     request.state.leadId = id;
-    return asJson(reply, await core.getLead(senderToCheck(keyOf(request.state), request.id), id));
+    return asJson(reply, await core.getLead(senderToCheck(request.state), id));
   });
 
   // @rule 4.3.paging
   app.get<{ Querystring: QueryString }>(LEADS_PATH, { config: { operation: 'listLeads' } }, async (request, reply) => {
-    const list = (page: PageToRead) => core.listLeads(senderToCheck(keyOf(request.state), request.id), page);
+    const list = (page: PageToRead) => core.listLeads(senderToCheck(request.state), page);
     return asJson(reply, await list(await readPage(request.query, list)));
   });
 }
@@ -117,9 +116,6 @@ const NO_LIMIT = -1;
 function isLimit(limit: string | string[]): boolean {
   return typeof limit === 'string' && /^\d+$/.test(limit) && Number(limit) >= 1 && Number(limit) <= PAGE_SIZE.max;
 }
-
-/** Admission sets a key before any operation runs. */
-const keyOf = ({ key }: RequestState): PresentedKey => key as PresentedKey;
 
 const CAPTURE_FIELDS = Object.keys(leadCaptureSchema.properties) as (keyof typeof leadCaptureSchema.properties)[];
 

@@ -16,7 +16,7 @@ import { ExchangeBatcher } from '../../gateway/core/exchange-batcher.ts';
 import type { Exchange } from '../../gateway/core/exchange-calls.ts';
 import { createGatewayMetrics } from '../../gateway/observation.ts';
 import { ProblemAnswers } from '../../gateway/port/problem-json.ts';
-import { RequestState } from '../../gateway/request.ts';
+import { RequestState, senderToCheck } from '../../gateway/request.ts';
 import { ExchangeResponseSchema } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { settledOf } from '../../src/domain/lead-change.ts';
@@ -180,6 +180,7 @@ const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
 
 /** The same of the gateway. */
 const OF_GATEWAY: Partial<Record<Invariant, () => Promise<unknown>>> = {
+  key_check_in_order: async () => senderToCheck(new RequestState()),
   pending_not_negative: () => {
     const exchange: Exchange = async function* (messages) {
       for await (const _ of messages) yield create(ExchangeResponseSchema, { results: [{ index: 0 }] });

@@ -61,8 +61,8 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/admission/authentication.ts',
-        find: 'let decision = await begin(network);',
-        put: 'let decision = { ...(await begin(network)), admitted: true };',
+        find: 'const decision = await consumePatiently(quota, caller, LIMITS);',
+        put: 'const decision = { ...(await consumePatiently(quota, caller, LIMITS)), admitted: true };',
       },
     ],
   },

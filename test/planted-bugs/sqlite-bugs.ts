@@ -112,8 +112,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/admission/admission.ts',
-        find: 'key.isChecked ? error : await lookUps.check(senderToCheck(key, request.id)).then(() => error, (problem) => problem)',
-        put: 'error',
+        find: 'await lookUps.find(senderToCheck(state), true).catch((refusal) => refusal)',
+        put: 'senderToCheck(state)',
       },
     ],
   },

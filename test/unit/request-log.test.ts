@@ -41,7 +41,7 @@ function aLog(answer: (batch: RequestBatch) => Promise<number> = async () => 0) 
     requests,
     record(studioId: string, requestId = 'any') {
       const caller = create(AuthenticateApiKeyResponseSchema, { studioId });
-      const key = { caller, secretHint: 'abcd', secretSha256: new Uint8Array(), isChecked: true, countedIn: undefined };
+      const key = { caller, studioId, secretHint: 'abcd', secretSha256: new Uint8Array(), requestId };
       requests.record({ requestId, operation: 'listLeads', status: 200, outcome: 'ok', durationMs: 1 }, key, []);
     },
     tick: (intervals = 1) => vi.advanceTimersByTimeAsync(intervals * INTERVAL_MS),

@@ -1,0 +1,72 @@
+import { create } from '@bufbuild/protobuf';
+import { expect, test } from 'vitest';
+import { BrokenInvariant } from '../../common/invariants.ts';
+import { type KeyCheck, type KeyEvent, next } from '../../gateway/key-check.ts';
+import { AuthenticateApiKeyResponseSchema } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+
+const caller = create(AuthenticateApiKeyResponseSchema);
+const key = { secretSha256: new Uint8Array(32), secretHint: 'abcd', requestId: 'one', studioId: 'studio', caller };
+const windows = [1, 2];
+
+const STATES: { readonly [Name in KeyCheck['name']]: KeyCheck & { readonly name: Name } } = {
+  unread: { name: 'unread' },
+  remembered: { name: 'remembered', key },
+  checked: { name: 'checked', key },
+  counted: { name: 'counted', key, windows },
+  complete: { name: 'complete', key, windows },
+};
+
+const EVENTS: { readonly [Name in KeyEvent['name']]: KeyEvent } = {
+  remembered: { name: 'remembered', key },
+  checked: { name: 'checked', key },
+  counted: { name: 'counted', windows },
+  sent: { name: 'sent' },
+  keyProblem: { name: 'keyProblem' },
+  uncounted: { name: 'uncounted' },
+  problem: { name: 'problem' },
+};
+
+/** By state and event: the next state, and what is done. */
+const TABLE: Readonly<Record<string, readonly [keyof typeof STATES, ...string[]]>> = {
+  'unread, remembered': ['remembered'],
+  'unread, checked': ['checked'],
+  'unread, keyProblem': ['unread', 'hold'],
+  'unread, uncounted': ['unread'],
+  'unread, problem': ['unread'],
+
+  'remembered, counted': ['counted'],
+  'remembered, sent': ['checked'],
+  'remembered, uncounted': ['remembered'],
+  'remembered, problem': ['remembered', 'lookUp'],
+
+  'checked, counted': ['complete'],
+  'checked, keyProblem': ['checked', 'forget', 'hold'],
+  'checked, uncounted': ['checked'],
+  'checked, problem': ['checked', 'hold'],
+
+  'counted, sent': ['complete'],
+  'counted, problem': ['counted', 'lookUp'],
+
+  'complete, sent': ['complete'],
+  'complete, keyProblem': ['checked', 'forget', 'refund', 'hold'],
+  'complete, problem': ['complete'],
+};
+
+const pairs = Object.values(STATES).flatMap((state) =>
+  Object.values(EVENTS).map((event) => ({ state, event, pair: `${state.name}, ${event.name}` })),
+);
+
+test.each(pairs.filter(({ pair }) => pair in TABLE))(
+  'the check of a key takes its step, with the data of the next state: $pair',
+  ({ state, event, pair }) => {
+    const [name = 'unread', ...does] = TABLE[pair] ?? [];
+    expect(next(state, event)).toEqual({ check: STATES[name], does });
+  },
+);
+
+test.each(pairs.filter(({ pair }) => !(pair in TABLE)))(
+  'the check of a key takes no other step: $pair',
+  ({ state, event }) => {
+    expect(() => next(state, event)).toThrow(BrokenInvariant);
+  },
+);
