@@ -7,8 +7,6 @@ import type { Readiness } from './readiness.ts';
 import type { Running } from './run-until-stopped.ts';
 import { type Address, localHost } from './settings.ts';
 
-/* What gateway and core do alike: make an app of Fastify, listen, drain and close. */
-
 /** The options of Fastify that gateway and core share. */
 export const appOptions = (log: Logger) => ({
   loggerInstance: log,

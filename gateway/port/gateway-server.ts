@@ -26,10 +26,10 @@ const MAX_PARAMETERS = 100;
 /** The maximum size of a body; bytes. The largest valid one has about 29 KB, all escaped. @rule 4.1.body */
 export const MAX_BODY_BYTES = 32 * 1024;
 
-/** What the gateway's app has, for all its plugins. */
+/** The parts of the gateway that its hooks and routes take from the app. */
 type Parts = Pick<FastifyInstance, 'config' | 'metrics' | 'core' | 'quota' | 'readiness'>;
 
-/** What only observes requests. */
+/** The observers of requests, of which no route knows. */
 interface Observers {
   readonly log: Logger;
   readonly tracer: Tracer | undefined;

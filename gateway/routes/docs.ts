@@ -49,7 +49,7 @@ const REFERENCE_CONTENT_POLICY = [
 /** Serves the documentation, the packages and the OpenAPI document, without a key and uncounted. @rule 10.docs 10.openapi */
 export function docsRoutes(app: FastifyInstance): void {
   const { PUBLIC_URL: publicUrl, KEPT_PACKAGES_FOLDER } = app.config;
-  // What was kept comes first: the lock files of websites have its checksums.
+  // Kept packages come first: the lock files of websites have their checksums.
   const packages = findPackages([KEPT_PACKAGES_FOLDER ?? [], PACKAGES_FOLDER].flat());
   const openApi = Buffer.from(JSON.stringify(openApiDocument(publicUrl)));
   app.get(OPENAPI_PATH, { config: { operation: 'openapi' } }, async (_request, reply) =>
