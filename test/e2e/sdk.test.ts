@@ -121,7 +121,7 @@ test('a response that decompresses to more than 4 MiB is rejected before its end
   }).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  const client = createLeadIntakeClient({ baseUrl: urlOf(server), apiKey: newKeySecret(), deadlineMs: 8000 });
+  const client = createLeadIntakeClient({ baseUrl: urlOf(server), apiKey: newKeySecret(), deadlineMs: 60_000 });
 
   const error = await client.createLead(capture()).catch((error) => error);
 
