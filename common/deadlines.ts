@@ -85,6 +85,9 @@ export const STOP_MS = 10_000;
 /** How long a gateway that has closed its port waits for requests in flight. */
 export const GATEWAY_AFTER_CLOSE_MS = 8600;
 
+/** How long before the end of that a request that is still arriving is answered as late. */
+export const LAST_ANSWER_MS = 500;
+
 /** How long a stopping gateway waits until its last requests are recorded. */
 export const REQUEST_LOG_CLOSE_MS = 200;
 

@@ -61,10 +61,14 @@ function fail(error: unknown): never {
   process.exit(1);
 }
 
-/** What to do about a port that the process may not have; undefined for other errors. */
+/** What to do about a port or an address that the process may not have; undefined for other errors. */
 function portFault(error: unknown): string | undefined {
   const { syscall, code, address, port } = Object(error) as Record<'syscall' | 'code' | 'address' | 'port', unknown>;
-  const why = { EADDRINUSE: 'another process uses it', EACCES: 'this process may not use it' }[String(code)];
+  const why = {
+    EADDRINUSE: 'it is in use already',
+    EACCES: 'this process may not use it',
+    EADDRNOTAVAIL: 'this machine has no such address',
+  }[String(code)];
   if (syscall !== 'listen' || why === undefined) return undefined;
-  return `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: CORE_PORT, GATEWAY_PORT, or the port of CORE_METRICS_ADDRESS, GATEWAY_METRICS_ADDRESS or RELAY_METRICS_ADDRESS.`;
+  return `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: CORE_HOST and CORE_PORT, GATEWAY_HOST and GATEWAY_PORT, or CORE_METRICS_ADDRESS, GATEWAY_METRICS_ADDRESS or RELAY_METRICS_ADDRESS.`;
 }

@@ -159,6 +159,12 @@ export class ClientConnections {
     if (this.#charactersSinceCheck >= CHECK_AFTER_CHARACTERS) this.#check();
   }
 
+  /** Ends the requests that are still arriving, as late: once its server is closed, Node looks for such no more. */
+  endArriving(server: Server): void {
+    const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    for (const [socket, { last }] of this.#all) if (last?.complete === false) server.emit('clientError', late, socket);
+  }
+
   /** Resets all connections. Node's server knows no more of one after CONNECT. */
   closeAll(): void {
     for (const socket of this.#all.keys()) socket.resetAndDestroy();

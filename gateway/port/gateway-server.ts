@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { appOptions } from '../../common/app.ts';
-import { GATEWAY_AFTER_CLOSE_MS } from '../../common/deadlines.ts';
+import { GATEWAY_AFTER_CLOSE_MS, LAST_ANSWER_MS } from '../../common/deadlines.ts';
 import type { Tracer } from '../../common/tracing.ts';
 import { admitCallers } from '../admission/admission.ts';
 import { clientAddresses } from '../client-address.ts';
@@ -95,11 +95,14 @@ export function createGatewayServer(
 
 /** Waits for the answers to all accepted requests as the app is closed, for at most GATEWAY_AFTER_CLOSE_MS. */
 function endConnections(app: FastifyInstance, connections: ClientConnections): void {
-  let timer: NodeJS.Timeout;
+  let timers: NodeJS.Timeout[] = [];
   app.addHook('preClose', async () => {
-    timer = setTimeout(() => connections.closeAll(), GATEWAY_AFTER_CLOSE_MS);
+    timers = [
+      setTimeout(() => connections.endArriving(app.server), GATEWAY_AFTER_CLOSE_MS - LAST_ANSWER_MS),
+      setTimeout(() => connections.closeAll(), GATEWAY_AFTER_CLOSE_MS),
+    ];
   });
-  app.addHook('onClose', async () => clearTimeout(timer));
+  app.addHook('onClose', async () => timers.forEach(clearTimeout));
 }
 
 /**

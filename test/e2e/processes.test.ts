@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -109,5 +110,26 @@ describe('an orderly stop of the gateway', () => {
 
     expect(await answered).toBe(400);
     expect(await gateway.ended()).toBe(0);
+  });
+
+  // @proves crashes-7
+  test('answers a request that does not arrive before its end with 408, and logs it', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const gateway = run('gateway/main.ts', { env: { CORE_URL: service.coreUrl, CORE_TOKEN, LOG_LEVEL: 'info' } });
+    const url = await addressOf(gateway);
+    const headers = { 'content-length': '50', authorization: `Bearer ${secret}`, 'x-request-id': 'the-late-one' };
+    const begun = request(`${url}${LEADS}`, { method: 'POST', headers });
+    const answered = once(begun, 'response');
+    begun.write('{');
+    const counted = async () =>
+      (await fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } })).status;
+    expect(await counted()).toBe(200);
+
+    gateway.child.kill('SIGTERM');
+
+    const [response] = await answered;
+    expect([response.statusCode, response.headers['x-request-id']]).toEqual([408, 'the-late-one']);
+    expect(await gateway.ended()).toBe(0);
+    expect(gateway.output()).toMatch(/"requestId":"the-late-one".*"status":408/);
   });
 });

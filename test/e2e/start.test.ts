@@ -151,7 +151,7 @@ describe('npm start', () => {
     const second = run('start.ts', { cwd, env: { GATEWAY_PORT: port } });
 
     expect(await second.ended()).toBe(1);
-    expect(second.output()).toContain(`cannot listen on port ${port} of 127.0.0.1, because another process uses it`);
+    expect(second.output()).toContain(`cannot listen on port ${port} of 127.0.0.1, because it is in use already`);
     expect(second.output()).toMatch(/^\S.*EADDRINUSE.*GATEWAY_PORT/m);
     expect(second.output()).toMatch(/gateway\/main.ts exited/);
 
