@@ -61,7 +61,7 @@ function fail(error: unknown): never {
   process.exit(1);
 }
 
-/** What to do about a port or an address that the process may not have; undefined for other errors. */
+/** Returns what to do about a port or an address that the process may not have; undefined for other errors. */
 function portFault(error: unknown): string | undefined {
   const { syscall, code, address, port } = Object(error) as Record<'syscall' | 'code' | 'address' | 'port', unknown>;
   const why = {
