@@ -5,7 +5,7 @@ import { next } from '../key-check.ts';
 import { Problem, problemEvent } from '../problems.ts';
 import { hasScopeFor, senderToCheck } from '../request.ts';
 import { ApiKeyCache, authenticator, uncountedRefusals } from './authentication.ts';
-import { requestCounter } from './count-quota.ts';
+import { removeQuotaHeaders, requestCounter } from './count-quota.ts';
 import { KeyLookUps } from './key-look-ups.ts';
 import { loadShedding } from './load-shedding.ts';
 
@@ -52,7 +52,7 @@ export function admitCallers(app: FastifyInstance, keyCacheMs: number): void {
     }
     if (key && does.includes('forget')) cache.delete(textOfHash(key.secretSha256));
     if (key && windows && does.includes('refund')) {
-      reply.removeHeader('ratelimit-policy').removeHeader('ratelimit');
+      removeQuotaHeaders(reply);
       // At worst the request stays counted.
       await quota.refund(key.caller, windows).catch(() => {});
     }

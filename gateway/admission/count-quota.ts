@@ -40,6 +40,10 @@ const quotaHeaders = ({ limit, remaining, resetSeconds }: QuotaDecision, windowS
   ratelimit: `"default";r=${remaining};t=${resetSeconds}`,
 });
 
+/** Takes them from the reply to a request that turns out not to be counted. */
+export const removeQuotaHeaders = (reply: FastifyReply): FastifyReply =>
+  reply.removeHeader('ratelimit-policy').removeHeader('ratelimit');
+
 /** @param why the beginning of the detail */
 export const rateLimited = (decision: QuotaDecision, windowSeconds: number, why: string): Problem =>
   new Problem('integration_rate_limited', {
