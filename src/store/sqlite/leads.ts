@@ -21,6 +21,7 @@ import type { LeadErasureStore } from '../port/lead-erasure.ts';
 import type { Connection } from './connection.ts';
 import {
   BY_ID,
+  CREATION,
   columns,
   creationOf,
   enquiryTargetOf,
@@ -177,7 +178,7 @@ function enquiryKeeper(prepare: Prepare) {
 
 export function creationFinder(prepare: Prepare) {
   const select = prepare(`
-    SELECT ${WHOLE_LEAD.sql} FROM leads WHERE ${ofStudio()} AND idempotency_key = unhex(?, '-')`);
+    SELECT ${CREATION.sql} FROM leads WHERE ${ofStudio()} AND idempotency_key = unhex(?, '-')`);
   return (studioId: string, idempotencyKey: string) => {
     const row = select.get(studioId, idempotencyKey);
     return row ? creationOf(studioId, row) : null;

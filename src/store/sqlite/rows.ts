@@ -165,6 +165,13 @@ export const countedLeadOf = (
 
 export const WITH_ORIGINAL = columns({ ...LEAD_COLUMNS.sqlOf, original: 'original' });
 
+/** The columns of a lead and of the request that created it. */
+export const CREATION = columns({
+  ...WITH_ORIGINAL.sqlOf,
+  fingerprintVersion: number('fingerprint_version'),
+  fingerprint: 'hex(fingerprint)',
+});
+
 /** The number is text, because a foreign one may be any integer. */
 export const MARKED_LEAD = columns({
   ...WITH_ORIGINAL.sqlOf,
@@ -174,13 +181,11 @@ export const MARKED_LEAD = columns({
   number: 'CAST(leads.number AS TEXT)',
 });
 
-/** All columns of a lead; a row of fewer of them begins as one of these does. */
+/** All columns of a lead but for its fingerprint; a row of fewer of them begins as one of these does. */
 export const WHOLE_LEAD = columns({
   ...MARKED_LEAD.sqlOf,
   contactKeys: 'hex(contact_keys)',
   idempotencyKey: 'hex(idempotency_key)',
-  fingerprintVersion: number('fingerprint_version'),
-  fingerprint: 'hex(fingerprint)',
 });
 
 const { at } = WHOLE_LEAD;
@@ -203,10 +208,11 @@ export const lastIdOfFull = (rows: readonly ListRow[], limit: number): string | 
 export const erasedLeadOf = (studioId: string, row: ListRow): Checked<ErasedLead> =>
   checkedErasedLead(leadIn(studioId, row), dateOf(row[at.erasedAt]));
 
-/** Returns the creation of the lead of a row. @param row WHOLE_LEAD @throws UnreadableRecord */
+/** Returns the creation of the lead of a row. @param row CREATION @throws UnreadableRecord */
 export function creationOf(studioId: string, row: ListRow): EarlierCreation | ErasedCreation {
   if (isErased(row)) return { kind: 'erased' };
-  const fingerprint = { version: row[at.fingerprintVersion], sha256: hashText(row[at.fingerprint] as string) };
+  const { fingerprintVersion, fingerprint: sha256 } = CREATION.at;
+  const fingerprint = { version: row[fingerprintVersion], sha256: hashText(row[sha256] as string) };
   return earlierCreation(leadIn(studioId, row), originalIn(row), fingerprint);
 }
 
