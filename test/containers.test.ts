@@ -8,7 +8,6 @@ import { relaySettings } from '../relay/config.ts';
 import { VERSION } from '../sdk/packages/build-packages.ts';
 import { coreSettings } from '../src/config.ts';
 import { kubernetesLife } from './kubernetes-life.ts';
-import { validateBom } from './support/bills-of-materials.ts';
 import {
   buildImage,
   type Container,
@@ -19,10 +18,11 @@ import {
   stop,
 } from './support/containers.ts';
 import { describeWithMongo } from './support/mongodb.ts';
-import { bash, ROOT, temporaryFolder } from './support/processes.ts';
-import { describeWithRedis, freePort } from './support/servers.ts';
 import { aCapture, LEADS } from './support/service.ts';
 import { aWebhookDeployment } from './support/webhooks.ts';
+import { validateBom } from './tools/bills-of-materials.ts';
+import { bash, ROOT, temporaryFolder } from './tools/processes.ts';
+import { describeWithRedis, freePort } from './tools/servers.ts';
 
 // Each command in a container starts a Node of its own.
 vi.setConfig({ testTimeout: 600_000 });

@@ -8,8 +8,8 @@ import { findPackages } from '../gateway/docs/packages.ts';
 import { pagesOf } from '../gateway/docs/pages.ts';
 import { relaySettings } from '../relay/config.ts';
 import { coreSettings } from '../src/config.ts';
-import { MARKDOWN_PAGES, type MarkdownPage } from './support/markdown.ts';
-import { bash, hasShellAndCurl, ROOT, run, temporaryFolder } from './support/processes.ts';
+import { MARKDOWN_PAGES, type MarkdownPage } from './tools/markdown.ts';
+import { bash, hasShellAndCurl, ROOT, run, temporaryFolder } from './tools/processes.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 

@@ -1,8 +1,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { MARKDOWN_PAGES } from './support/markdown.ts';
-import { ROOT } from './support/processes.ts';
+import { MARKDOWN_PAGES } from './tools/markdown.ts';
+import { ROOT } from './tools/processes.ts';
 
 /** The blocks that no test runs, by page and the beginning of their first line, and why. */
 const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {

@@ -4,14 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { times } from './support/builders.ts';
 import { allLeads, arrangeStudio, connectToCore } from './support/core-clients.ts';
-import { commandsIn } from './support/examples.ts';
 import { build, describeWithKustomize, kubectlThatKeeps, parseManifests } from './support/kubernetes.ts';
 import { sendAgainIfLate } from './support/late-counts.ts';
 import { describeWithMongo } from './support/mongodb.ts';
 import { aCluster, type Cluster, type Pod } from './support/pods.ts';
-import { bash, ROOT, temporaryFolder } from './support/processes.ts';
-import { describeWithRedis } from './support/servers.ts';
 import { aCapture, LEADS } from './support/service.ts';
+import { commandsIn } from './tools/commands.ts';
+import { bash, ROOT, temporaryFolder } from './tools/processes.ts';
+import { describeWithRedis } from './tools/servers.ts';
 
 /** Callers, and the pause after each of their requests, so that all of them stay within the quota of a key. */
 const CALLERS = 4;

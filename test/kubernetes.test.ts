@@ -10,7 +10,6 @@ import { relaySettings } from '../relay/config.ts';
 import { parseEndpoints } from '../relay/endpoints-file.ts';
 import { parseCallers, tokenHash } from '../src/callers-file.ts';
 import { coreSettings } from '../src/config.ts';
-import { commandsIn } from './support/examples.ts';
 import {
   build,
   describeWithKubeconform,
@@ -23,8 +22,9 @@ import {
   parseManifests,
   podOf,
 } from './support/kubernetes.ts';
-import { bash, ROOT, sharedFolder } from './support/processes.ts';
 import { strictSchemas } from './support/strict-schemas.ts';
+import { commandsIn } from './tools/commands.ts';
+import { bash, ROOT, sharedFolder } from './tools/processes.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { APART, LEFT_OUT, LONG, LONGEST, QUICK, SLOW } from './lanes.ts';
 import { ruleRows, WITHOUT_TEST } from './rule-table.ts';
 import { CONTRACT_RPCS } from './support/grpc.ts';
-import { ROOT } from './support/processes.ts';
+import { ROOT } from './tools/processes.ts';
 
 const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 

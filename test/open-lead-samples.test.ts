@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ROOT } from './support/processes.ts';
+import { ROOT } from './tools/processes.ts';
 
 /** What handles the refusal of a contact with an open lead, in any language. */
 const HANDLES = /LeadAlreadyOpen|lead_already_open/;

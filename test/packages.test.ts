@@ -12,10 +12,10 @@ import {
 } from '../common/package-settings.ts';
 import { filesOfTgz } from '../sdk/packages/archives.ts';
 import { buildPackages, VERSION } from '../sdk/packages/build-packages.ts';
-import { validateBom } from './support/bills-of-materials.ts';
-import { commandsIn, runCommands } from './support/examples.ts';
-import { MARKDOWN_PAGES } from './support/markdown.ts';
-import { ROOT, sharedFolder } from './support/processes.ts';
+import { validateBom } from './tools/bills-of-materials.ts';
+import { commandsIn, runCommands } from './tools/commands.ts';
+import { MARKDOWN_PAGES } from './tools/markdown.ts';
+import { ROOT, sharedFolder } from './tools/processes.ts';
 
 const scratch = sharedFolder();
 const releases = new Map<PackageSettings, PackageRelease>();

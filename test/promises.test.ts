@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PAGES, PROMISES, PROOFS } from './proofs.ts';
-import { ROOT } from './support/processes.ts';
+import { ROOT } from './tools/processes.ts';
 
 /** The start of a suite or of a test, which nothing skips or expects to fail. */
 const RUNS = /^ *(?:describe|test|[a-zA-Z]*Contract|onEachDatabase)(?!.*\.(?:skip|todo|fails|only)\b)/;

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { createFileRegistry, type DescService, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { commandsIn, runCommands } from './support/examples.ts';
 import { aCreateLeadRequest, CONTRACT_RPCS, CORE_TOKEN, grpcCaller, startTestCore } from './support/grpc.ts';
-import { ROOT, temporaryFolder } from './support/processes.ts';
-import { describeIf, hasCommand } from './support/servers.ts';
+import { commandsIn, runCommands } from './tools/commands.ts';
+import { ROOT, temporaryFolder } from './tools/processes.ts';
+import { describeIf, hasCommand } from './tools/servers.ts';
 
 const README = readFileSync(join(ROOT, 'proto/README.md'), 'utf8');
 

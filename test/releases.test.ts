@@ -2,10 +2,10 @@ import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSy
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { PACKAGERS } from '../sdk/packages/sources.ts';
-import { commandsIn, missingTools, runCommands } from './support/examples.ts';
 import { canClocksBeSet, MachineClock } from './support/machine-clock.ts';
-import { addressOf, ROOT, run, sharedFolder, temporaryFolder } from './support/processes.ts';
-import { describeIf } from './support/servers.ts';
+import { commandsIn, missingTools, runCommands } from './tools/commands.ts';
+import { addressOf, ROOT, run, sharedFolder, temporaryFolder } from './tools/processes.ts';
+import { describeIf } from './tools/servers.ts';
 
 const guide = readFileSync(join(ROOT, 'docs/how-to/releases.md'), 'utf8');
 const TOOLS = ['git --version', 'command -v ssh-keygen', 'sha256sum --version'];

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PROBLEMS } from '../gateway/problems.ts';
-import { ROOT } from './support/processes.ts';
+import { ROOT } from './tools/processes.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const runbook = read('docs/how-to/runbook.md');

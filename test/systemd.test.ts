@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { MAX_DRAIN_MS, STOP_MS } from '../common/deadlines.ts';
-import { ROOT, temporaryFolder } from './support/processes.ts';
-import { describeIf, hasCommand } from './support/servers.ts';
+import { ROOT, temporaryFolder } from './tools/processes.ts';
+import { describeIf, hasCommand } from './tools/servers.ts';
 
 const UNITS = ['lead-intake-core@', 'lead-intake-gateway@', 'lead-intake-relay'];
 const pathOf = (unit: string) => join(ROOT, 'ops/systemd', `${unit}.service`);

@@ -5,7 +5,7 @@ import type { ChangeKind, LeadChange } from '../../src/domain/lead-change.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { patiently } from '../support/patience.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import type { OpenedStore } from './opened-store.ts';
 import {
   acknowledgementOf,

@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
 import { openedStore, untilChecked } from '../support/patience.ts';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 import { moveLead, replacementOf } from './store-actions.ts';
 
 /** Well between the deadline of a call, 4 s, and the 20 s or more that these calls take without one. */

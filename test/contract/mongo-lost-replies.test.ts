@@ -8,7 +8,7 @@ import type { Store } from '../../src/store/store.ts';
 import { aConsumer, aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo, isCommand } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 import { EVERY_RIVALRY, HARMLESS_WHEN_REPEATED, RIVAL_CHANGES } from './rival-changes.ts';
 import { moveLead } from './store-actions.ts';
 

@@ -31,7 +31,7 @@ import {
   times,
 } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import { acknowledgementOf, moveLead, replacementOf } from './store-actions.ts';
 
 /** Enough that a scan of a collection, or of one studio, shows in the plan. */

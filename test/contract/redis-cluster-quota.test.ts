@@ -3,8 +3,8 @@ import { QuotaUnavailable } from '../../gateway/admission/quota/quota-port.ts';
 import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import { describeWithRedisServer, type RedisServer, startRedisCluster } from '../support/servers.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
+import { describeWithRedisServer, type RedisServer, startRedisCluster } from '../tools/servers.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 import { quotaOfKeys } from './quota-of-keys.ts';
 import { inTime } from './quota-times.ts';
 

@@ -5,15 +5,15 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { anAuthority } from '../support/certificates.ts';
 import { type RedisWithSentinel, startRedisWithSentinel } from '../support/redis-sentinel.ts';
+import { anAuthority } from '../tools/certificates.ts';
 import {
   describeWithRedisServer,
   describeWithRedisTls,
   type RedisServer,
   startRedis,
   startRedisCluster,
-} from '../support/servers.ts';
+} from '../tools/servers.ts';
 
 /** A user and a password that have to be encoded in an address. */
 const USER = 'count:er@home';

@@ -5,8 +5,8 @@ import { QuotaUnavailable } from '../../gateway/admission/quota/quota-port.ts';
 import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { type RedisWithSentinel, replicationOf, startRedisWithSentinel } from '../support/redis-sentinel.ts';
-import { describeWithRedisServer } from '../support/servers.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
+import { describeWithRedisServer } from '../tools/servers.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 import { quotaOfKeys } from './quota-of-keys.ts';
 
 /** The requests of a key in a window. */

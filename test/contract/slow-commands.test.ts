@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { reportSlowStatements } from '../../src/store/sqlite/slow-statements.ts';
-import { Canaries } from '../support/canaries.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { Canaries } from '../tools/canaries.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { arrange, key, lead, READS, source, WRITES } from './every-call.ts';
 
 /** Makes every call of the port, and returns the shapes of its commands. */

@@ -5,7 +5,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aMember, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { arrange, createAnother, key, source, WRITES } from './every-call.ts';
 
 /** Writes of what a credential consists of, besides one of each method. */

@@ -12,8 +12,8 @@ import { checkpointsOf, openSqliteStore } from '../../src/store/sqlite/sqlite-st
 import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES } from '../support/raw-sqlite.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 import { correctLead, moveLead } from './store-actions.ts';
 
 /** Enough leads to fill, split and move pages of the file. */

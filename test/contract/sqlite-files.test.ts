@@ -9,9 +9,9 @@ import { openedFiles } from '../../src/store/sqlite/opened-files.ts';
 import { checkpointsOf, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { backUp } from '../support/backups.ts';
 import { aLead, claimsOf, STUDIO_ID } from '../support/builders.ts';
-import { temporaryFolder } from '../support/processes.ts';
-import { describeIf } from '../support/servers.ts';
 import { SMALL_DISKS } from '../support/small-disk.ts';
+import { temporaryFolder } from '../tools/processes.ts';
+import { describeIf } from '../tools/servers.ts';
 import { arrange, createAnother, lead, READS, WRITES } from './every-call.ts';
 
 const REMOVED =

@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, claimsOf } from '../support/builders.ts';
-import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES } from '../support/raw-sqlite.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 
 /** Creates a database: a direct connection to it, and a store on it. */
 function aDatabase() {

@@ -9,8 +9,8 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { type LockHolder, lockHolder } from '../support/lock-holder.ts';
-import { temporaryFolder } from '../support/processes.ts';
-import { describeIf, hasCommand } from '../support/servers.ts';
+import { temporaryFolder } from '../tools/processes.ts';
+import { describeIf, hasCommand } from '../tools/servers.ts';
 import { arrange, createAnother, lead, READS, WRITES } from './every-call.ts';
 import { moveLead } from './store-actions.ts';
 

@@ -34,8 +34,8 @@ import {
   STUDIO_ID,
   times,
 } from '../support/builders.ts';
-import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, idTextOf, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { created, keysIn, moveLead } from './store-actions.ts';
 import { storeContract } from './store-contract.ts';

@@ -6,9 +6,9 @@ import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { type Lead, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { arrangeStudio, type CoreClients } from '../support/core-clients.ts';
 import { describeWithMongoServer } from '../support/mongodb.ts';
-import { run, temporaryFolder } from '../support/processes.ts';
 import { LEADS } from '../support/service.ts';
-import { chanceOf, seedFrom } from './chance.ts';
+import { chanceOf, seedFrom } from '../tools/chance.ts';
+import { run, temporaryFolder } from '../tools/processes.ts';
 import { aMongoServer, clientsOf, deployApart } from './deployment.ts';
 import { ask, type Ledger, type SentRequest, startLoad } from './load.ts';
 

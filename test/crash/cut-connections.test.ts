@@ -4,8 +4,8 @@ import { aGateway } from '../integration/a-gateway.ts';
 import { allLeads, arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
 import { aCapture } from '../support/service.ts';
-import { sizeOf } from '../support/size-of.ts';
-import { type Loss, startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { sizeOf } from '../tools/size-of.ts';
+import { type Loss, startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 import { type Answer, ask } from './load.ts';
 
 /** The distance between two cuts of a message; bytes. The soak run cuts after every byte. */

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { startWireServer } from '../support/mongodb.ts';
-import { type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
 
 /** How long a deployment may take to serve again after a crash; milliseconds. */
 const SERVES_WITHIN_MS = 100_000;

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import { describeIf } from '../support/servers.ts';
+import { describeIf } from '../tools/servers.ts';
 
 /** Installed by `.ci/install-fuse`. */
 const PYTHON = '/usr/local/lib/mfusepy/bin/python3';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { describeWithMongoServer } from '../support/mongodb.ts';
-import { aRedis, describeWithRedisServer } from '../support/servers.ts';
-import { sizeOf } from '../support/size-of.ts';
-import { type Chance, chanceOf, seedFrom } from './chance.ts';
+import { type Chance, chanceOf, seedFrom } from '../tools/chance.ts';
+import { aRedis, describeWithRedisServer } from '../tools/servers.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import { aMongoServer, clientsOf, type Deployment, deployApart, newSqliteUrl, type Server } from './deployment.ts';
 import { created, type Ledger, startLoad } from './load.ts';
 import { brokenPromises, Rounds } from './promises-kept.ts';

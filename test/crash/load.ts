@@ -4,7 +4,7 @@ import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, type StudioWithKey } from '../support/core-clients.ts';
 import { LEADS } from '../support/service.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../tools/chance.ts';
 
 /**
  * The longest a caller may wait for a response, whatever fails; milliseconds. Many times the gateway's own deadline of 5 s: a busy machine

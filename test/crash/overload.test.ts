@@ -12,7 +12,7 @@ import { times } from '../support/builders.ts';
 import { allLeads, arrangeStudio, type CoreClients, type StudioWithKey } from '../support/core-clients.ts';
 import { lines } from '../support/raw-http.ts';
 import { aCapture, LEADS } from '../support/service.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import { clientsOf, type Deployment, deployApart, newSqliteUrl } from './deployment.ts';
 import { memoryMb } from './memory.ts';
 

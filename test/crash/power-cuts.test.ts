@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, vi } from 'vitest';
-import { sizeOf } from '../support/size-of.ts';
-import { type Chance, chanceOf, seedFrom } from './chance.ts';
+import { type Chance, chanceOf, seedFrom } from '../tools/chance.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import { clientsOf, type Deployment, deployApart } from './deployment.ts';
 import { aForgetfulDisk, describeWithForgetfulDisk } from './forgetful-disk.ts';
 import { type Ledger, type Load, startLoad } from './load.ts';

@@ -2,8 +2,8 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { run, temporaryFolder } from '../support/processes.ts';
-import { chanceOf, seedFrom } from './chance.ts';
+import { chanceOf, seedFrom } from '../tools/chance.ts';
+import { run, temporaryFolder } from '../tools/processes.ts';
 import { clientsOf, deployApart } from './deployment.ts';
 import { created, startLoad } from './load.ts';
 

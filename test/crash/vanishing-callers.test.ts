@@ -5,7 +5,7 @@ import { times } from '../support/builders.ts';
 import { heapBytes } from '../support/heap.ts';
 import { lines } from '../support/raw-http.ts';
 import { aCapture, aService, LEADS, leadOf, type StudioWithKey } from '../support/service.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { sizeOf } from '../tools/size-of.ts';
 
 /** The total number of callers that vanish, in five rounds. */
 const CALLERS = sizeOf('VANISHING_CALLERS', { usual: 1000, soak: 20_000 });

@@ -8,15 +8,15 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { type Deployment, deployApart, portToKeep, UNKNOWN_KEY } from '../crash/deployment.ts';
 import { DAY_MS, times } from '../support/builders.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { canClocksBeSet, MachineClock } from '../support/machine-clock.ts';
 import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
-import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { type PrometheusServer, startPrometheus } from '../support/prometheus.ts';
-import { aRedis, describeIf, describeWithRedisServer, hasCommand, startRedisCluster } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
 import { aWebhookSecret } from '../support/webhooks.ts';
+import { anAuthority, writeCertificate } from '../tools/certificates.ts';
+import { addressOf, ROOT, run, temporaryFolder } from '../tools/processes.ts';
+import { aRedis, describeIf, describeWithRedisServer, hasCommand, startRedisCluster } from '../tools/servers.ts';
 
 /** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
 const CHANGES_WITHIN_MS = 180_000;

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aDatabase, backUp, beginBackup } from '../support/backups.ts';
 import { wrongWith } from '../support/doctor.ts';
-import { type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
 
 /** Large enough that writing it takes a while; megabytes. */
 const LARGE_MB = 128;

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { parseCallers, tokenHash } from '../../src/callers-file.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { createAt, LEADS } from '../support/service.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
 
 /** Makes a token, and its entry for the file: a person gets two lines, and pastes the second one. */
 async function aToken() {

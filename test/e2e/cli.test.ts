@@ -13,7 +13,7 @@ import { acknowledgeIn, changesIn, moveLead } from '../contract/store-actions.ts
 import { aConsumer, aLead, aLoggedRequest, BY, claimsOf, DAY_MS, plus, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { leadsIn } from '../support/exported.ts';
-import { bash, run, temporaryFolder } from '../support/processes.ts';
+import { bash, run, temporaryFolder } from '../tools/processes.ts';
 
 /** The command line on a separate database: resolves with the output, or rejects with the status and standard error. */
 function commandLine() {

@@ -13,13 +13,13 @@ import { type ClientBug, TYPESCRIPT_BUGS } from '../planted-bugs/client-bugs.ts'
 import { PHP_BUGS } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { PYTHON_ASYNCIO_BUGS, PYTHON_BUGS } from '../planted-bugs/python-client-bugs.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
-import { describeWithTools } from '../support/examples.ts';
 import { compiledClient, RUNTIME } from '../support/javascript-runtimes.ts';
-import { ROOT, sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 import { runPatiently } from '../support/senders.ts';
+import { anAuthority, writeCertificate } from '../tools/certificates.ts';
+import { describeWithTools } from '../tools/commands.ts';
+import { ROOT, sharedFolder } from '../tools/processes.ts';
 
 /** A client that the suite runs against. */
 interface Client {

@@ -21,7 +21,7 @@ import {
   times,
 } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
-import { PLANTED, temporaryFolder } from '../support/processes.ts';
+import { PLANTED, temporaryFolder } from '../tools/processes.ts';
 
 // Whatever is wrong around a command: it ends, in one sentence, with the right status, and has closed the database.
 

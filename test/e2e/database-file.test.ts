@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 
 test('a core starts on an empty file, which one leaves that dies before its first write, and warns', async () => {
   const path = join(temporaryFolder(), 'leads.db');

@@ -5,9 +5,9 @@ import axe from 'axe-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PROBLEMS } from '../../gateway/problems.ts';
 import { buildPackages } from '../../sdk/packages/build-packages.ts';
-import { describeWithChromium } from '../support/browser.ts';
-import { sharedFolder } from '../support/processes.ts';
 import { aService, leadOf } from '../support/service.ts';
+import { describeWithChromium } from '../tools/browser.ts';
+import { sharedFolder } from '../tools/processes.ts';
 
 const PREFIX = '/some/prefix';
 const PHONE = { width: 390, height: 844 };

@@ -2,9 +2,9 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
-import { run, temporaryFolder } from '../support/processes.ts';
-import { describeIf, hasCommand } from '../support/servers.ts';
+import { anAuthority, writeCertificate } from '../tools/certificates.ts';
+import { run, temporaryFolder } from '../tools/processes.ts';
+import { describeIf, hasCommand } from '../tools/servers.ts';
 
 /** The user of the service, who has no other rights. */
 const USER = 65_534;

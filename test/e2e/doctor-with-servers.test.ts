@@ -6,8 +6,8 @@ import { examine } from '../../operator/doctor/examine.ts';
 import { doctor, wrongWith } from '../support/doctor.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
-import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
-import { aRedis, describeWithRedisServer, startRedisCluster } from '../support/servers.ts';
+import { addressOf, ROOT, run, temporaryFolder } from '../tools/processes.ts';
+import { aRedis, describeWithRedisServer, startRedisCluster } from '../tools/servers.ts';
 
 const CORE_TOKEN = 'the token of the tests of the doctor';
 

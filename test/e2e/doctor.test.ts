@@ -10,13 +10,13 @@ import { tokenHash } from '../../src/callers-file.ts';
 import { CALLER_ROLES } from '../../src/domain/caller.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { connectToCore } from '../support/core-clients.ts';
 import { doctor, wrongWith, wrongWithRecords } from '../support/doctor.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
-import { freePort } from '../support/servers.ts';
 import { aWebhookSecret } from '../support/webhooks.ts';
+import { anAuthority, writeCertificate } from '../tools/certificates.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
 
 const CORE_TOKEN = 'the token of the tests of the doctor';
 

@@ -4,9 +4,9 @@ import { times } from '../support/builders.ts';
 import { describeWithHaproxy, startHaproxy } from '../support/haproxy.ts';
 import { describeWithNginx, GUIDE, startNginx } from '../support/nginx.ts';
 import { lines, takeAnswer } from '../support/raw-http.ts';
-import { freePort } from '../support/servers.ts';
 import { anotherGateway, aService, LEADS } from '../support/service.ts';
 import { sendSlowly } from '../support/slow-sender.ts';
+import { freePort } from '../tools/servers.ts';
 
 const service = aService();
 

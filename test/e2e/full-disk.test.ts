@@ -3,10 +3,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { scrape } from '../support/metrics.ts';
-import { addressOf, run } from '../support/processes.ts';
-import { freePort } from '../support/servers.ts';
 import { aCapture, CORE_TOKEN, LEADS } from '../support/service.ts';
 import { aSmallDisk, describeWithSmallDisks, type SmallDisk } from '../support/small-disk.ts';
+import { addressOf, run } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
 
 /** How long readiness may take to follow a change: cores and gateways check about once a second; milliseconds. */
 const READINESS_WITHIN_MS = 10_000;

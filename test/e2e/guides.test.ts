@@ -18,14 +18,14 @@ import { parseCallers } from '../../src/callers-file.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { aLoggedRequest, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
-import { commandsIn, missingTools, type Outcome, runCommands } from '../support/examples.ts';
 import { leadsIn } from '../support/exported.ts';
-import { MARKDOWN_PAGES } from '../support/markdown.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { addressOf, hasShellAndCurl, ROOT, run, sharedFolder, temporaryFolder, watch } from '../support/processes.ts';
 import { startRedisWithSentinel } from '../support/redis-sentinel.ts';
-import { describeWithRedis, describeWithRedisServer, freePort } from '../support/servers.ts';
 import { aCapture, LEADS, startService } from '../support/service.ts';
+import { commandsIn, missingTools, type Outcome, runCommands } from '../tools/commands.ts';
+import { MARKDOWN_PAGES } from '../tools/markdown.ts';
+import { addressOf, hasShellAndCurl, ROOT, run, sharedFolder, temporaryFolder, watch } from '../tools/processes.ts';
+import { describeWithRedis, describeWithRedisServer, freePort } from '../tools/servers.ts';
 
 const guide = (name: string) => readFileSync(join(ROOT, 'docs', name), 'utf8');
 const DEPLOY = guide('how-to/deploy.md');

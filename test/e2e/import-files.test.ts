@@ -10,9 +10,9 @@ import { openStore } from '../../src/store/open-store.ts';
 import { exportLeads } from '../../src/usecases/export-leads.ts';
 import { BY, aStudio as buildStudio, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
-import { commandsIn, runCommands } from '../support/examples.ts';
 import { leadsIn } from '../support/exported.ts';
-import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { commandsIn, runCommands } from '../tools/commands.ts';
+import { ROOT, temporaryFolder } from '../tools/processes.ts';
 
 /** The command line on a database of its own with a studio, and what it imports and has. */
 async function aStudio() {

@@ -6,8 +6,8 @@ import { expect, test } from 'vitest';
 import { framed } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
 import { aCreateLeadRequest, CORE_TOKEN, grpcCaller, requestBytes } from '../support/grpc.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { lines } from '../support/raw-http.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
 
 const PATHS = [
   '/docs',

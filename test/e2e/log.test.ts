@@ -5,12 +5,12 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
-import { addressOf, bash, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
-import { describeIf, hasCommand } from '../support/servers.ts';
 import { LEADS } from '../support/service.ts';
+import { anAuthority, writeCertificate } from '../tools/certificates.ts';
+import { addressOf, bash, ROOT, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { describeIf, hasCommand } from '../tools/servers.ts';
 
 const CORE_TOKEN = 'a token that must not be logged, and long';
 

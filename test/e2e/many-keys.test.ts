@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { CORE_TOKEN } from '../support/service.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 
 const REVOKED = 2300;
 

@@ -7,9 +7,9 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { canClocksBeSet, MachineClock } from '../support/machine-clock.ts';
 import { growth, type Samples, scrape } from '../support/metrics.ts';
-import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { rawConversation } from '../support/raw-http.ts';
 import { aCapture, aSeparateService, aService, CORE_TOKEN, LEADS, type StudioWithKey } from '../support/service.ts';
+import { addressOf, ROOT, run, temporaryFolder } from '../tools/processes.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },

@@ -3,7 +3,7 @@ import { Code, type ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { describeWithMongoServer, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
 import { aCapture, aSeparateService, aService, expectProblem, leadOf, type StudioWithKey } from '../support/service.ts';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 
 /**
  * The core's deadline for the database is 4 s, the gateway's for the core 5 s; the rest allows for a slow machine. The driver by itself

@@ -2,9 +2,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithNginx, GUIDE, startNginx } from '../support/nginx.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
-import { freePort } from '../support/servers.ts';
 import { aCapture, createAt, LEADS } from '../support/service.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
 
 /** Together, the bodies are longer than the limit that nginx has by default: 1 MiB. */
 const CREATIONS = 1200;

@@ -5,11 +5,11 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { PACKAGE_SETTINGS } from '../../common/package-settings.ts';
 import { VERSION } from '../../sdk/packages/build-packages.ts';
-import { describeWithTools, type Outcome, runCommands } from '../support/examples.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
-import { sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 import { aServiceWithPackages, EARLIER } from '../support/served-packages.ts';
+import { describeWithTools, type Outcome, runCommands } from '../tools/commands.ts';
+import { sharedFolder } from '../tools/processes.ts';
 
 const execute = promisify(execFile);
 const { service, folder, url, pageOf, blocksOf } = aServiceWithPackages([EARLIER, VERSION]);

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { aService, CORE_TOKEN, LEADS } from '../support/service.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 
 /** Settings of a core on a separate database. */
 const coreSettings = () => ({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });

@@ -4,9 +4,9 @@ import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { ROOT, temporaryFolder, watch } from '../support/processes.ts';
-import { describeIf, hasCommand } from '../support/servers.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { ROOT, temporaryFolder, watch } from '../tools/processes.ts';
+import { describeIf, hasCommand } from '../tools/servers.ts';
+import { sizeOf } from '../tools/size-of.ts';
 
 const execute = promisify(execFile);
 const DEPLOY = join(ROOT, 'docs/how-to/deploy.md');

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { leadsIn } from '../support/exported.ts';
 import { anOwnNetwork, describeWithOwnNetwork } from '../support/own-network.ts';
-import { addressOf, ROOT, type RunningProcess, run, temporaryFolder, watch } from '../support/processes.ts';
 import { CORE_TOKEN } from '../support/service.ts';
+import { addressOf, ROOT, type RunningProcess, run, temporaryFolder, watch } from '../tools/processes.ts';
 
 /** Two of each share a port, and are restarted in this order: the cores first, as in an upgrade. */
 const FILES = ['src/main.ts', 'src/main.ts', 'gateway/main.ts', 'gateway/main.ts'] as const;

@@ -4,9 +4,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { allLeads, arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithHaproxy, startHaproxy } from '../support/haproxy.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
-import { freePort } from '../support/servers.ts';
 import { createAt } from '../support/service.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
 
 const CALLERS = 8;
 

@@ -8,9 +8,9 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
-import { describeWithTools } from '../support/examples.ts';
-import { ROOT } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
+import { describeWithTools } from '../tools/commands.ts';
+import { ROOT } from '../tools/processes.ts';
 
 const page = readFileSync(join(ROOT, 'gateway/docs/pages/clients.md'), 'utf8');
 const program = (section: string, language: string) =>

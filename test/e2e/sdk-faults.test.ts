@@ -4,11 +4,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { asWritten } from '../../sdk/as-written.ts';
 import { OPTIONAL_TEXTS } from '../../sdk/capture-rules.ts';
 import { faultCodesOf, faultsOf, type LeadCapture } from '../../sdk/index.ts';
-import { describeWithTools } from '../support/examples.ts';
 import { POSTED_CAPTURES } from '../support/posted-captures.ts';
-import { ROOT } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 import { aService } from '../support/service.ts';
+import { describeWithTools } from '../tools/commands.ts';
+import { ROOT } from '../tools/processes.ts';
 
 type Faults = Readonly<Record<string, readonly string[]>>;
 /** By the name of the case. */

@@ -8,10 +8,10 @@ import { PACKAGE_SETTINGS } from '../../common/package-settings.ts';
 import { VERSION } from '../../sdk/packages/build-packages.ts';
 import { PACKAGERS } from '../../sdk/packages/sources.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
-import { describeWithTools, exampleOf } from '../support/examples.ts';
 import { OLDEST_TSC, RUNTIME } from '../support/javascript-runtimes.ts';
-import { ROOT, watch } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
+import { describeWithTools, exampleOf } from '../tools/commands.ts';
+import { ROOT, watch } from '../tools/processes.ts';
 
 const run = promisify(execFile);
 const tsc = join(ROOT, 'node_modules/.bin/tsc');

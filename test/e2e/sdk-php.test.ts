@@ -4,11 +4,11 @@ import { beforeAll, expect, test } from 'vitest';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
-import { describeWithTools, exampleOf } from '../support/examples.ts';
 import { aPhpWebsite, GUZZLE, PHP_TOOLS, type PhpWebsite, PSR_LOG } from '../support/php-website.ts';
-import { sharedFolder } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
+import { describeWithTools, exampleOf } from '../tools/commands.ts';
+import { sharedFolder } from '../tools/processes.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 
 const service = aService();
 

@@ -13,12 +13,12 @@ import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { PYTHON_OUTBOX_BUGS, PYTHON_POOL_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
-import { describeWithTools, exampleOf } from '../support/examples.ts';
-import { ROOT, sharedFolder, watch } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 import { aService } from '../support/service.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
 import { queryFile } from '../support/website-databases.ts';
+import { describeWithTools, exampleOf } from '../tools/commands.ts';
+import { ROOT, sharedFolder, watch } from '../tools/processes.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 
 const execute = promisify(execFile);
 const service = aService();

@@ -9,12 +9,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import * as sdk from '../../sdk/index.ts';
 import { createOutbox, OutboxError } from '../../sdk/outbox/index.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
-import { Canaries } from '../support/canaries.ts';
-import { describeWithTools } from '../support/examples.ts';
 import { GUZZLE } from '../support/php-website.ts';
-import { ROOT, sharedFolder, temporaryFolder } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 import { aService } from '../support/service.ts';
+import { Canaries } from '../tools/canaries.ts';
+import { describeWithTools } from '../tools/commands.ts';
+import { ROOT, sharedFolder, temporaryFolder } from '../tools/processes.ts';
 
 const service = aService();
 

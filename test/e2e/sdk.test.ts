@@ -11,8 +11,8 @@ import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { check, createLeadIntakeClient, type LeadCapture, NoAnswerError } from '../../sdk/index.ts';
 import { createOutbox, keyFor, OutboxError } from '../../sdk/outbox/index.ts';
-import { ROOT } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
+import { ROOT } from '../tools/processes.ts';
 
 const service = aService();
 

@@ -3,8 +3,8 @@ import { copyFileSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
-import { ROOT, temporaryFolder } from '../support/processes.ts';
-import { describeIf, hasCommand } from '../support/servers.ts';
+import { ROOT, temporaryFolder } from '../tools/processes.ts';
+import { describeIf, hasCommand } from '../tools/servers.ts';
 
 const RULES = 'prometheus-rules.yaml';
 const rules = readFileSync(join(ROOT, 'ops', RULES), 'utf8');

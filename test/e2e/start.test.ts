@@ -10,7 +10,7 @@ import {
   run,
   temporaryFolder,
   watch,
-} from '../support/processes.ts';
+} from '../tools/processes.ts';
 
 /** Runs the `curl` line that `npm start` prints; returns status, headers and body. */
 function paste(output: string): { status: number; head: string; body: string } {

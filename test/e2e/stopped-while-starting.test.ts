@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
-import { addressOf, ROOT, run, start, temporaryFolder } from '../support/processes.ts';
+import { addressOf, ROOT, run, start, temporaryFolder } from '../tools/processes.ts';
 
 /** Stops a process for half a second at one of the modules that it loads, which it says. At the end it says how many there were. */
 const PAUSING = `

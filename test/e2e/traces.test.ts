@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hashKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
-import { describeWithRedis } from '../support/servers.ts';
 import { aCapture, leadOf, type Service, startService } from '../support/service.ts';
+import { describeWithRedis } from '../tools/servers.ts';
 
 let receiver: OtlpReceiver;
 beforeEach(async () => {

@@ -8,9 +8,9 @@ import { afterAll, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { DAY_MS, times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, STUDIO_NUMBER } from '../support/raw-sqlite.ts';
 import { aCapture, aService, expectProblem, leadOf, type StudioWithKey } from '../support/service.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 
 /** Writes into a database directly, as another program would. */
 function write(path: string, sql: string, ...values: string[]): void {

@@ -3,10 +3,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithHaproxy, startHaproxy } from '../support/haproxy.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
-import { aRedis, describeWithRedisServer, freePort } from '../support/servers.ts';
 import { aCapture, CORE_TOKEN, createAt, LEADS } from '../support/service.ts';
 import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { aRedis, describeWithRedisServer, freePort } from '../tools/servers.ts';
 
 /** How long probes may take to notice a change on a busy machine; milliseconds. */
 const NOTICED_WITHIN_MS = 30_000;

@@ -8,9 +8,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { scrape } from '../support/metrics.ts';
-import { PLANTED, ROOT, temporaryFolder } from '../support/processes.ts';
-import { describeIf, freePort } from '../support/servers.ts';
 import { CORE_TOKEN, createAt, LEADS } from '../support/service.ts';
+import { PLANTED, ROOT, temporaryFolder } from '../tools/processes.ts';
+import { describeIf, freePort } from '../tools/servers.ts';
 
 /** More requests than the log may keep lines, and the tracer spans, that wait. */
 const REQUESTS = 3600;

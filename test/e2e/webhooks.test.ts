@@ -11,10 +11,10 @@ import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { wrongWith } from '../support/doctor.ts';
 import { scrape } from '../support/metrics.ts';
-import type { RunningProcess } from '../support/processes.ts';
-import { describeIf, hasCommand } from '../support/servers.ts';
 import { payloadFaults } from '../support/webhook-payloads.ts';
 import { aWebhookDeployment, aWebhookSecret, type WebhookDeployment } from '../support/webhooks.ts';
+import type { RunningProcess } from '../tools/processes.ts';
+import { describeIf, hasCommand } from '../tools/servers.ts';
 
 /** The highest revision of each lead that the receiver has acknowledged, which must never fall. */
 function taken({ receiver }: WebhookDeployment): Map<string, bigint> {

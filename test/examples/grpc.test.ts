@@ -10,10 +10,10 @@ import { LeadStage, LeadStageSchema } from '../../proto/gen/leadintake/v1/lead_i
 import { deployApart } from '../crash/deployment.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
-import { commandsOf, describeWithTools, type Outcome, runCommands, startCommands } from '../support/examples.ts';
 import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
-import { run, temporaryFolder } from '../support/processes.ts';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { commandsOf, describeWithTools, type Outcome, runCommands, startCommands } from '../tools/commands.ts';
+import { run, temporaryFolder } from '../tools/processes.ts';
+import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 
 /** The tools that each language's examples need. They fetch their packages from the registries that the machine is configured for. */
 const TOOLS = {

@@ -5,14 +5,14 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
-import { commandsIn, describeWithTools, runCommands, startCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
-import { ROOT, sharedFolder } from '../support/processes.ts';
 import { testRecipe, testRecipeOnServers } from '../support/recipe-situations.ts';
 import { aServiceWithPackages } from '../support/served-packages.ts';
-import { freePort } from '../support/servers.ts';
 import { queryFile } from '../support/website-databases.ts';
+import { commandsIn, describeWithTools, runCommands, startCommands, watchCommands } from '../tools/commands.ts';
+import { ROOT, sharedFolder } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
 
 const { service, url: serviceUrl } = aServiceWithPackages();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/laravel/README.md'), 'utf8');

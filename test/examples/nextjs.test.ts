@@ -3,13 +3,13 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
-import { commandsIn, runCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
-import { ROOT, type RunningProcess, sharedFolder } from '../support/processes.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
 import { aServiceWithPackages } from '../support/served-packages.ts';
-import { freePort } from '../support/servers.ts';
 import { queryFile } from '../support/website-databases.ts';
+import { commandsIn, runCommands, watchCommands } from '../tools/commands.ts';
+import { ROOT, type RunningProcess, sharedFolder } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
 
 const page = readFileSync(join(ROOT, 'examples/recipes/nextjs/README.md'), 'utf8');
 const { service, url: serviceUrl } = aServiceWithPackages();

@@ -6,10 +6,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { PHP_FORM_BUGS } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
-import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
-import { ROOT, sharedFolder } from '../support/processes.ts';
 import {
   expectFaultsBeforeThanks,
   expectOddFormsArrive,
@@ -18,10 +16,12 @@ import {
   testRecipeOnServers,
 } from '../support/recipe-situations.ts';
 import { aServiceWithPackages } from '../support/served-packages.ts';
-import { freePort } from '../support/servers.ts';
 import type { StudioWithKey } from '../support/service.ts';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { queryFile } from '../support/website-databases.ts';
+import { commandsIn, describeWithTools, runCommands, startCommands } from '../tools/commands.ts';
+import { ROOT, sharedFolder } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
+import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 
 const { service, url: serviceUrl } = aServiceWithPackages();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/php-form/README.md'), 'utf8');

@@ -7,14 +7,14 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
-import { commandsIn, describeWithTools, runCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
-import { ROOT, type RunningProcess, sharedFolder } from '../support/processes.ts';
 import { testRecipe, testRecipeOnServers } from '../support/recipe-situations.ts';
 import { expectToBeASender } from '../support/senders.ts';
 import { aServiceWithPackages } from '../support/served-packages.ts';
-import { freePort } from '../support/servers.ts';
 import { queryFile, type WebsiteDatabase } from '../support/website-databases.ts';
+import { commandsIn, describeWithTools, runCommands, watchCommands } from '../tools/commands.ts';
+import { ROOT, type RunningProcess, sharedFolder } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
 
 const page = readFileSync(join(ROOT, 'examples/recipes/rails/README.md'), 'utf8');
 const { service, url: serviceUrl } = aServiceWithPackages();

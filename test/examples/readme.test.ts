@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { commandsOf, readme } from '../support/examples.ts';
-import { ROOT } from '../support/processes.ts';
+import { commandsOf, readme } from '../tools/commands.ts';
+import { ROOT } from '../tools/processes.ts';
 
 const MARKS = [...readme.matchAll(/<!-- (\S+) -->/g)].map(([, mark = '']) => mark);
 

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { commandsOf, describeWithTools, type Outcome, runCommands, watchCommands } from '../support/examples.ts';
-import { ROOT } from '../support/processes.ts';
 import { expectToBeASender } from '../support/senders.ts';
 import { aCapture, aService, expectLead } from '../support/service.ts';
+import { commandsOf, describeWithTools, type Outcome, runCommands, watchCommands } from '../tools/commands.ts';
+import { ROOT } from '../tools/processes.ts';
 
 // The tests run programs concurrently.
 vi.setConfig({ testTimeout: 400_000 });

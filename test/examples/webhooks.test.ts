@@ -7,11 +7,11 @@ import { type AddressInfo, connect } from 'node:net';
 import { delimiter } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { anAuthority } from '../support/certificates.ts';
-import { commandsOf, missingTools, watchCommands } from '../support/examples.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
-import { describeIf, freePort } from '../support/servers.ts';
 import { aWebhookDeployment, aWebhookSecret } from '../support/webhooks.ts';
+import { anAuthority } from '../tools/certificates.ts';
+import { commandsOf, missingTools, watchCommands } from '../tools/commands.ts';
+import { describeIf, freePort } from '../tools/servers.ts';
 
 const TOOLS: Readonly<Record<string, readonly string[]>> = {
   javascript: [],

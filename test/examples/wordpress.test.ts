@@ -7,19 +7,19 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { canClockBeSet } from '../../sdk/conformance/driver-clock.ts';
 import { pluginFiles, pluginUpdate } from '../../sdk/wordpress/plugin-files.ts';
-import { describeWithChromium } from '../support/browser.ts';
 import { allLeads } from '../support/core-clients.ts';
-import { exampleOf, runCommands } from '../support/examples.ts';
 import { decoded, NO_UTF8, openForm } from '../support/forms.ts';
-import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
-import { describeIf } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
-import { sizeOf } from '../support/size-of.ts';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { REMEDY } from '../support/website-databases.ts';
 import { aWordPress, FIRST, faultsOf, hasWordPress, PASSWORD, type Session } from '../support/wordpress.ts';
 import { FORM_PLUGINS, type FormPlugin, type Submission } from '../support/wordpress-forms.ts';
+import { describeWithChromium } from '../tools/browser.ts';
+import { exampleOf, runCommands } from '../tools/commands.ts';
+import { ROOT, temporaryFolder } from '../tools/processes.ts';
+import { describeIf } from '../tools/servers.ts';
+import { sizeOf } from '../tools/size-of.ts';
+import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 
 const service = aService();
 /** Returns a text as PHP writes it. */

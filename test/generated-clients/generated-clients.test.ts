@@ -6,9 +6,9 @@ import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { document } from '../support/documented.ts';
-import { commandsIn, describeWithTools, type Outcome, runCommands } from '../support/examples.ts';
-import { ROOT } from '../support/processes.ts';
 import { aService, type LeadJson, leadOf, type ProblemJson } from '../support/service.ts';
+import { commandsIn, describeWithTools, type Outcome, runCommands } from '../tools/commands.ts';
+import { ROOT } from '../tools/processes.ts';
 import { CLIENTS } from './clients.ts';
 
 const service = aService();

@@ -2,7 +2,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CallerEntries, tokenHash } from '../../src/callers-file.ts';
 import type { CallerRole } from '../../src/domain/caller.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 
 /** A callers file, replaced atomically as an operator or a tool does. */
 export function aFileOf(callers: CallerEntries) {

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
 import { wrongWith } from '../support/doctor.ts';
 import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
-import { run } from '../support/processes.ts';
+import { run } from '../tools/processes.ts';
 import { aGateway } from './a-gateway.ts';
 
 async function aCore(host: string) {

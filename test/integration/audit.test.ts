@@ -34,7 +34,7 @@ import {
 import { CLI, executed } from '../support/command-line.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { startTestCore } from '../support/grpc.ts';
-import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { ROOT, temporaryFolder } from '../tools/processes.ts';
 import { aFileOf, entry } from './a-callers-file.ts';
 
 /** The methods that write, by the proto: all that do not say that they have no side effects. */

@@ -25,7 +25,7 @@ import {
 } from '../support/grpc.ts';
 import { createKey } from '../support/grpc-studios.ts';
 import { scrape } from '../support/metrics.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 import { aFileOf, entry } from './a-callers-file.ts';
 
 const FORBIDDEN = { code: 'PERMISSION_DENIED', reason: 'CALLER_FORBIDDEN' };

@@ -8,7 +8,7 @@ import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { type CoreMetrics, callOf, callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aConsumer, anApiKey, aStudio, BY, DAY_MS } from '../support/builders.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 
 test('after a failed count, lead changes are counted again with the next collection', async () => {
   const path = join(temporaryFolder(), 'leads.db');

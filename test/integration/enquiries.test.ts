@@ -16,7 +16,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import { aLead, aStudio, BY, claimsOf, STUDIO_ID as studioId, times } from '../support/builders.ts';
 import { connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN } from '../support/grpc.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { aCoreOn } from './a-core.ts';
 
 async function aCore() {

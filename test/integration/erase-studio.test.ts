@@ -27,7 +27,7 @@ import {
 } from '../support/builders.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN } from '../support/grpc.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { aCoreOn } from './a-core.ts';
 
 const studioId = STUDIO_ID;

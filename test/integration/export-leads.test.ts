@@ -25,7 +25,7 @@ import { MAX_STREAMS_PER_CALLER } from '../../src/rpc/run-stream.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/builders.ts';
 import { type GrpcCaller, refusalOf } from '../support/grpc.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { aCoreOn } from './a-core.ts';
 import { type MakeTransport, overHttp2, withToken } from './transports.ts';
 

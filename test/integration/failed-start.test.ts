@@ -8,8 +8,8 @@ import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
-import { temporaryFolder } from '../support/processes.ts';
 import { PUBLIC_URL } from '../support/service.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 
 const ENV = { LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0', GATEWAY_REQUEST_LOG: 'yes' };
 const START = {

@@ -14,7 +14,6 @@ import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { onStream } from '../security/http2-wire.ts';
 import { anApiKey, DAY_MS, HARD_TEXTS, plus, times } from '../support/builders.ts';
-import { type Authority, anAuthority, type Certificate, writeCertificate } from '../support/certificates.ts';
 import {
   aCreateLeadRequest,
   CONTRACT_RPCS,
@@ -26,7 +25,8 @@ import {
   startTestCore,
   type TestCore,
 } from '../support/grpc.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { type Authority, anAuthority, type Certificate, writeCertificate } from '../tools/certificates.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { aSharedCore } from './shared-core.ts';
 import { withToken } from './transports.ts';
 import type { WireLead, WireTime } from './wire-lead.ts';

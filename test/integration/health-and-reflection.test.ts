@@ -13,7 +13,7 @@ import {
 import { MAX_UNAUTHENTICATED_WATCHERS } from '../../src/rpc/health-service.ts';
 import { times } from '../support/builders.ts';
 import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
-import { describeIf, hasCommand } from '../support/servers.ts';
+import { describeIf, hasCommand } from '../tools/servers.ts';
 
 /** A client with its own connection. */
 function clientOf(port: number): Client {

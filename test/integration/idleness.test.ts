@@ -4,8 +4,8 @@ import { type Runtime, Session } from 'node:inspector';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { times } from '../support/builders.ts';
-import { ROOT } from '../support/processes.ts';
 import { aCapture, aService, LEADS } from '../support/service.ts';
+import { ROOT } from '../tools/processes.ts';
 
 /** Two kinds of entries may stay, because bounds limit them: the owners of keys, and the connections that clients keep open. */
 const KEPT = /^(?:ApiKeyCache\.#entries|ClientConnections\.|Connections\.)/;

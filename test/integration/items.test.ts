@@ -19,8 +19,8 @@ import { times } from '../support/builders.ts';
 import { allOutcomes, openExchange } from '../support/exchange-calls.ts';
 import { aCreation, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
 import { createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
-import { temporaryFolder } from '../support/processes.ts';
 import { idTextOf } from '../support/raw-sqlite.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { aSharedCore } from './shared-core.ts';
 import { withToken } from './transports.ts';
 

@@ -11,9 +11,9 @@ import { CALLER_ROLES } from '../../src/domain/caller.ts';
 import { ALL_SERVICES } from '../../src/rpc/routes.ts';
 import { framed } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { aCreateLeadRequest, CORE_TOKEN, grpcCaller, refusalOf, requestBytes, startTestCore } from '../support/grpc.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { anAuthority, writeCertificate } from '../tools/certificates.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { aFileOf, entry } from './a-callers-file.ts';
 
 const STUDIO = 'studio-1';

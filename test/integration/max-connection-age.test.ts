@@ -14,7 +14,6 @@ import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.
 import { newId } from '../../src/domain/new-id.ts';
 import { callBlock, FLAG, FRAME, frame, framesIn, opening, talk, wholeCall } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import {
   aCreateLeadRequest,
@@ -25,8 +24,9 @@ import {
   type TestCore,
 } from '../support/grpc.ts';
 import { createKey } from '../support/grpc-studios.ts';
-import { temporaryFolder } from '../support/processes.ts';
 import { createAt } from '../support/service.ts';
+import { anAuthority, writeCertificate } from '../tools/certificates.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { aGateway } from './a-gateway.ts';
 
 /** The minimum of the setting, and a time after which a connection is older; milliseconds. */

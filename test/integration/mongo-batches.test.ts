@@ -10,7 +10,7 @@ import { aLead, aStudio, BY, claimsOf, times } from '../support/builders.ts';
 import { heapBytes } from '../support/heap.ts';
 import { describeWithMongo, describeWithMongoServer, failure, isCommand, startWireServer } from '../support/mongodb.ts';
 import { openedStore, untilChecked } from '../support/patience.ts';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 
 /** The maximum number of calls in flight, and their deadline; milliseconds. */
 const MAX_CALLS = 2048;

@@ -15,7 +15,7 @@ import {
 } from '../../gateway/port/connections.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
-import { describeIf, hasCommand } from '../support/servers.ts';
+import { describeIf, hasCommand } from '../tools/servers.ts';
 
 /** More than the socket buffers on both ends hold for a peer that does not read; bytes. */
 const ANSWER_BYTES = 6 * 1024 * 1024;

@@ -11,13 +11,13 @@ import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { type CallerEntries, tokenHash } from '../../src/callers-file.ts';
 import { framed } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { requestBytes, startTestCore } from '../support/grpc.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { createAt, leadOf } from '../support/service.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
 import { aWebhookReceiver } from '../support/webhooks.ts';
+import { anAuthority, writeCertificate } from '../tools/certificates.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 import { aFileOf } from './a-callers-file.ts';
 
 /** The streams of some methods that a core in this process has served, and how many of them have ended. */

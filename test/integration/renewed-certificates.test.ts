@@ -6,13 +6,13 @@ import { connect, type TLSSocket } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { DAY_MS, plus, times } from '../support/builders.ts';
-import { type Authority, anAuthority, type Certificate, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore } from '../support/grpc.ts';
 import { scrape } from '../support/metrics.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { createAt } from '../support/service.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
+import { type Authority, anAuthority, type Certificate, writeCertificate } from '../tools/certificates.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 import { aGateway } from './a-gateway.ts';
 
 /** Long enough to notice a change, and to log it again if it were logged repeatedly; milliseconds. */

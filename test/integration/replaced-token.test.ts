@@ -16,8 +16,8 @@ import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { startTestCore, type TestCore } from '../support/grpc.ts';
 import { scrape } from '../support/metrics.ts';
-import { temporaryFolder } from '../support/processes.ts';
 import { aReplacedToken } from '../support/replaced-token.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 
 // CORE_TOKEN, after the file of a gateway or relay was replaced, and while that of its core was not. No health check tries the
 // token first: what is called here is all that is called.

@@ -14,12 +14,12 @@ import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { times } from '../support/builders.ts';
-import { Canaries } from '../support/canaries.ts';
 import { arrangeStudio, type CoreClients, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
 import { CORE_TOKEN } from '../support/grpc.ts';
 import { scrape } from '../support/metrics.ts';
-import { addressOf, run } from '../support/processes.ts';
 import { aCapture, anEmail, aSeparateService, createAt, LEADS } from '../support/service.ts';
+import { Canaries } from '../tools/canaries.ts';
+import { addressOf, run } from '../tools/processes.ts';
 import { aCoreOn } from './a-core.ts';
 import { aGateway } from './a-gateway.ts';
 

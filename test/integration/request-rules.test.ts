@@ -23,7 +23,7 @@ import { MAX_RECORDED_REQUESTS, RECORDED_FIELDS } from '../../common/rules/reque
 import { safeJson } from '../../src/rpc/routes.ts';
 import { framed, grpcCall, onStream } from '../security/http2-wire.ts';
 import { CORE_TOKEN, type PackedStatus, refusalIn, refusalOf } from '../support/grpc.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT } from '../tools/processes.ts';
 import { aSharedCore } from './shared-core.ts';
 
 // The rules of the fields are in the contract, for protovalidate, and in the core's domain, which decides. These tests put values at

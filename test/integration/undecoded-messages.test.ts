@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { framed, onStream } from '../security/http2-wire.ts';
 import { CORE_TOKEN, requestBytes } from '../support/grpc.ts';
 import { growth, scrape } from '../support/metrics.ts';
-import { addressOf, type RunningProcess, start } from '../support/processes.ts';
+import { addressOf, type RunningProcess, start } from '../tools/processes.ts';
 
 let folder: string;
 let core: RunningProcess;

@@ -22,8 +22,8 @@ import {
 import { readRelayConfig } from '../../relay/config.ts';
 import { type Core, connectCore, type FeedChange } from '../../relay/core.ts';
 import { Endpoint } from '../../relay/endpoint.ts';
-import { temporaryFolder } from '../support/processes.ts';
 import { aWebhookReceiver } from '../support/webhooks.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 
 const aChange = (id: string, kind: Kind = Kind.CREATED): FeedChange => ({
   ...create(LeadChangeSchema, {

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA } from '../../sdk/outcomes.ts';
 import type { Service, StudioWithKey } from '../support/service.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
 import { aCapture, eventually, TABLE, type Website } from './website.ts';
 

@@ -1,7 +1,7 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { expect } from 'vitest';
-import { type RunningProcess, watch } from '../support/processes.ts';
+import { type RunningProcess, watch } from '../tools/processes.ts';
 
 /** A line that a driver prints; see README.md. */
 export type Line = Readonly<Record<string, unknown>>;

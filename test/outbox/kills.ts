@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { chanceOf } from '../crash/chance.ts';
 import type { Service } from '../support/service.ts';
-import { sizeOf } from '../support/size-of.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
+import { chanceOf } from '../tools/chance.ts';
+import { sizeOf } from '../tools/size-of.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 import type { Driver } from './drivers.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
 import { aCapture, eventually, TABLE, type Website } from './website.ts';

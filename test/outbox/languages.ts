@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { PLANTED, ROOT } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 import type { DatabaseKind } from '../support/website-databases.ts';
+import { PLANTED, ROOT } from '../tools/processes.ts';
 import { Drivers } from './drivers.ts';
 
 /** The outbox of a language, by its driver. */

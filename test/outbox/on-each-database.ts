@@ -1,6 +1,4 @@
 import { afterAll } from 'vitest';
-import { describeWithTools, missingTools } from '../support/examples.ts';
-import { describeIf } from '../support/servers.ts';
 import type { Service } from '../support/service.ts';
 import {
   canStart,
@@ -9,6 +7,8 @@ import {
   startWebsiteServer,
   type WebsiteServer,
 } from '../support/website-databases.ts';
+import { describeWithTools, missingTools } from '../tools/commands.ts';
+import { describeIf } from '../tools/servers.ts';
 import type { Drivers } from './drivers.ts';
 import { LANGUAGES, type Language } from './languages.ts';
 import { aWebsite, type Website } from './website.ts';

@@ -9,8 +9,8 @@ import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' 
 import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
 import { createOutbox } from '../../sdk/outbox/index.ts';
 import { PROBLEM_CODES, REASON_NOT_TAKEN, REASON_REPLAYED, REASON_UNREADABLE } from '../../sdk/outcomes.ts';
-import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
+import { freePort } from '../tools/servers.ts';
 import { testArrival } from './arrival.ts';
 import { KILLS, testKills } from './kills.ts';
 import { onEachDatabase } from './on-each-database.ts';

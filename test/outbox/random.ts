@@ -4,8 +4,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { v5 } from 'uuid';
 import { expect, type test } from 'vitest';
-import { chanceOf } from '../crash/chance.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { chanceOf } from '../tools/chance.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
 import { TABLE, type Website } from './website.ts';
 

@@ -17,7 +17,7 @@ import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { PROMISES, PROOFS } from '../proofs.ts';
 import { ruleRows } from '../rule-table.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT } from '../tools/processes.ts';
 import { ALL_BUGS } from './planted-bugs.ts';
 
 /** The results of a file: its failed tests, and how long it took; seconds. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT } from '../tools/processes.ts';
 import type { VariantReport } from './planted-bug.ts';
 import { ALL, PLANTED_BUGS } from './planted-bugs.ts';
 

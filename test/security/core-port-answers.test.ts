@@ -5,11 +5,11 @@ import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { MAX_CALLS_PER_CONNECTION } from '../../src/port/connection.ts';
 import { times } from '../support/builders.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
 import { growth, scrape } from '../support/metrics.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
 import { destroyedAtLast, sendSlowly } from '../support/slow-sender.ts';
+import { anAuthority, writeCertificate } from '../tools/certificates.ts';
+import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
 import { callBlock, FLAG, FRAME, frame, framesIn, onStream, opening, wire } from './http2-wire.ts';
 
 const LIST = '/leadintake.v1.LeadIntakeService/ListLeads';

@@ -22,7 +22,7 @@ import {
   requestBytes,
   startTestCore,
 } from '../support/grpc.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
+import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
 import {
   aReset,
   callBlock,

@@ -9,7 +9,7 @@ import { type CallerEntries, tokenHash } from '../../src/callers-file.ts';
 import { MAX_AUTHENTICATED_CONNECTIONS } from '../../src/port/connections.ts';
 import { times } from '../support/builders.ts';
 import { CORE_TOKEN, grpcCaller, requestBytes } from '../support/grpc.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 import {
   callBlock,
   FLAG,

@@ -7,10 +7,10 @@ import { connect as connectTls } from 'node:tls';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { REFERENCE_SCRIPT } from '../../gateway/docs/reference-script.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
-import { freePort } from '../support/servers.ts';
 import { LEADS } from '../support/service.ts';
+import { anAuthority, writeCertificate } from '../tools/certificates.ts';
+import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
 
 const lines = (...all: string[]) => `${all.join('\r\n')}\r\n\r\n`;
 const HOST = 'Host: a';

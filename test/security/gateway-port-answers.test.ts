@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { PUBLIC_URL } from '../support/documented.ts';
 import { growth, scrape } from '../support/metrics.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import { CORE_TOKEN, expectProblem } from '../support/service.ts';
+import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
 import { REFUSED } from './gateway-refusals.ts';
 
 const folder = sharedFolder();

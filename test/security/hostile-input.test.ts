@@ -9,9 +9,9 @@ import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/director
 import { LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
 import { LEADS, type LeadJson, PUBLIC_URL, type StudioWithKey } from '../support/service.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import { describeRequest, type HostileRequest, hostileRequests, type World } from './hostile-requests.ts';
 import { RawClient } from './raw-client.ts';
 import { judge, type Verdict } from './response-rules.ts';

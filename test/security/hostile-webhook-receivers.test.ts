@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer, type TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Network, newConnections, send } from '../../relay/send.ts';
-import { type Authority, anAuthority, type Certificate } from '../support/certificates.ts';
+import { type Authority, anAuthority, type Certificate } from '../tools/certificates.ts';
 
 const DAY_MS = 86_400_000;
 

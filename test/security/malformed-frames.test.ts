@@ -19,7 +19,7 @@ import {
   grpcCaller,
   requestBytes,
 } from '../support/grpc.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
+import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
 import {
   aReset,
   callBlock,

@@ -40,12 +40,12 @@ import {
   plus,
   STUDIO_ID,
 } from '../support/builders.ts';
-import { Canaries } from '../support/canaries.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
-import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES } from '../support/raw-sqlite.ts';
+import { Canaries } from '../tools/canaries.ts';
+import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
 import { framed, onStream } from './http2-wire.ts';
 
 const TOKEN = 'the-token-of-the-tests-of-personal-data';

@@ -9,15 +9,15 @@ import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { openClaims } from '../../src/domain/contact.ts';
 import { times } from '../support/builders.ts';
-import { Canaries } from '../support/canaries.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
-import { addressOf, type RunningProcess, run, start, temporaryFolder } from '../support/processes.ts';
 import { lines, rawConversation } from '../support/raw-http.ts';
-import { describeWithRedisServer, freePort, type RedisServer, startRedis } from '../support/servers.ts';
 import { LEADS, type StudioWithKey } from '../support/service.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
+import { Canaries } from '../tools/canaries.ts';
+import { addressOf, type RunningProcess, run, start, temporaryFolder } from '../tools/processes.ts';
+import { describeWithRedisServer, freePort, type RedisServer, startRedis } from '../tools/servers.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 
 /** A person whose data must not appear in logs or errors. */
 function aPerson(canaries: Canaries) {

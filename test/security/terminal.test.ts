@@ -12,7 +12,7 @@ import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.
 import { openStore } from '../../src/store/open-store.ts';
 import { UNKNOWN_KEY } from '../crash/deployment.ts';
 import { aLead, claimsOf } from '../support/builders.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 
 /** Clears the screen, forges a line, hides its own end, and reverses the text that follows, with every kind of control character. */
 const HOSTILE = 'Ada\u001b[2J\u001b[H\r\nstage        won\u007f\u0085\u009b2J\u2028\u202e\u2066';

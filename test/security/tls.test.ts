@@ -9,11 +9,11 @@ import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { Environment } from '../../common/settings.ts';
 import { aGateway } from '../integration/a-gateway.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
-import { type Authority, anAuthority, type Certificate } from '../support/certificates.ts';
 import { startTestCore, type TestCore } from '../support/grpc.ts';
-import { addressOf, run, sharedFolder } from '../support/processes.ts';
-import { describeWithRedisTls, freePort, type RedisServer, startRedis } from '../support/servers.ts';
 import { aService, expectProblem, LEADS, PUBLIC_URL, CORE_TOKEN as SERVICE_TOKEN } from '../support/service.ts';
+import { type Authority, anAuthority, type Certificate } from '../tools/certificates.ts';
+import { addressOf, run, sharedFolder } from '../tools/processes.ts';
+import { describeWithRedisTls, freePort, type RedisServer, startRedis } from '../tools/servers.ts';
 
 const folder = sharedFolder();
 let authority: Authority;

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { ROOT } from '../support/processes.ts';
+import { ROOT } from '../tools/processes.ts';
 import { type Plan, planFrom } from './plan.ts';
 import { withMoreSteps } from './replica-set-scenarios.ts';
 

@@ -14,7 +14,7 @@ import {
 } from 'mongodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import type { ReplicaSet } from './replica-set/replica-set.ts';
 import { replicaSetOnPorts } from './replica-set-on-ports.ts';
 

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { singleClient } from '../../gateway/admission/quota/redis-client.ts';
 import { defineWindowCommands, windowNames } from '../../gateway/admission/quota/redis-window.ts';
 import { PASS } from '../contract/pass-in-redis.ts';
-import { describeWithRedis } from '../support/servers.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { describeWithRedis } from '../tools/servers.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import { type RedisOnPort, redisOnPort } from './redis-on-port.ts';
 
 /** The number of random sequences of commands. */

@@ -1,4 +1,4 @@
-import { freePort } from '../support/servers.ts';
+import { freePort } from '../tools/servers.ts';
 import { RedisServer, type Weather } from './redis/redis-server.ts';
 
 /** A simulated Redis on a real port. */

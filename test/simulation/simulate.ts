@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ROOT } from '../support/processes.ts';
+import { ROOT } from '../tools/processes.ts';
 import { changedBy, DATABASES, type Database, type Life, live, simulatedPlanFrom } from './life.ts';
 import { type Plan, SCENARIOS, USUAL } from './plan.ts';
 import { MORE_SCENARIOS } from './replica-set-scenarios.ts';

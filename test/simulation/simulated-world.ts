@@ -8,7 +8,7 @@ import { startCore } from '../../src/app.ts';
 import { tokenHash } from '../../src/callers-file.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { PUBLIC_URL } from '../support/documented.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 import { CommandLine } from './command-line.ts';
 import { type Machine, SimulatedNode } from './machine/machine.ts';
 import type { Settings } from './settings.ts';

@@ -1,4 +1,4 @@
-import type { TcpProxy } from '../support/tcp-proxy.ts';
+import type { TcpProxy } from '../tools/tcp-proxy.ts';
 import type { CommandLine } from './command-line.ts';
 import type { Count } from './redis/redis-deployment.ts';
 import type { Settings } from './settings.ts';

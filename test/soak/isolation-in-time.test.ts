@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { aCapture, aService, leadOf, type StudioWithKey } from '../support/service.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { sizeOf } from '../tools/size-of.ts';
 
 /** The number of requests of each kind that are timed; 0 by default, because no regular test may depend on timing. */
 const SAMPLES = sizeOf('ISOLATION_SAMPLES', { usual: 0, soak: 5000 });

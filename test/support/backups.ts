@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { type RunningProcess, run, temporaryFolder } from './processes.ts';
+import { type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
 
 /** A database of this release, with some extra megabytes in it. */
 export async function aDatabase(megabytes = 1): Promise<string> {

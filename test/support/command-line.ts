@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { PLANTED, ROOT } from './processes.ts';
+import { PLANTED, ROOT } from '../tools/processes.ts';
 
 /** The executable of the command line. */
 export const CLI = join(ROOT, 'operator/cli.ts');

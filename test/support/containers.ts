@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { onTestFinished } from 'vitest';
-import { ROOT, type RunningProcess, temporaryFolder, watch } from './processes.ts';
-import { describeIf, hasCommand } from './servers.ts';
+import { ROOT, type RunningProcess, temporaryFolder, watch } from '../tools/processes.ts';
+import { describeIf, hasCommand } from '../tools/servers.ts';
 
 const execute = promisify(execFile);
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type LeadChange, LeadChangeKind } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { Chance } from '../crash/chance.ts';
+import type { Chance } from '../tools/chance.ts';
 import type { CoreClients } from './core-clients.ts';
 
 /** The last state of each lead that the consumers have stored, by its id. */

@@ -4,8 +4,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
-import { ROOT, temporaryFolder, watch } from './processes.ts';
-import { describeIf, freePort, hasCommand } from './servers.ts';
+import { ROOT, temporaryFolder, watch } from '../tools/processes.ts';
+import { describeIf, freePort, hasCommand } from '../tools/servers.ts';
 
 /** A HAProxy with the settings of docs/how-to/balancers.md. */
 export interface Haproxy {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { ROOT } from './processes.ts';
+import { ROOT } from '../tools/processes.ts';
 
 /** Where `.ci/install-runtimes` installs the runtimes of JavaScript. */
 const RUNTIMES = '/usr/local/lib/javascript-runtimes/node_modules';

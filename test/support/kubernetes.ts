@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { describeIf } from './servers.ts';
+import { describeIf } from '../tools/servers.ts';
 
 /** The program that builds a folder with a kustomization. */
 const KUSTOMIZE = [

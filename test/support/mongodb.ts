@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { BSON } from 'mongodb';
 import { MongoMemoryServer } from 'mongodb-memory-server-core';
 import { afterAll, beforeAll } from 'vitest';
-import { describeIf } from './servers.ts';
+import { describeIf } from '../tools/servers.ts';
 
 const SCRIPT = join(import.meta.dirname, '../../.ci/mongodb-wire-server');
 const SCRIPT_HOME = process.env.MONGODB_WIRE_HOME ?? '/opt/lead-intake-mongodb';

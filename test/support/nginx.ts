@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { ROOT, temporaryFolder, watch } from './processes.ts';
-import { describeIf, hasCommand } from './servers.ts';
+import { ROOT, temporaryFolder, watch } from '../tools/processes.ts';
+import { describeIf, hasCommand } from '../tools/servers.ts';
 
 /** A suite whose tests start an nginx. */
 export function describeWithNginx(name: string, body: () => void): void {

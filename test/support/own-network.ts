@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
-import { describeIf } from './servers.ts';
+import { describeIf } from '../tools/servers.ts';
 
 const MIGRATION = '/proc/sys/net/ipv4/tcp_migrate_req';
 

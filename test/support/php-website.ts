@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { ROOT } from './processes.ts';
+import { ROOT } from '../tools/processes.ts';
 
 const execute = promisify(execFile);
 

@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
+import { type RunningProcess, temporaryFolder, watch } from '../tools/processes.ts';
 import { type ContainerSpec, environmentOf, type Manifest, ofKind, type Probe, podOf } from './kubernetes.ts';
-import { type RunningProcess, temporaryFolder, watch } from './processes.ts';
 
 const execute = promisify(execFile);
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
-import { ROOT } from './processes.ts';
-import { freePort, killOnExit } from './servers.ts';
+import { ROOT } from '../tools/processes.ts';
+import { freePort, killOnExit } from '../tools/servers.ts';
 
 /** The length of a minute of the rules; milliseconds. */
 const MINUTE_MS = 500;

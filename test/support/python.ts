@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { archiveNames, PACKAGE_SETTINGS } from '../../common/package-settings.ts';
 import { VERSION } from '../../sdk/packages/build-packages.ts';
 import { PACKAGERS } from '../../sdk/packages/sources.ts';
-import { ROOT } from './processes.ts';
+import { ROOT } from '../tools/processes.ts';
 
 const execute = promisify(execFile);
 

@@ -4,14 +4,14 @@ import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { canClockBeSet, type DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { faultsOf } from '../../sdk/index.ts';
+import type { Outcome } from '../tools/commands.ts';
+import { describeIf } from '../tools/servers.ts';
+import { sizeOf } from '../tools/size-of.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 import { allLeads } from './core-clients.ts';
-import type { Outcome } from './examples.ts';
 import { type Form, NO_UTF8, type Typed } from './forms.ts';
 import { POSTED_CAPTURES } from './posted-captures.ts';
-import { describeIf } from './servers.ts';
 import type { Service } from './service.ts';
-import { sizeOf } from './size-of.ts';
-import { startProxy } from './tcp-proxy.ts';
 import {
   canStart,
   type DatabaseKind,

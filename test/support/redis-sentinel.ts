@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { freePort, killOnExit, type RedisServer, startRedis } from './servers.ts';
+import { freePort, killOnExit, type RedisServer, startRedis } from '../tools/servers.ts';
 
 /** The sentinel's name of the monitored Redis. */
 const NAME = 'quota';

@@ -4,8 +4,8 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll } from 'vitest';
-import { ROOT } from './processes.ts';
-import { describeIf } from './servers.ts';
+import { ROOT } from '../tools/processes.ts';
+import { describeIf } from '../tools/servers.ts';
 
 const execute = promisify(execFile);
 

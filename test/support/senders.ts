@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { readConversations, runSuite, type Verdict } from '../../sdk/conformance/suite.ts';
-import { ROOT } from './processes.ts';
+import { ROOT } from '../tools/processes.ts';
 
 /** Of the callers of a library: a program that sends has none. */
 const OF_LIBRARIES = ['mistakes'];

@@ -3,7 +3,7 @@ import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll } from 'vitest';
 import { buildPackages, VERSION } from '../../sdk/packages/build-packages.ts';
-import { sharedFolder } from './processes.ts';
+import { sharedFolder } from '../tools/processes.ts';
 import { aService, type Service } from './service.ts';
 
 /** The version of packages of an earlier release. */

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { ROOT } from './processes.ts';
-import { describeIf } from './servers.ts';
+import { ROOT } from '../tools/processes.ts';
+import { describeIf } from '../tools/servers.ts';
 
 const UNSHARE = ['unshare', '--mount', '--propagation', 'private'] as const;
 const MOUNT = 'mount -t tmpfs -o size="$2",nr_inodes="$3" tmpfs "$1"';

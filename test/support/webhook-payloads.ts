@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { ROOT } from './processes.ts';
+import { ROOT } from '../tools/processes.ts';
 
 /** A schema of the document that describes payloads of webhooks. */
 interface PayloadSchema {

@@ -9,11 +9,11 @@ import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished } from 'vitest';
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { tokenHash } from '../../src/callers-file.ts';
-import { anAuthority } from './certificates.ts';
+import { anAuthority } from '../tools/certificates.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from './core-clients.ts';
 import { startTestCore } from './grpc.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from './processes.ts';
-import { freePort } from './servers.ts';
 
 export const aWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
-import { freePort, killOnExit } from './servers.ts';
+import { freePort, killOnExit } from '../tools/servers.ts';
 
 /** The kinds of database that websites use. */
 export type DatabaseKind = 'SQLite' | 'MariaDB' | 'PostgreSQL';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { ROOT } from '../tools/processes.ts';
 import { NO_UTF8 } from './forms.ts';
-import { ROOT } from './processes.ts';
 
 /** A plugin for forms that the plugin for leads can be connected to. */
 export interface FormPlugin {

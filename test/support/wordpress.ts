@@ -5,10 +5,10 @@ import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
-import { commandsIn, runCommands, startCommands } from './examples.ts';
+import { commandsIn, runCommands, startCommands } from '../tools/commands.ts';
+import { ROOT, sharedFolder } from '../tools/processes.ts';
+import { freePort } from '../tools/servers.ts';
 import { decoded } from './forms.ts';
-import { ROOT, sharedFolder } from './processes.ts';
-import { freePort } from './servers.ts';
 import { canStart, startWebsiteServer, type WebsiteDatabase, type WebsiteServer } from './website-databases.ts';
 
 /** The plugin's page, with the commands that set up a website. */

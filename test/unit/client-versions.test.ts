@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ROOT } from '../support/processes.ts';
+import { ROOT } from '../tools/processes.ts';
 
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const { version } = JSON.parse(read('package.json')) as { version: string };

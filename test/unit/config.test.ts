@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { SettingsError } from '../../common/settings.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { readCoreConfig, readDatabaseUrl } from '../../src/config.ts';
-import { sharedFolder } from '../support/processes.ts';
+import { sharedFolder } from '../tools/processes.ts';
 
 const folder = sharedFolder();
 

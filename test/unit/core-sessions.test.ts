@@ -11,8 +11,8 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { CoreSessions } from '../../common/core-connection.ts';
-import { anAuthority } from '../support/certificates.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
+import { anAuthority } from '../tools/certificates.ts';
+import { startProxy } from '../tools/tcp-proxy.ts';
 
 // @proves crashes-27 connect-3
 test('when the core closes an idle connection as the next call comes, the call uses another one, and its error does not end the process', async () => {

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { csvLeads, type ImportLine } from '../../operator/csv-import.ts';
 import { type CsvRecord, csvRecords } from '../../operator/csv-records.ts';
 import { times } from '../support/builders.ts';
-import { describeIf } from '../support/servers.ts';
+import { describeIf } from '../tools/servers.ts';
 
 const NOT_UTF8 = 'is not UTF-8: save the file in that encoding';
 

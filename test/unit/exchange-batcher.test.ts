@@ -16,7 +16,7 @@ import type { Exchange } from '../../gateway/core/exchange-calls.ts';
 import { type ExchangeResponse, ExchangeResponseSchema } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { times } from '../support/builders.ts';
 import { expectNoTimerLeft } from '../support/own-timers.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT } from '../tools/processes.ts';
 
 /** The timeout of a request; milliseconds. No other timer of the process has this length. */
 const TIMEOUT_MS = 5003;

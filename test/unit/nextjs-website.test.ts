@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { ROOT, temporaryFolder } from '../tools/processes.ts';
 
 vi.mock('lead-intake-sdk/outbox', () => import('../../sdk/outbox/index.ts'));
 

@@ -7,7 +7,7 @@ import { type Patch, patched } from '../planted-bugs/patch.ts';
 import { ALL_BUGS } from '../planted-bugs/planted-bugs.ts';
 import { NOT_SIMULATED } from '../simulation/not-simulated.ts';
 import { NAMES_OF_PAST_FAULTS, PAST_FAULTS } from '../simulation/past-faults.ts';
-import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { ROOT, temporaryFolder } from '../tools/processes.ts';
 
 /** Checks the quotes of all planted bugs in seconds; running the bugs takes minutes. */
 describe('every planted bug', () => {

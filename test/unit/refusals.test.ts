@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { RefusalReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts';
 import { type RefusalReason as Reason, Refusal } from '../../src/domain/refusal.ts';
 import { connectErrorOf } from '../../src/rpc/refusals.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT } from '../tools/processes.ts';
 
 test('each refusal has the status that its comment in refusal.proto gives', () => {
   const proto = readFileSync(join(ROOT, 'proto/leadintake/v1/refusal.proto'), 'utf8');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Lang, parse } from '@ast-grep/napi';
 import { analyse } from 'scslre';
 import { expect, test } from 'vitest';
-import { ROOT } from '../support/processes.ts';
+import { ROOT } from '../tools/processes.ts';
 
 /** Expressions whose time grows faster than their input, and why none waits for them. */
 const BOUNDED: Readonly<Record<string, string>> = {

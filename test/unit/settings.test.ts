@@ -16,7 +16,7 @@ import {
   SettingsError,
   text,
 } from '../../common/settings.ts';
-import { sharedFolder } from '../support/processes.ts';
+import { sharedFolder } from '../tools/processes.ts';
 
 const folder = sharedFolder();
 

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Metrics } from '../../common/metrics.ts';
 import { file } from '../../common/settings.ts';
 import { watchFiles } from '../../common/watched-files.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 
 /** Longer than two checks of the files; milliseconds. */
 const TWO_CHECKS_MS = 2500;

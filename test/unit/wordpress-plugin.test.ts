@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { pluginFiles, pluginUpdate } from '../../sdk/wordpress/plugin-files.ts';
 import { moOf, textsOfPlugin, translationsIn } from '../../sdk/wordpress/translations.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT } from '../tools/processes.ts';
 
 const LANGUAGES = join(ROOT, 'sdk/wordpress/lead-intake/languages');
 const TEMPLATE = 'lead-intake/languages/lead-intake.pot';

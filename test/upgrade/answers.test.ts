@@ -12,7 +12,7 @@ import type { Store } from '../../src/store/store.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { answersOf, type Made, type MadeLead } from './answers.ts';
 import { type Collections, dropDatabase, restoreDocuments } from './mongo-documents.ts';
 

@@ -10,7 +10,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { times } from '../support/builders.ts';
-import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { ROOT, temporaryFolder } from '../tools/processes.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 

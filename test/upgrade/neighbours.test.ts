@@ -10,11 +10,11 @@ import { times } from '../support/builders.ts';
 import { allLeads, arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { sendAgainIfLate } from '../support/late-counts.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { describeWithLastRelease } from '../support/releases.ts';
-import { describeWithRedis, freePort } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
-import { sizeOf } from '../support/size-of.ts';
+import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { describeWithRedis, freePort } from '../tools/servers.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import { dropDatabase } from './mongo-documents.ts';
 
 vi.setConfig({ testTimeout: 600_000 });

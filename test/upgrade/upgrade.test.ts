@@ -8,7 +8,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { temporaryFolder } from '../tools/processes.ts';
 import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
 const EARLIER_RELEASE =

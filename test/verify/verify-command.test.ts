@@ -10,8 +10,8 @@ import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { Api } from '../../verify/api.ts';
 import { verify as verifyFromHere } from '../../verify/verify.ts';
 import { times } from '../support/builders.ts';
-import { ROOT } from '../support/processes.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
+import { ROOT } from '../tools/processes.ts';
 
 const service = aService();
 let studio: StudioWithKey;

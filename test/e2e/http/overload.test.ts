@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { times } from '../../support/builders.ts';
 import { lines } from '../../support/raw-http.ts';
 import { anotherGateway, aService, LEADS } from '../../support/service.ts';
-import { startProxy } from '../../support/tcp-proxy.ts';
+import { startProxy } from '../../tools/tcp-proxy.ts';
 
 const service = aService();
 

@@ -8,10 +8,10 @@ import { absence, findPackages } from '../../../gateway/docs/packages.ts';
 import { pagesOf } from '../../../gateway/docs/pages.ts';
 import { filesOfTgz } from '../../../sdk/packages/archives.ts';
 import { VERSION } from '../../../sdk/packages/build-packages.ts';
-import { ROOT, temporaryFolder } from '../../support/processes.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
 import { aServiceWithPackages, EARLIER } from '../../support/served-packages.ts';
 import { aSeparateService } from '../../support/service.ts';
+import { ROOT, temporaryFolder } from '../../tools/processes.ts';
 
 const { service, folder, url, pageOf } = aServiceWithPackages([EARLIER, VERSION]);
 

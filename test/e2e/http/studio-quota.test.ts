@@ -1,7 +1,6 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, times } from '../../support/builders.ts';
-import { describeWithRedis } from '../../support/servers.ts';
 import {
   anotherGateway,
   aSeparateService,
@@ -12,6 +11,7 @@ import {
   type Service,
   type StudioWithKey,
 } from '../../support/service.ts';
+import { describeWithRedis } from '../../tools/servers.ts';
 
 /** A window longer than any test. */
 const LONG_SECONDS = 3600;

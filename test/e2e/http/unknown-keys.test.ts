@@ -15,7 +15,7 @@ import { times } from '../../support/builders.ts';
 import { scrape } from '../../support/metrics.ts';
 import { lines } from '../../support/raw-http.ts';
 import { aSeparateService, CORE_TOKEN, expectProblem, keyLookUps, LEADS, type Service } from '../../support/service.ts';
-import { startProxy } from '../../support/tcp-proxy.ts';
+import { startProxy } from '../../tools/tcp-proxy.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },

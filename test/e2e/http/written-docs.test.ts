@@ -2,9 +2,9 @@ import { hash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { isKeySecret, secretsIn } from '../../../common/rules/key-secret.ts';
 import { PROBLEMS } from '../../../gateway/problems.ts';
-import { bash, hasShellAndCurl } from '../../support/processes.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
 import { aSeparateService, aService, expectProblem, PUBLIC_URL } from '../../support/service.ts';
+import { bash, hasShellAndCurl } from '../../tools/processes.ts';
 
 const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS: '77' } });
 

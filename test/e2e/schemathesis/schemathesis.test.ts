@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FULL_CAPTURE } from '../../../gateway/docs/examples.ts';
 import { arrangeStudio, connectToCore } from '../../support/core-clients.ts';
-import { addressOf, type RunningProcess, start } from '../../support/processes.ts';
-import { describeIf, hasCommand } from '../../support/servers.ts';
+import { addressOf, type RunningProcess, start } from '../../tools/processes.ts';
+import { describeIf, hasCommand } from '../../tools/servers.ts';
 
 /** How long requests are generated; seconds. A soak sets it: generated requests find little in seconds. */
 const SECONDS = Number(process.env.SCHEMATHESIS_SECONDS ?? 0);

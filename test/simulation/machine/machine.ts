@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
-import { type Chance, chanceOf } from '../../crash/chance.ts';
+import { type Chance, chanceOf } from '../../tools/chance.ts';
 
 /** Virtual time begins here: 2027-01-15T08:00:00Z. */
 const EPOCH_MS = 1_800_000_000_000;

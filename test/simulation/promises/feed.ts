@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { WatchLeadChangesResponse } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { chanceOf } from '../../crash/chance.ts';
 import { consumeFeed } from '../../support/feed-consumer.ts';
+import { chanceOf } from '../../tools/chance.ts';
 import { type FinalLead, finalLead } from '../final-state.ts';
 import { now } from '../history.ts';
 import { type KeptConsumer, keptConsumers } from '../scenarios/named-consumers.ts';

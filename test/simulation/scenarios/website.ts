@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { chanceOf } from '../../crash/chance.ts';
 import { times } from '../../support/builders.ts';
+import { chanceOf } from '../../tools/chance.ts';
 import { ownContact, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
 import { now, type SentLead } from '../history.ts';
 import { type KnownStudio, type Simulation, STUDIOS } from '../simulation.ts';
