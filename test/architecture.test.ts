@@ -185,8 +185,25 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/conformance/': [],
   'sdk/conformance/drivers/': ['sdk/index.ts'],
   'examples/': [],
+  // Tools of tests, which know none of the houses.
+  'test/tools/': [],
   'bench/': ['common/', 'gateway/', 'src/', 'test/support/'],
-  'test/': ['bench/', 'common/', 'verify/', 'gateway/', 'operator/', 'proto/gen/', 'relay/', 'sdk/', 'src/'],
+  'test/': [
+    'bench/',
+    'common/',
+    'verify/',
+    'gateway/',
+    'operator/',
+    'proto/gen/',
+    'relay/',
+    'sdk/',
+    'src/',
+    'test/tools/',
+  ],
+  // The clients know the service by its OpenAPI document and as it is served, and the settings of the packages, which a gateway reads.
+  'sdk/test/': ['sdk/', 'common/package-settings.ts', 'test/tools/'],
+  // The examples of the core's contract are tested beside a core.
+  'examples/test/': ['proto/gen/', 'sdk/', 'test/crash/deployment.ts', 'test/support/', 'test/tools/'],
 };
 
 /** Packages that may be imported in one place only. */

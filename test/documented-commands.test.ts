@@ -12,6 +12,7 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'CONTRIBUTING.md': {
     'npm ci': 'runs the tests themselves; .ci/run runs the same scripts',
   },
+  'sdk/CONTRIBUTING.md': { 'npm ci': 'runs the tests themselves; .ci/run runs the same scripts' },
   'docs/how-to/databases.md': { ferretdb: 'needs a PostgreSQL with a standby: test/crash/failover.test.ts has one' },
   'docs/how-to/releases.md': {
     'release-image': 'needs Docker and a registry: test/containers.test.ts builds the image',
@@ -19,14 +20,14 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'docs/how-to/upgrade.md': { restart: 'needs systemd: test/e2e/reused-port.test.ts restarts by the same signal' },
   'examples/README.md': { 'export LEAD_INTAKE_URL=': 'sets variables for the reader' },
   'sdk/conformance/README.md': {
-    'node sdk/conformance/run.ts --': 'test/e2e/client-conformance.test.ts runs the suite with each client',
+    'node sdk/conformance/run.ts --': 'sdk/test/conformance.test.ts runs the suite with each client',
   },
   'test/simulation/README.md': { 'npm run simulate ': 'test/simulation/simulation.test.ts runs it with short plans' },
-  'test/outbox/README.md': { 'npm run test:all -- test/outbox': 'runs the tests themselves' },
+  'sdk/test/outbox/README.md': { 'npm run test:clients -- sdk/test/outbox': 'runs the tests themselves' },
 };
 
 /**
- * Pages of `/docs` whose commands test/e2e/http/written-docs.test.ts and test/e2e/packages-installed.test.ts take from the page as a
+ * Pages of `/docs` whose commands test/e2e/http/written-docs.test.ts and sdk/test/packages-installed.test.ts take from the page as a
  * gateway serves it.
  */
 const RUN_AS_SERVED = ['quick-start', 'clients', 'outbox', 'packages'].map((name) => `gateway/docs/pages/${name}.md`);
@@ -37,7 +38,10 @@ const SETS_VARIABLES = /^(?:export )?(?:[A-Z_]+=(?:'[^']*'|"[^"`(]*"|[^\s'"$(]*)
 const blocks = MARKDOWN_PAGES.flatMap(({ path, blocks }) => blocks.map((block) => ({ path, ...block })));
 const withCommands = blocks.filter(({ commands }) => !commands.split('\n').every((line) => SETS_VARIABLES.test(line)));
 
-const tests = globSync('test/**/*.ts', { cwd: ROOT, exclude: ['test/documented-commands.test.ts'] })
+const tests = globSync('{test,sdk/test,examples/test}/**/*.ts', {
+  cwd: ROOT,
+  exclude: ['test/documented-commands.test.ts'],
+})
   .map((file) => readFileSync(join(ROOT, file), 'utf8'))
   .join('\n');
 

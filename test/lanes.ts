@@ -17,12 +17,9 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/e2e/metrics.test.ts': 'the metrics of processes of their own',
   'test/e2e/processes.test.ts': 'drains, and health checks of containers',
   'test/e2e/readiness.test.ts': 'readiness, second by second',
-  'test/e2e/packages-installed.test.ts': 'the packages that a deployment hands out, installed by npm, pip and Composer',
-  'test/e2e/sdk-package.test.ts': 'the package for npm, packed, installed and compiled',
   'test/e2e/webhooks.test.ts': 'webhooks, of relays and receivers that are killed, slow and wrong',
   'test/e2e/stopped-while-starting.test.ts': 'signals at each moment of a start',
   'test/e2e/rolling-restart.test.ts': 'a rolling restart under load',
-  'test/examples/': 'the examples in each language',
   'test/integration/addresses.test.ts': 'each kind of address that a process listens on',
   'test/integration/idleness.test.ts': 'what a process still holds once its requests are answered',
   'test/integration/lingering.test.ts':
@@ -33,7 +30,6 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/integration/pipelining.test.ts': 'requests that clients send ahead, and slowly',
   'test/integration/reloads.test.ts': 'streams that stay open while files are reloaded',
   'test/integration/renewed-certificates.test.ts': 'certificates that are renewed while in use',
-  'test/outbox/': 'the outboxes of all languages',
   'test/planted-bugs/': 'planted bugs',
   'test/security/cut-conversations.test.ts': 'each pair of requests of a client that leaves at any moment',
   'test/security/core-port-answers.test.ts': 'what nobody sends a core, slowly',
@@ -57,7 +53,9 @@ export const LONG: Readonly<Record<string, string>> = {
 /** A suite that is run only where something is installed, or allowed: the functions that declare one are named so. */
 const NEEDS_MORE = /\bdescribe(?:With\w+|If)\(/;
 
-const SUITES = globSync('test/**/*.test.ts', { cwd: ROOT }).toSorted();
+const suitesIn = (folder: string) => globSync(`${folder}/**/*.test.ts`, { cwd: ROOT }).toSorted();
+
+const SUITES = suitesIn('test');
 
 const needsMore = (suite: string) => NEEDS_MORE.test(readFileSync(join(ROOT, suite), 'utf8'));
 
@@ -102,7 +100,6 @@ export const APART: Readonly<Record<string, { readonly workers: number; readonly
       'test/simulation/mongo-contract.test.ts',
       'test/e2e/alerts.test.ts',
       'test/e2e/reused-port.test.ts',
-      'test/e2e/client-conformance.test.ts',
       'test/integration/idleness.test.ts',
     ],
   },
@@ -115,24 +112,29 @@ const isApart = (suite: string) => Object.values(APART).some(({ suites }) => sui
 /** Those of them that run beside each other. */
 export const TOGETHER: readonly string[] = LEFT_OUT.filter((suite) => !isApart(suite));
 
+/** The suites of the clients, but for one that waits for deadlines, and those of the examples. They know the service as it is served. */
+export const CONFORMANCE = 'sdk/test/conformance.test.ts';
+export const CLIENTS: readonly string[] = suitesIn('sdk/test').filter((suite) => suite !== CONFORMANCE);
+export const EXAMPLES: readonly string[] = suitesIn('examples/test');
+
 /** The longest suites, by the beginning of their paths. They start first, so that none of them runs alone at the end. */
 export const LONGEST = [
   'test/simulation/simulation',
   'test/planted-bugs/',
-  'test/examples/grpc',
-  'test/examples/nextjs',
-  'test/examples/wordpress',
-  'test/examples/rest',
-  'test/examples/rails',
+  'examples/test/grpc',
+  'examples/test/nextjs',
+  'sdk/test/wordpress',
+  'examples/test/rest',
+  'examples/test/rails',
   'test/contract/mongo-store',
   'test/upgrade/neighbours',
-  'test/generated-clients',
-  'test/examples/django',
+  'sdk/test/generated-clients',
+  'examples/test/django',
   'test/e2e/guides',
   'test/e2e/command-faults',
   'test/containers',
   'test/security/personal-data',
-  'test/outbox/',
+  'sdk/test/outbox/',
   'test/e2e/production-install',
   'test/e2e/alerts',
   'test/simulation/mongo-contract',

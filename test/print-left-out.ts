@@ -15,6 +15,8 @@ export default class LeftOut implements Reporter {
 npm test has run ${QUICK.length} suites, which prove the contract, each RPC and each command with Node alone. It has left out ${LEFT_OUT.length} suites:
 - what needs servers, browsers or other languages (MongoDB, Redis, Prometheus, PHP, Python, Go, …);`);
     for (const what of Object.values(LONG)) console.log(`- ${what};`);
-    console.log('`npm run test:all` runs everything that this machine has the servers for.');
+    console.log(
+      '`npm run test:all` runs everything that this machine has the servers for, with the clients and the examples.',
+    );
   }
 }

@@ -13,7 +13,11 @@ export const PROMISES = PAGES.flatMap((page) =>
 );
 
 /** Each comment with `@proves` and the line after it. The last two are scripts of `npm run check` and of CI. */
-export const PROOFS = [...globSync('{test,bench}/**/*.ts', { cwd: ROOT }), 'buf.yaml', '.ci/audit'].flatMap((file) =>
+export const PROOFS = [
+  ...globSync('{test,sdk/test,examples/test,bench}/**/*.ts', { cwd: ROOT }),
+  'buf.yaml',
+  '.ci/audit',
+].flatMap((file) =>
   [...read(file).matchAll(/^ *(?:\/\/|#| \*) @proves (.+)\n(.*)/gm)].map(([, ids = '', next = '']) => ({
     file,
     ids: ids.split(' '),

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { APART, FAST, LONGEST, QUICK, TOGETHER } from './lanes.ts';
+import { APART, CLIENTS, CONFORMANCE, EXAMPLES, FAST, LONGEST, QUICK, TOGETHER } from './lanes.ts';
 import { RULE_TAGS } from './rule-tags.ts';
 
 // Hundreds of processes load the same modules: a compile cache serves all of them, and the next run.
@@ -53,6 +53,9 @@ export default defineConfig({
             ...Object.entries(APART).map(([name, { workers: maxWorkers, suites }], at) =>
               project(name, suites, { maxWorkers, sequence: { groupOrder: at + 1 } }),
             ),
+            project('clients', CLIENTS, { ...SHARED, sequence: { groupOrder: 10 } }),
+            project('clients, conformance', [CONFORMANCE], { maxWorkers: 2, sequence: { groupOrder: 11 } }),
+            project('examples', EXAMPLES, { ...SHARED, sequence: { groupOrder: 12 } }),
           ],
   },
 });

@@ -29,7 +29,7 @@ function areOutdated(): boolean {
   const built = statSync(join(PACKAGES_FOLDER, `release-${packageJson.version}.json`), { throwIfNoEntry: false });
   if (!built) return true;
   const root = join(import.meta.dirname, '../..');
-  const exclude = (name: string) => /^(?:node_modules|dist|build|__pycache__)$/.test(name);
+  const exclude = (name: string) => /^(?:node_modules|dist|build|test|__pycache__)$/.test(name);
   const sources = globSync(SOURCES, { cwd: root, exclude });
   return sources.some((source) => statSync(join(root, source)).mtimeMs > built.mtimeMs);
 }

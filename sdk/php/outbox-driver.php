@@ -1,6 +1,6 @@
 <?php
 
-// The driver of this outbox for the suite of all outboxes (test/outbox): one command per line of stdin.
+// The driver of this outbox for the suite of all outboxes (sdk/test/outbox): one command per line of stdin.
 
 declare(strict_types=1);
 

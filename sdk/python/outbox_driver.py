@@ -1,6 +1,6 @@
-"""The driver of this outbox for the suite of all outboxes (test/outbox); with --sqlalchemy, over a SQLAlchemy Session.
+"""The driver of this outbox for the suite of all outboxes (sdk/test/outbox); with --sqlalchemy, over a SQLAlchemy Session.
 
-Takes commands from stdin, as documented in test/outbox/README.md."""
+Takes commands from stdin, as documented in sdk/test/outbox/README.md."""
 
 from __future__ import annotations
 

@@ -664,7 +664,7 @@ const blockOf = (path: string, firstLine: string): string => {
 };
 
 test.skipIf(missingTools(['bash --version']).length > 0)('the outbox driver runs as its page shows', async () => {
-  const commands = blockOf('test/outbox/README.md', "node test/outbox/node-driver.ts <<'END'");
+  const commands = blockOf('sdk/test/outbox/README.md', "node sdk/test/outbox/node-driver.ts <<'END'");
   const file = join(temporaryFolder(), 'website.db');
   // The website's table, as the page describes it.
   using website = new DatabaseSync(file);

@@ -111,7 +111,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the error of a mistyped key repeats it',
-    suite: 'test/e2e/sdk-secrets.test.ts',
+    suite: 'sdk/test/secrets.test.ts',
     caughtBy: 'in TypeScript, no error and no inspection shows the key or the visitor',
     patches: [
       {

@@ -42,7 +42,8 @@ const calls: ServiceCalls = {
   aStudioWithKey: ({ scopes } = {}) => arrangeStudio(clients, scopes && { scopes: scopesOf(scopes) }),
   aKey: async (owner, scopes) => {
     const expireTime = timestampFromMs(Date.now() + DAY_MS);
-    return (await clients.apiKeys.createApiKey({ ...owner, name: 'Pages', scopes: scopesOf(scopes), expireTime })).secret;
+    return (await clients.apiKeys.createApiKey({ ...owner, name: 'Pages', scopes: scopesOf(scopes), expireTime }))
+      .secret;
   },
   revokeKey: async ({ secret: _, ...ids }) => void (await clients.apiKeys.revokeApiKey(ids)),
   suspendStudio: async (id) =>
@@ -50,7 +51,7 @@ const calls: ServiceCalls = {
   demoteOwner: async ({ studioId, memberId: id }) =>
     void (await clients.directory.putMember({ member: { studioId, id, role: MemberRole.STAFF } })),
   leadsOf: async (studioId) =>
-    (await allLeads(clients, studioId)).map(({ id, displayName, contact, note = null }) => ({
+    (await allLeads(clients, studioId)).map(({ id, displayName, contact, note }) => ({
       id,
       displayName,
       contact: contact?.value.value ?? '',

@@ -21,7 +21,7 @@ export interface KnownLead {
   readonly id: string;
   readonly displayName: string;
   readonly contact: string;
-  readonly note: string | null;
+  readonly note: string | undefined;
 }
 
 /** What tests of clients and of examples ask of a service, besides its public API. */

@@ -7,13 +7,18 @@ import { PACKAGE_KINDS, type PackageRelease } from '../../../common/package-sett
 import { absence, findPackages } from '../../../gateway/docs/packages.ts';
 import { pagesOf } from '../../../gateway/docs/pages.ts';
 import { filesOfTgz } from '../../../sdk/packages/archives.ts';
-import { VERSION } from '../../../sdk/packages/build-packages.ts';
+import { buildPackages, VERSION } from '../../../sdk/packages/build-packages.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aServiceWithPackages, EARLIER } from '../../support/served-packages.ts';
 import { aSeparateService } from '../../support/service.ts';
 import { ROOT, temporaryFolder } from '../../tools/processes.ts';
+import { aServiceWithPackages } from '../../tools/served-packages.ts';
 
-const { service, folder, url, pageOf } = aServiceWithPackages([EARLIER, VERSION]);
+/** The version of packages of an earlier release. */
+const EARLIER = '1.0.77';
+
+const { service, folder, url, pageOf } = aServiceWithPackages((folder) => {
+  for (const version of [EARLIER, VERSION]) buildPackages(folder, undefined, version);
+});
 
 const PACKAGES = '/docs/packages';
 

@@ -309,7 +309,7 @@ describe('the page of limits', () => {
 test.skipIf(!hasShellAndCurl)('the commands of the quick start do what the page says', async () => {
   const { secret } = await service.aStudioWithKey();
   const page = await textOf('/docs/quick-start');
-  // test/e2e/packages-installed.test.ts runs those before, which install clients.
+  // sdk/test/packages-installed.test.ts runs those before, which install clients.
   const [, ofCurl = ''] = page.split('id="without-a-client"');
   const [, set = '', create = '', read = ''] = ofCurl
     .split('<pre><code class="language-sh">')

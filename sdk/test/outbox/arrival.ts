@@ -1,0 +1,494 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, test } from 'vitest';
+import type { ServedService, StudioWithKey } from '../../../test/tools/served-service.ts';
+import { sizeOf } from '../../../test/tools/size-of.ts';
+import { REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA } from '../../outcomes.ts';
+import type { OutboxUnderTest } from './on-each-database.ts';
+import { aCapture, eventually, TABLE, type Website } from './website.ts';
+
+/** The leads of a website that has many. */
+const MANY = sizeOf('ARRIVAL_LEADS', { usual: 2000, soak: 100_000 });
+
+/** More than the drivers need for any number of leads; KiB. */
+const MAX_MEMORY_KIB = 192 * 1024;
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** What a comparison finds when all is well. */
+const ALL_WELL = {
+  isComplete: true,
+  stoppedBecause: null,
+  alreadyOpen: 0,
+  openLeadThere: 0,
+  otherData: 0,
+  notRead: 0,
+  withoutId: 0,
+  left: 0,
+  waiting: 0,
+  refused: 0,
+  differences: [],
+};
+
+const NONE_THERE = 'None is there: is the API key of another studio, or the address of another deployment?';
+
+/** Defines the tests of reports, and of comparisons with the service. `testOnce` defines those that depend on no database. */
+export function testArrival(
+  service: ServedService,
+  { name, kind, language, others, aWebsite, driversOf }: OutboxUnderTest,
+  testOnce: ReturnType<typeof test.runIf>,
+): void {
+  const memory = (website: Website) => website.database.run(`SELECT * FROM ${TABLE}_memo`);
+  const compare = async (website: Website, args: object = {}, settings: object = {}) =>
+    (await website.run('reconcile', args, settings)).result;
+
+  // @proves arrival-1 arrival-2 arrival-3
+  test(`${name}: what was sent is compared with the service, and each difference is told`, async () => {
+    const website = await aWebsite();
+    const { secret, studioId } = website.studio;
+    expect(await compare(website)).toMatchObject({
+      ...ALL_WELL,
+      sent: 0,
+      there: 0,
+      since: null,
+      summary: '0 sent, 0 there.',
+    });
+
+    const open = aCapture();
+    await service.post(secret, open);
+    const captures = Array.from({ length: 6 }, () => aCapture());
+    const keys = await website.add(...captures, { ...open, note: 'Again!' }, aCapture({ note: ' \u0000' }));
+    await website.run('deliver');
+    await website.add(aCapture());
+    // Another website of the studio.
+    for (let count = 0; count < 3; count += 1) await service.post(secret, aCapture());
+
+    const well = await compare(website);
+    const sent = { sent: 6, there: 6, alreadyOpen: 1, openLeadThere: 1, waiting: 1, refused: 1 };
+    expect(well).toMatchObject({ ...ALL_WELL, ...sent, requests: 1 });
+    expect(String(well.summary).replaceAll(/\d{4}-\d\d-\d\d/g, 'DAY')).toBe(
+      '6 sent since DAY, 6 there. 1 with an open lead of another creation, 1 of these leads there. 1 waiting. 1 refused.',
+    );
+
+    // What may become of leads: erased in the studio, changed there.
+    const rows = await website.rows();
+    const idOf = (key: string | undefined) => rows.find((row) => row.idempotency_key === key)?.lead_id ?? '';
+    await service.eraseLead(studioId, idOf(keys[2]));
+    await service.eraseLead(studioId, idOf(keys[6]));
+    const kept = JSON.stringify({ ...captures[4], displayName: 'Changed' });
+    await website.database.run(
+      `UPDATE ${TABLE} SET capture = '${kept}', reason = 'replayed: …', settled_at = NULL, created_at = 1 WHERE idempotency_key = '${keys[4]}'`,
+    );
+    await website.database.run(`UPDATE ${TABLE} SET lead_id = NULL WHERE idempotency_key = '${keys[5]}'`);
+    const before = await website.rows();
+    const leads = await website.leads();
+    const { result, before: printed } = await website.run('reconcile', { onDifference: 'print' });
+    const difference = (index: number, state: string, type: string, reason: string) => ({
+      key: keys[index],
+      leadId: idOf(keys[index]),
+      state,
+      kind: type,
+      reason,
+      createdAt: expect.any(Number),
+    });
+    const differences = [
+      difference(4, 'delivered', 'other_data', REASON_OTHER_DATA),
+      difference(2, 'delivered', 'not_there', REASON_NOT_THERE),
+      difference(6, 'already_open', 'not_there', REASON_NOT_THERE),
+    ];
+    expect(new Set(result.differences as object[])).toEqual(new Set(differences));
+    expect(printed.map((line) => line.difference)).toEqual(result.differences);
+    expect(result).toMatchObject({ sent: 5, there: 4, alreadyOpen: 1, openLeadThere: 0, otherData: 1, withoutId: 1 });
+    expect(result).toMatchObject({ isComplete: true, stoppedBecause: null, left: 0, requests: 3 });
+    // It does not know of all since that row was stored: others of that time are deleted.
+    expect(result.since).toBe(well.since);
+    expect(result.summary).toContain(', 4 there. 1 with an open lead of another creation, 0 of these leads there. ');
+    expect(result.summary).toContain('1 there with other data. 1 not compared: the outbox has no id of their leads.');
+    const { peakKiB: _, ...report } = result;
+    expect((await website.run('last-reconciliation')).result).toEqual(report);
+
+    // It reads, and nothing else; what it remembers has no personal data.
+    expect(await website.rows()).toEqual(before);
+    expect(await website.leads()).toEqual(leads);
+    const remembered = JSON.stringify(await memory(website));
+    for (const { displayName, contact } of captures) {
+      expect(remembered).not.toContain(displayName);
+      expect(remembered).not.toContain(contact.value);
+    }
+
+    // The key of another studio, also of one that has leads.
+    for (const hasLeads of [false, true]) {
+      const other = await service.aStudioWithKey();
+      if (hasLeads) await service.post(other.secret, aCapture());
+      const none = await compare(website, {}, { apiKey: other.secret });
+      expect(none).toMatchObject({ isComplete: true, sent: 5, there: 0, openLeadThere: 0 });
+      expect(none.summary).toContain(NONE_THERE);
+    }
+    const blind = await service.aStudioWithKey({ scopes: ['leads.create'] });
+    expect(await website.refusal('reconcile', {}, { apiKey: blind.secret })).toContain('leads.read');
+    if (!language.name.includes('SQLAlchemy')) {
+      expect(await website.refusal('reconcile', { before: 'BEGIN' })).toMatch(/transaction/);
+    }
+
+    // An outbox that an earlier release has set up.
+    await website.database.run(`DROP TABLE ${TABLE}_memo`);
+    expect((await website.run('last-reconciliation')).result).toEqual({});
+    await website.database.run(`DROP TABLE ${TABLE}_memo`);
+    expect(await compare(website)).toMatchObject({ isComplete: true, sent: 5, there: 4 });
+  });
+
+  // @proves arrival-4 arrival-5 bounds-137 bounds-138
+  testOnce(
+    `${name}: thousands of leads are compared by pages, whatever ends it in between`,
+    async ({ onTestFinished }) => {
+      const { studio, ids } = await manyLeads(service);
+      const website = await aWebsite();
+      await arrange(website, ids);
+      const gone = [ids[3], ids[Math.floor(ids.length / 2)], ids.at(-1)].map(String);
+      for (const id of gone) {
+        await website.database.run(`UPDATE ${TABLE} SET lead_id = '${unknownLike(id)}' WHERE lead_id = '${id}'`);
+      }
+      const pages = Math.ceil(ids.length / 100);
+      const found = { isComplete: true, sent: ids.length, there: ids.length - gone.length };
+      const front = await aFront(service, onTestFinished);
+      const settings = { baseUrl: front.url, apiKey: studio.secret };
+
+      // All at once, in a process of its own, whose memory is bounded.
+      const { peakKiB, ...whole } = await website.begin('reconcile', {}, settings).result();
+      expect(whole).toMatchObject({ ...found, requests: pages + gone.length });
+      expect(peakKiB).toBeLessThan(MAX_MEMORY_KIB);
+      expect(front.paths.length).toBe(pages + gone.length);
+      expect((whole.differences as { leadId: string }[]).map(({ leadId }) => leadId).sort()).toEqual(
+        gone.map(unknownLike).sort(),
+      );
+
+      // Killed, cut off, refused for a while, out of time: each call goes on, and the numbers are those of one comparison.
+      front.paths.length = 0;
+      front.failAfter(6, 'silence');
+      const killed = website.begin('reconcile', {}, settings);
+      await eventually(() => front.paths.length > 6);
+      await killed.process.kill();
+      expect((await website.run('last-reconciliation')).result).toMatchObject({ isComplete: false });
+      front.failAfter(3, 'cut');
+      const down = await compare(website, {}, { ...settings, deadlineMs: 1000 });
+      expect(down).toMatchObject({ isComplete: false, stoppedBecause: expect.stringMatching(/^no answer: /) });
+      expect(down.summary).toMatch(/^Not finished, [\d,]+ left \(no answer: .+\)\. So far: [\d,]+ sent/);
+      front.failAfter(3, 429);
+      const limited = await compare(website, { maxMs: 600_000 }, settings);
+      expect(limited.stoppedBecause).toMatch(/^429 integration_rate_limited: /);
+      front.failAfter(3, 503);
+      const away = await compare(website, { maxMs: 600_000 }, settings);
+      expect(away.stoppedBecause).toMatch(/^503 integration_unavailable: /);
+      // In the outbox of another language, if there is one.
+      const [other] = others;
+      const elsewhere = other === undefined ? website : website.by(await driversOf(other));
+      const half = await compare(elsewhere, { maxMs: 0 }, settings);
+      expect(half).toMatchObject({ isComplete: false, stoppedBecause: 'the time is over' });
+      front.failAfter(2, 'soon');
+      const end = await compare(elsewhere, {}, settings);
+      expect(end).toMatchObject(found);
+      expect(end.differences).toEqual(whole.differences);
+      expect(end.startedAt).toBe(down.startedAt);
+      // Nothing is compared twice; after each stop it is looked up whether it is the same studio.
+      expect(new Set(front.paths).size).toBe(pages + gone.length + 1);
+      expect(front.paths.length).toBeLessThan(pages + gone.length + 30);
+
+      // A later one takes over from one that hangs.
+      front.paths.length = 0;
+      front.failAfter(4, 'silence');
+      const hanging = website.begin('reconcile', { restart: true }, settings);
+      await eventually(() => front.paths.length > 4);
+      expect(await compare(website, {}, settings)).toMatchObject(found);
+      front.release();
+      expect(String((await hanging.result()).error)).toMatch(/another/i);
+
+      // A key of another studio does not go on with the numbers of this one.
+      front.failAfter(4, 'cut');
+      await compare(website, { restart: true }, { ...settings, deadlineMs: 1000 });
+      const elsewhereStudio = await service.aStudioWithKey();
+      expect(await compare(website, {}, { apiKey: elsewhereStudio.secret })).toMatchObject({
+        sent: ids.length,
+        there: 0,
+      });
+      expect((await website.run('last-reconciliation')).result.differences).toHaveLength(100);
+    },
+  );
+
+  // @proves arrival-4
+  testOnce(`${name}: a few leads among very many of others are read one by one`, async ({ onTestFinished }) => {
+    const { studio, ids } = await manyLeads(service);
+    const website = await aWebsite();
+    // The newest, and three of long ago.
+    await arrange(website, [ids[0], ids.at(-1), ids.at(-2), ids.at(-3)].map(String));
+    const front = await aFront(service, onTestFinished);
+    const result = await compare(website, {}, { baseUrl: front.url, apiKey: studio.secret });
+    expect(result).toMatchObject({ ...ALL_WELL, sent: 4, there: 4, requests: 7 });
+    expect(front.paths.filter((path) => path.includes('?'))).toHaveLength(4);
+
+    // One that the service cannot read hides no other.
+    front.unreadable = String(ids.at(-2));
+    const part = await compare(website, {}, { baseUrl: front.url, apiKey: studio.secret });
+    expect(part).toMatchObject({ isComplete: true, sent: 4, there: 3, notRead: 1, requests: 7 });
+    expect(part.differences).toMatchObject([{ kind: 'not_read', leadId: ids.at(-2), reason: REASON_NOT_READ }]);
+    expect(part.summary).toContain('4 sent since 2025-11-24, 3 there. 1 that the service has failed to read.');
+  });
+
+  // @proves arrival-5
+  testOnce(`${name}: half of the quota is left to the website`, async ({ onTestFinished }) => {
+    const { studio, ids } = await manyLeads(service);
+    const website = await aWebsite();
+    await arrange(website, ids);
+    const front = await aFront(service, onTestFinished);
+    front.state({ limit: 20, endsInSeconds: 3600 });
+    const settings = { baseUrl: front.url, apiKey: studio.secret };
+    const first = await compare(website, { maxMs: 60_000 }, settings);
+    expect(first).toMatchObject({
+      isComplete: false,
+      requests: 10,
+      stoppedBecause: 'half of the quota is left to the website',
+    });
+    front.state({ limit: 20, endsInSeconds: 1 });
+    expect(await compare(website, {}, settings)).toMatchObject({
+      isComplete: true,
+      sent: ids.length,
+      there: ids.length,
+    });
+    expect(Math.min(...front.remaining)).toBe(10);
+  });
+
+  // @proves arrival-5
+  testOnce(`${name}: a comparison that is told to wait for longer than a day ends`, async ({ onTestFinished }) => {
+    const { studio, ids } = await manyLeads(service);
+    const website = await aWebsite();
+    await arrange(website, ids.slice(0, 3));
+    const front = await aFront(service, onTestFinished);
+    const settings = { baseUrl: front.url, apiKey: studio.secret };
+    front.failAfter(0, 'in months');
+    expect(await compare(website, {}, settings)).toMatchObject({
+      isComplete: false,
+      requests: 1,
+      stoppedBecause: expect.stringMatching(/^503 integration_unavailable/),
+    });
+    expect(await compare(website, {}, settings)).toMatchObject({ isComplete: true, sent: 3, there: 3 });
+  });
+
+  // @proves arrival-6
+  testOnce(`${name}: sends a lead again that is not there, and only then, with its key`, async () => {
+    const website = await aWebsite();
+    const { studioId } = website.studio;
+    const [erased, lost, there] = [aCapture(), aCapture(), aCapture()];
+    const keys = await website.add(erased, lost, there);
+    await website.run('deliver');
+    const rows = await website.rows();
+    const idOf = (key: string | undefined) => rows.find((row) => row.idempotency_key === key)?.lead_id ?? '';
+    await service.eraseLead(studioId, idOf(keys[0]));
+    const mayCreate = true;
+    expect(await website.refusal('send-again', { key: keys[2], capture: there, mayCreate })).toMatch(/is there/);
+    expect(await website.refusal('send-again', { key: keys[0], mayCreate })).toMatch(/erased/);
+    expect(await website.refusal('send-again', { key: keys[0], capture: erased })).toMatch(/another lead/);
+    await website.refusal('send-again', { key: randomUUID(), capture: erased, mayCreate });
+    const blind = await service.aStudioWithKey({ scopes: ['leads.create'] });
+    await website.refusal('send-again', { key: keys[0], capture: erased, mayCreate }, { apiKey: blind.secret });
+    expect(await website.rows()).toEqual(rows);
+
+    // The service remembers the key of an erased lead: the person stays forgotten.
+    await website.run('send-again', { key: keys[0]?.toUpperCase(), capture: erased, mayCreate });
+    expect((await website.run('deliver')).result).toMatchObject({ delivered: 0, refused: 1 });
+    expect((await website.run('needs-attention')).result).toMatchObject({
+      entries: [{ key: keys[0], reason: expect.stringContaining('was erased') }],
+    });
+    // A service that was restored has lost the key with the lead: here, one that has never had them.
+    const restored = await service.aStudioWithKey();
+    await website.run('send-again', { key: keys[1], capture: lost, mayCreate }, { apiKey: restored.secret });
+    expect((await website.run('deliver', {}, { apiKey: restored.secret })).result).toMatchObject({ delivered: 1 });
+    await website.run('send-again', { key: keys[2], capture: there, mayCreate }, { apiKey: restored.secret });
+    // It was there after all, under its key: one lead, and nothing for a person to read.
+    expect((await website.run('deliver')).result).toMatchObject({ delivered: 1, stoppedBecause: null });
+    expect(await website.leads()).toEqual([lost.displayName, there.displayName].sort());
+    expect(await service.countLeads(restored.studioId)).toBe(1);
+    expect((await website.run('needs-attention')).result).toMatchObject({ count: 1 });
+  });
+
+  // @proves arrival-7 bounds-139
+  test(`${name}: what has waited for longer than a day is told once a day`, async () => {
+    const website = await aWebsite();
+    const keys = await website.add(aCapture(), aCapture(), aCapture(), aCapture());
+    const unreachable = { baseUrl: 'http://127.0.0.1:1', deadlineMs: 1 };
+    const pass = async (how = 'print') => {
+      const { before } = await website.run('deliver', { onWaiting: how }, unreachable);
+      return before.map(({ waits }) => waits);
+    };
+    const moveTold = (ms: number) =>
+      website.database.run(`UPDATE ${TABLE}_memo SET token = '${Date.now() - ms}' WHERE name = 'waiting'`);
+    expect(await pass()).toEqual([]);
+
+    const set = (key: string | undefined, changes: string) =>
+      website.database.run(`UPDATE ${TABLE} SET ${changes} WHERE idempotency_key = '${key}'`);
+    const [oldest, ahead] = [Date.now() - 3 * DAY_MS, Date.now() + 2 * DAY_MS];
+    const far = `next_attempt_at = ${Date.now() + 3_600_000}`;
+    await set(keys[0], `created_at = ${oldest}, ${far}, reason = '401 integration_key_invalid: x (request a)'`);
+    await set(
+      keys[1],
+      `created_at = ${oldest + 1}, state = 'refused', reason = '401 integration_key_invalid: y (request b)'`,
+    );
+    await set(keys[2], `created_at = ${ahead}, ${far}, reason = NULL`);
+    await set(keys[3], far);
+    // Whether there is something is looked up once an hour, not in each pass.
+    expect(await pass()).toEqual([]);
+    await moveTold(DAY_MS);
+    const told = {
+      count: 3,
+      oldest,
+      reasons: [
+        { reason: '401 integration_key_invalid', count: 2 },
+        { reason: 'not tried yet', count: 1 },
+      ],
+    };
+    // If that fails, it is told again in an hour.
+    const failing = website.begin('deliver', { onWaiting: 'throw' }, unreachable);
+    expect(await failing.result()).toEqual({ error: expect.stringMatching(/on_?waiting has (?:failed|raised)/i) });
+    expect(failing.lines()[0]).toEqual({ waits: told });
+    expect(await pass()).toEqual([]);
+    await moveTold(DAY_MS);
+    expect(await pass()).toEqual([told]);
+    await moveTold(DAY_MS - 60_000);
+    expect(await pass()).toEqual([]);
+    // Told by a clock that was days ahead.
+    await moveTold(-3 * DAY_MS);
+    if (kind !== 'SQLite') await website.database.run(`DROP TABLE ${TABLE}_memo`);
+    expect(await pass()).toEqual([told]);
+  });
+}
+
+let many: Promise<{ readonly studio: StudioWithKey; readonly ids: readonly string[] }> | undefined;
+
+/** A studio with many leads, for all tests; their ids, newest first. */
+function manyLeads(service: ServedService) {
+  many ??= (async () => {
+    const studio = await service.aStudioWithKey();
+    const ids: string[] = [];
+    while (ids.length < MANY) {
+      const emails = Array.from({ length: 100 }, () => `${randomUUID()}@example.org`);
+      ids.push(...(await service.importLeads(studio.studioId, emails)));
+    }
+    return { studio, ids: ids.sort().reverse() };
+  })();
+  return many;
+}
+
+/** Fills the table with delivered leads. */
+async function arrange({ database }: Website, ids: readonly string[]): Promise<void> {
+  for (let start = 0; start < ids.length; start += 500) {
+    const rows = ids
+      .slice(start, start + 500)
+      .map((id) => `('${randomUUID()}', 'delivered', 1, 1764000000000, 0, 1764000000000, '${id}')`);
+    await database.run(
+      `INSERT INTO ${TABLE} (idempotency_key, state, attempts, created_at, next_attempt_at, settled_at, lead_id) VALUES ${rows.join(', ')}`,
+    );
+  }
+}
+
+/** An id that no lead has, at the same place in the list. */
+const unknownLike = (id: string) => `${id.slice(0, -1)}${id.endsWith('0') ? '1' : '0'}`;
+
+/** What happens instead of the response to a request. */
+type Fault = 'silence' | 'cut' | 'soon' | 'in months' | 429 | 500 | 503;
+
+/** Faults that are problems of the service, with their Retry-After; seconds. */
+const PROBLEMS = {
+  soon: [429, 'integration_rate_limited', 1],
+  // Timers of Node fire at once after so long.
+  'in months': [503, 'integration_unavailable', 9_999_999],
+  429: [429, 'integration_rate_limited', 3600],
+  500: [500, 'internal_error', 3600],
+  503: [503, 'integration_unavailable', 3600],
+} as const;
+
+/** A quota as responses state it. */
+interface Quota {
+  readonly limit: number;
+  readonly endsInSeconds: number;
+}
+
+interface Front {
+  readonly url: string;
+  /** The paths of the requests so far, with their query. */
+  readonly paths: string[];
+  /** What the quota's headers said was left. */
+  readonly remaining: number[];
+  /** From now on it states this quota in place of the service's; the next window begins with the first request after the end of one. */
+  state(quota: Quota): void;
+  /** The id of a lead that cannot be read. */
+  unreadable?: string;
+  /** The request after so many others gets this fault. */
+  failAfter(others: number, fault: Fault): void;
+  /** Answers the requests that were left in silence. */
+  release(): void;
+}
+
+/** A server in front of the service, as a proxy or a load balancer is. */
+async function aFront(service: ServedService, onTestFinished: (stop: () => void) => void): Promise<Front> {
+  let next: { left: number; fault: Fault } | undefined;
+  let quota: Quota | undefined;
+  let window: { end: number; left: number } | undefined;
+  const silent: (() => void)[] = [];
+  const front: Front = {
+    url: '',
+    paths: [],
+    remaining: [],
+    failAfter: (left, fault) => {
+      next = { left, fault };
+    },
+    state: (stated) => {
+      quota = stated;
+      window = undefined;
+    },
+    release: () => {
+      for (const each of silent.splice(0)) each();
+    },
+  };
+
+  async function forward({ url = '', headers }: IncomingMessage, response: ServerResponse): Promise<void> {
+    const answer = await fetch(service.url + url, { headers: { authorization: String(headers.authorization) } });
+    const passed = new Headers({ 'content-type': String(answer.headers.get('content-type')) });
+    if (quota !== undefined) {
+      const { limit, endsInSeconds } = quota;
+      if (window === undefined || window.end <= Date.now()) {
+        window = { end: Date.now() + endsInSeconds * 1000, left: limit };
+      }
+      window.left -= 1;
+      front.remaining.push(window.left);
+      passed.set('ratelimit-policy', `"default";q=${limit};w=${endsInSeconds}`);
+      passed.set('ratelimit', `"default";r=${window.left};t=${Math.ceil((window.end - Date.now()) / 1000)}`);
+    }
+    response.writeHead(answer.status, [...passed].flat()).end(await answer.text());
+  }
+
+  async function fail(fault: Fault, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (fault === 'cut') return void request.socket.destroy();
+    if (fault === 'silence') return void silent.push(() => void forward(request, response));
+    const [status, code, seconds] = PROBLEMS[fault];
+    response.writeHead(status, { 'content-type': 'application/problem+json', 'retry-after': `${seconds}` });
+    response.end(JSON.stringify({ type: 'about:blank', title: 'Later', status, code, requestId: 'r-1' }));
+  }
+
+  const server = createServer((request, response) => {
+    front.paths.push(String(request.url));
+    if (front.unreadable !== undefined && String(request.url).includes(front.unreadable)) {
+      void fail(500, request, response);
+      return;
+    }
+    const fault = next !== undefined && next.left-- <= 0 ? next.fault : undefined;
+    // A library may repeat a request whose connection was cut by itself.
+    if (fault !== undefined && fault !== 'cut') next = undefined;
+    void (fault === undefined ? forward(request, response) : fail(fault, request, response));
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  return Object.assign(front, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+}

@@ -1,0 +1,172 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { PACKAGE_SETTINGS } from '../../common/package-settings.ts';
+import { describeWithTools, type Outcome, runCommands } from '../../test/tools/commands.ts';
+import { sharedFolder } from '../../test/tools/processes.ts';
+import { aServiceWithPackages } from '../../test/tools/served-packages.ts';
+import { buildPackages, VERSION } from '../packages/build-packages.ts';
+import { PHP_TOOLS } from './support/php-website.ts';
+import { PYTHON_TOOL, pythonForTests } from './support/python.ts';
+
+const execute = promisify(execFile);
+
+/** The version of packages of an earlier release. */
+const EARLIER = '1.0.77';
+
+const { service, folder, url, pageOf, blocksOf } = aServiceWithPackages((folder) => {
+  for (const version of [EARLIER, VERSION]) buildPackages(folder, undefined, version);
+});
+
+const scratch = sharedFolder();
+const anEmptyFolder = () => mkdtempSync(join(scratch(), 'website-'));
+
+/** The machine's own Node and npm, as on a website's server; not those in this project's node_modules. */
+const ownPath = (process.env.PATH ?? '')
+  .split(delimiter)
+  .filter((folder) => !folder.includes('node_modules'))
+  .join(delimiter);
+
+/** Runs commands of a page in a website's folder, and requires that they succeed. */
+async function runIn(website: string, commands: string, env: Record<string, string> = {}): Promise<Outcome> {
+  const outcome = await runCommands(`cd ${website}\n${commands}`, { PATH: ownPath, ...env });
+  expect({ commands, ...outcome }).toMatchObject({ status: 0, stderr: outcome.status === 0 ? expect.anything() : '' });
+  return outcome;
+}
+
+/** The first block of each page that installs a client, by the program that does. */
+const PAGES = ['quick-start', 'clients', 'packages'] as const;
+
+async function installationOf(page: string, program: string): Promise<string> {
+  const commands = (await blocksOf(page)).filter(({ lang }) => lang === 'sh').map(({ text }) => text);
+  const [command = ''] = commands.filter((text) => text.split('\n').some((line) => line.startsWith(`${program} `)));
+  return command;
+}
+
+test('the first block of each page about clients installs from the address of the deployment, the same on each', async () => {
+  for (const page of [...PAGES, 'outbox']) {
+    const [first] = await blocksOf(page);
+    expect({ page, first }).toEqual({ page, first: { lang: 'sh', text: await installationOf('packages', 'npm') } });
+    expect(first?.text).toContain(`${url()}/docs/packages/`);
+  }
+  for (const program of ['pip', 'composer']) {
+    const [block, ...others] = await Promise.all(PAGES.map((page) => installationOf(page, program)));
+    expect(block).toContain(`${url()}/docs/packages`);
+    for (const other of others) expect(other).toBe(block);
+  }
+});
+
+/** Creates a lead with the program of a page, and requires that it arrives. */
+async function expectLead(program: (env: Record<string, string>) => Promise<Outcome>): Promise<void> {
+  const { studioId, secret } = await service.aStudioWithKey();
+  const { stdout } = await program({ LEAD_INTAKE_KEY: secret });
+  expect(stdout).toMatch(/^[\da-f-]{36}\n$/);
+  expect(await service.countLeads(studioId)).toBe(1);
+}
+
+async function quickStart(language: string): Promise<string> {
+  return (await blocksOf('quick-start')).find(({ lang }) => lang === language)?.text ?? '';
+}
+
+// @proves packages-1 packages-3
+describeWithTools(['npm --version'], 'npm, in an empty folder', () => {
+  test('installs the client as the page says, whose program creates a lead; its lock file holds across an upgrade', async () => {
+    const website = anEmptyFolder();
+    const npm = { npm_config_cache: join(website, '.npm') };
+    await runIn(website, await installationOf('quick-start', 'npm'), npm);
+    writeFileSync(join(website, 'create-lead.mjs'), await quickStart('js'));
+    await expectLead((env) => runIn(website, 'node create-lead.mjs', env));
+
+    // A website that was made with the release before has its address and its checksum.
+    await runIn(website, (await installationOf('quick-start', 'npm')).replace(VERSION, EARLIER), npm);
+    const lock = JSON.parse(readFileSync(join(website, 'package-lock.json'), 'utf8'));
+    expect(lock.packages[`node_modules/${PACKAGE_SETTINGS.npm}`]).toMatchObject({
+      version: EARLIER,
+      resolved: expect.stringMatching(new RegExp(`^${url()}/docs/packages/[\\w.-]+-${EARLIER}\\.tgz$`)),
+      integrity: expect.stringMatching(/^sha512-/),
+    });
+    await runIn(website, 'npm ci', { npm_config_cache: join(website, '.other') });
+    await expectLead((env) => runIn(website, 'node create-lead.mjs', env));
+  });
+
+  test('would publish the archive as it is', async () => {
+    const archive = join(folder(), `${PACKAGE_SETTINGS.npm}-${VERSION}.tgz`);
+    const { stderr } = await runIn(anEmptyFolder(), `npm publish --dry-run ${archive}`);
+    expect(stderr).toContain('(dry-run)');
+  });
+});
+
+// @proves packages-1
+describeWithTools([PYTHON_TOOL], 'pip, in an empty folder', () => {
+  test('installs the wheel as the page says, and from the simple index, and the program of the page creates a lead', async () => {
+    const website = anEmptyFolder();
+    await runIn(website, 'python3 -m venv env');
+    const env = { PATH: `${website}/env/bin${delimiter}${ownPath}`, PIP_DISABLE_PIP_VERSION_CHECK: '1' };
+    const program = (more: Record<string, string>) => runIn(website, 'python create_lead.py', { ...env, ...more });
+    writeFileSync(join(website, 'create_lead.py'), await quickStart('python'));
+    await runIn(website, await installationOf('quick-start', 'pip'), env);
+    await expectLead(program);
+
+    await runIn(website, `pip uninstall --yes ${PACKAGE_SETTINGS.pypi}`, env);
+    const [, fromIndex = ''] = /`(pip install --no-deps .*?)`/.exec(await pageOf('packages')) ?? [];
+    await runIn(website, fromIndex, { ...env, PIP_NO_CACHE_DIR: '1' });
+    await expectLead(program);
+    const { stdout } = await runIn(website, 'pip show --files --verbose lead_intake && pip check', env);
+    expect(stdout).toContain(`Version: ${VERSION}\n`);
+    expect(stdout).toContain('py.typed');
+    await runIn(
+      website,
+      `pip download --no-deps --index-url ${url()}/docs/packages/simple/ ${PACKAGE_SETTINGS.pypi}==${EARLIER}`,
+      env,
+    );
+  });
+
+  test('and twine would publish the wheel as it is', async () => {
+    const { stdout } = await execute(join(await pythonForTests(), 'twine'), ['check', '--strict', `${folder()}/*.whl`]);
+    expect(stdout.match(/PASSED/g)).toHaveLength(2);
+  });
+});
+
+// @proves packages-1 packages-3 others-17
+describeWithTools(PHP_TOOLS, 'Composer, in an empty folder', () => {
+  test('installs the client as the page says, whose program creates a lead; its lock file holds across an upgrade', async () => {
+    const website = anEmptyFolder();
+    // Packagist is not part of the deployment.
+    writeFileSync(join(website, 'composer.json'), '{ "repositories": [{ "packagist.org": false }] }');
+    const env = { COMPOSER_HOME: join(website, 'home'), COMPOSER_ALLOW_SUPERUSER: '1', COMPOSER_NO_INTERACTION: '1' };
+    await runIn(website, await installationOf('quick-start', 'composer'), env);
+    writeFileSync(join(website, 'create-lead.php'), await quickStart('php'));
+    await expectLead((more) => runIn(website, 'php create-lead.php', more));
+
+    await runIn(website, `composer require ${PACKAGE_SETTINGS.composer}:${EARLIER}`, env);
+    rmSync(join(website, 'vendor'), { recursive: true });
+    await runIn(website, 'composer install', { ...env, COMPOSER_CACHE_DIR: '/dev/null' });
+    const lock = JSON.parse(readFileSync(join(website, 'composer.lock'), 'utf8'));
+    expect(lock.packages).toMatchObject([
+      { version: EARLIER, dist: { shasum: expect.stringMatching(/^[\da-f]{40}$/) } },
+    ]);
+    await expectLead((more) => runIn(website, 'php create-lead.php', more));
+    await runIn(website, `composer validate vendor/${PACKAGE_SETTINGS.composer}/composer.json`, env);
+  });
+
+  test('refuses an archive with other bytes than its repository says', async () => {
+    const website = anEmptyFolder();
+    const repository = await (await fetch(`${url()}/docs/packages/packages.json`)).text();
+    mkdirSync(join(website, 'copy'));
+    writeFileSync(join(website, 'copy/packages.json'), repository.replaceAll(/"shasum":"./g, '"shasum":"_'));
+    const composer = {
+      repositories: [{ type: 'composer', url: `file://${website}/copy` }, { 'packagist.org': false }],
+    };
+    writeFileSync(join(website, 'composer.json'), JSON.stringify({ ...composer, config: { 'secure-http': false } }));
+    const env = { PATH: ownPath, COMPOSER_HOME: join(website, 'home'), COMPOSER_ALLOW_SUPERUSER: '1' };
+    const outcome = await runCommands(
+      `cd ${website}\ncomposer --no-interaction require ${PACKAGE_SETTINGS.composer}`,
+      env,
+    );
+    expect(outcome.status).not.toBe(0);
+    expect(outcome.stderr).toContain('checksum verification of the file failed');
+    expect(existsSync(join(website, 'vendor', PACKAGE_SETTINGS.composer))).toBe(false);
+  });
+});

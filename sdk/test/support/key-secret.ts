@@ -1,0 +1,9 @@
+import { randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/** Returns a secret of the right form that no service has issued: 32 random bytes and their checksum. */
+export function unknownKey(): string {
+  const [bytes, checksum] = [randomBytes(32), Buffer.alloc(4)];
+  checksum.writeUInt32BE(crc32(bytes));
+  return `lik_${Buffer.concat([bytes, checksum]).toString('base64url')}`;
+}
