@@ -13,7 +13,7 @@ const files = execFileSync('git', ['ls-files', '--', 'README.md', 'docs/how-to',
   encoding: 'utf8',
 })
   .split('\n')
-  .filter((file) => /\.md$|^examples\/.+\.\w+$/.test(file));
+  .filter((file) => /\.md$|^examples\/.+\.\w+$/.test(file) && !file.includes('/test/'));
 
 /** Programs of examples, and blocks of code in pages, that handle it. */
 const samples = files.flatMap((file) => {
