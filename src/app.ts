@@ -12,14 +12,9 @@ import { type CoreConfig, coreSummary, coreTls } from './config.ts';
 import { idGenerator, systemClock } from './domain/new-id.ts';
 import { createCoreServer } from './port/core-server.ts';
 import { Callers } from './rpc/callers.ts';
-import {
-  type CoreMetrics,
-  callRunner,
-  createCoreMetrics,
-  retentionObserver,
-  slowCommandLog,
-  unreadableRecordLog,
-} from './rpc/observation.ts';
+import { retentionObserver, slowCommandLog, unreadableRecordLog } from './rpc/log.ts';
+import { type CoreMetrics, createCoreMetrics } from './rpc/metrics.ts';
+import { callRunner } from './rpc/run-call.ts';
 import { absentFileIn, LOG_STAYS, openStore, sqliteLogIn } from './store/open-store.ts';
 import { retainLeads } from './usecases/retain-leads.ts';
 

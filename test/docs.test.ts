@@ -73,7 +73,7 @@ test('command-line.md has every command, and no other; so have the other pages',
 
 // @proves docs-2
 test('observability.md has a row for every metric, and no other', () => {
-  const sources = ['common/metrics.ts', 'gateway/observation.ts', 'relay/observation.ts', 'src/rpc/observation.ts']
+  const sources = ['common/metrics.ts', 'gateway/observation.ts', 'relay/observation.ts', 'src/rpc/metrics.ts']
     .map(read)
     .join('\n');
   const metrics = [...sources.matchAll(/'(lead_intake_\w+)'/g)].map(([, name]) => name);

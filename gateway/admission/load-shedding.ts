@@ -5,6 +5,14 @@ import type { CoreClient } from '../core/core-client.ts';
 import { OVERLOADED } from '../problems.ts';
 
 /**
+ * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The
+ * other half is for requests that were admitted earlier and have yet to reach the core.
+ *
+ * @rule 7.overload
+ */
+export const BUSY_THRESHOLD = 1024;
+
+/**
  * The number of refusals per second that are immediate, and the maximum delay of further ones; milliseconds. Without a
  * delay, thousands of clients that retry immediately would take all of the gateway's time.
  */
@@ -25,7 +33,8 @@ export function loadShedding(core: CoreClient): (request: FastifyRequest) => Pro
   let nextAt = 0;
   let refused = 0;
   const logThrottle = new Throttle(LOG_INTERVAL_MS);
-  return (request) => (core.isBusy(request.routeOptions.config.operation) ? refuse(request) : undefined);
+  return (request) =>
+    core.pending(request.routeOptions.config.operation) < BUSY_THRESHOLD ? undefined : refuse(request);
 
   async function refuse(request: FastifyRequest): Promise<never> {
     const { operation } = request.routeOptions.config;

@@ -21,15 +21,10 @@ import { ExchangeBatcher, type Item, type Share } from './exchange-batcher.ts';
 import { exchangeOver } from './exchange-calls.ts';
 
 /**
- * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The
- * other half is for requests that were admitted earlier and have yet to reach the core.
- *
- * @rule 7.overload
+ * The number of waiting lists of one studio from which further ones are refused, so that no studio makes the others' fail: a quarter of
+ * those from which all are (BUSY_THRESHOLD in `gateway/admission/load-shedding.ts`).
  */
-const BUSY_THRESHOLD = 1024;
-
-/** The number of waiting lists of one studio from which further ones are refused, so that no studio makes the others' fail. */
-const MAX_WAITING_LISTS_PER_STUDIO = BUSY_THRESHOLD / 4;
+const MAX_WAITING_LISTS_PER_STUDIO = 256;
 
 /** The number of leads in lists that are sent and not answered from which lists wait, and studios take turns. */
 const MAX_SENT_LEADS = 1000;
@@ -69,8 +64,8 @@ export interface CoreClient {
   listLeads(sender: Sender, page: PageToRead): Promise<Uint8Array>;
   /** Returns the number of requests that were skipped. @throws ConnectError */
   recordRequests(batch: RequestBatch): Promise<number>;
-  /** Whether too many requests of this operation are pending to begin another. */
-  isBusy(operation: Operation | undefined): boolean;
+  /** Returns the number of pending requests of an operation, or of authentications if they are more. */
+  pending(operation: Operation | undefined): number;
   /** Rejects with the reason unless the core would serve a call now. */
   check(): Promise<void>;
   close(): void;
@@ -117,8 +112,8 @@ export function createCoreClient(
     recordRequests: async (batch) =>
       (await requestLog.recordRequests({ ...batch }, { timeoutMs: CORE_CALL_MS })).skippedCount,
 
-    isBusy: (operation = 'other') =>
-      Math.max(authenticate.batcher.pending, operations[operation]?.batcher.pending ?? 0) >= BUSY_THRESHOLD,
+    pending: (operation = 'other') =>
+      Math.max(authenticate.batcher.pending, operations[operation]?.batcher.pending ?? 0),
 
     async check() {
       let isDraining = false;

@@ -29,8 +29,9 @@ import { type Consumer, DEFAULT_CONSUMER } from '../domain/consumer.ts';
 import type { Refusal } from '../domain/refusal.ts';
 import { getConsumer } from '../usecases/consumers.ts';
 import type { Reading } from '../usecases/dependencies.ts';
-import { callOf, type RunCall, studioIdIn } from './observation.ts';
+import { studioIdIn } from './log.ts';
 import { connectErrorOf, forbidden, unauthenticated } from './refusals.ts';
+import { callOf, type RunCall } from './run-call.ts';
 
 /** The credentials that a call presents. */
 export interface Presented {

@@ -16,9 +16,9 @@ import {
   refuseUndecoded,
   runCalls,
 } from './interceptors.ts';
-import { callOf, type RunCall, refused } from './observation.ts';
 import { pathOf, type Request, type Response } from './request.ts';
 import { EXCHANGE_PATH } from './routes.ts';
+import { callOf, type RunCall, refused } from './run-call.ts';
 import { answerOf, unserved } from './unserved.ts';
 
 interface ServedMethods {

@@ -21,8 +21,8 @@ import type { Dependencies } from '../usecases/dependencies.ts';
 import { getPublicLead, listPublicLeads, pageLimit } from '../usecases/read-leads.ts';
 import { callerOf } from './callers.ts';
 import { bearerToWire, leadDataFromWire, sourceIdFromWire } from './convert.ts';
-import { callOf, connectionDraining, type RunCall, refused } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
+import { callOf, connectionDraining, type RunCall, refused } from './run-call.ts';
 import { takeUntil } from './take-until.ts';
 
 /** The maximum number of items in a message, and of results in a message. */

@@ -2,8 +2,8 @@ import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
 import { DRAINING_HEADER, type Readiness } from '../../common/readiness.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
 import { callerIfAny, mayUse } from './callers.ts';
-import { connectionDraining } from './observation.ts';
 import { connectErrorOf, forbidden } from './refusals.ts';
+import { connectionDraining } from './run-call.ts';
 
 /** The maximum number of concurrent unauthenticated watchers. A watcher occupies memory until it disconnects. */
 export const MAX_UNAUTHENTICATED_WATCHERS = 64;

@@ -10,8 +10,8 @@ import {
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { callerIfAny, callerOf, refuseOtherStudios } from './callers.ts';
-import { callOf, type RunCall, refused } from './observation.ts';
 import { accessWithdrawn, connectErrorOf } from './refusals.ts';
+import { callOf, type RunCall, refused } from './run-call.ts';
 import { takeUntil } from './take-until.ts';
 
 /** How far a call has come in the library, which refuses some calls before it asks anything of us. */

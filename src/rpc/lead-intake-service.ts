@@ -55,8 +55,8 @@ import {
   leadToWire,
   rangeFromWire,
 } from './convert.ts';
-import { connectionDraining } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
+import { connectionDraining } from './run-call.ts';
 import { runStream, type StreamContext, throwIfStopping } from './run-stream.ts';
 import { takeUntil } from './take-until.ts';
 

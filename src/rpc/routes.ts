@@ -35,9 +35,9 @@ import { consumerService } from './consumer-service.ts';
 import { type ExchangeContext, exchangeService } from './exchange-service.ts';
 import { healthService, type Serving } from './health-service.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
-import type { RunCall } from './observation.ts';
 import { reflectionService } from './reflection-service.ts';
 import { requestLogService } from './request-log-service.ts';
+import type { RunCall } from './run-call.ts';
 import { apiKeyService, directoryService } from './studio-services.ts';
 
 /** The maximum size of a message with a list; bytes. A hundred of the largest leads have about 1 MB. */

@@ -2,7 +2,7 @@ import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
 import { assert } from '../../common/invariants.ts';
 import type { Caller } from '../domain/caller.ts';
 import { callerOf, refuseOtherStudios } from './callers.ts';
-import { callOf, type RunCall } from './observation.ts';
+import { callOf, type RunCall } from './run-call.ts';
 
 /** The maximum number of concurrent streams of one caller. Each may hold a page of leads that its client does not read. */
 export const MAX_STREAMS_PER_CALLER = 64;

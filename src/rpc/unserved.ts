@@ -7,8 +7,8 @@ import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc
 import { enveloped } from '../../common/envelopes.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { callerIfAny } from './callers.ts';
-import { callOf, type RunCall, refused } from './observation.ts';
 import { unauthenticated } from './refusals.ts';
+import { callOf, type RunCall, refused } from './run-call.ts';
 
 /** The faults of requests that no method serves, by the HTTP status. */
 const UNSERVED: Readonly<Record<number, string>> = {

@@ -5,7 +5,7 @@ import { readCoreConfig } from '../../src/config.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { createCoreServer } from '../../src/port/core-server.ts';
 import { Callers } from '../../src/rpc/callers.ts';
-import type { callRunner } from '../../src/rpc/observation.ts';
+import type { callRunner } from '../../src/rpc/run-call.ts';
 import type { Store } from '../../src/store/store.ts';
 import { CORE_TOKEN, grpcCaller } from '../support/grpc.ts';
 

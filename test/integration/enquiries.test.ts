@@ -11,7 +11,8 @@ import {
   LeadView,
   PullLeadChangesResponseSchema,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
+import { createCoreMetrics } from '../../src/rpc/metrics.ts';
+import { callRunner } from '../../src/rpc/run-call.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { aLead, aStudio, BY, claimsOf, STUDIO_ID as studioId, times } from '../support/builders.ts';
 import { connectToCore } from '../support/core-clients.ts';

@@ -20,7 +20,8 @@ import {
 import { MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
+import { createCoreMetrics } from '../../src/rpc/metrics.ts';
+import { callRunner } from '../../src/rpc/run-call.ts';
 import { MAX_STREAMS_PER_CALLER } from '../../src/rpc/run-stream.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/builders.ts';

@@ -24,7 +24,8 @@ import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { createCoreServer } from '../../src/port/core-server.ts';
 
 import { Callers, callerOf, valuesOf } from '../../src/rpc/callers.ts';
-import { callOf, callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
+import { createCoreMetrics } from '../../src/rpc/metrics.ts';
+import { callOf, callRunner } from '../../src/rpc/run-call.ts';
 import { KeyedMutex } from '../../src/store/mongo/apply-once.ts';
 import { requestBatcher } from '../../src/store/mongo/collections.ts';
 import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';

@@ -72,7 +72,7 @@ export const PAST_FAULTS: readonly PastFault[] = [
 
   fault(
     'the log has the leads of an import',
-    'src/rpc/observation.ts',
+    'src/rpc/log.ts',
     'leads: Number.isSafeInteger',
     'leads: (() => true) as (value: unknown) => boolean',
   ),

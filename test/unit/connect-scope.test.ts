@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { connectScope } from '../../src/rpc/connect-scope.ts';
-import { callRunner } from '../../src/rpc/observation.ts';
+import { callRunner } from '../../src/rpc/run-call.ts';
 import { onStream } from '../security/http2-wire.ts';
 
 const log = pino({ level: 'silent' });

@@ -1,221 +1,16 @@
-import type { DescMethod } from '@bufbuild/protobuf';
-import { Code, type ConnectError, createContextKey } from '@connectrpc/connect';
-import type { Logger } from 'pino';
 import { STORE_CALL_MS } from '../../common/deadlines.ts';
 import { Metrics, SIZES } from '../../common/metrics.ts';
 import type { Readiness } from '../../common/readiness.ts';
-import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { isRequestId } from '../../common/rules/public-api.ts';
-import { Throttle } from '../../common/throttle.ts';
 import type { TlsCredentials } from '../../common/tls-credentials.ts';
-import type { Tracer } from '../../common/tracing.ts';
-import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Caller } from '../domain/caller.ts';
 import { DEFAULT_CONSUMER } from '../domain/consumer.ts';
-import { Refusal } from '../domain/refusal.ts';
 import type { MeasuredDeliveries } from '../store/port/deliveries.ts';
-import type { ReportUnreadable } from '../store/port/faults.ts';
-import type { SlowCommands, StoreCommand } from '../store/port/listeners.ts';
+import type { StoreCommand } from '../store/port/listeners.ts';
 import type { Store } from '../store/store.ts';
 import { MAX_COUNTED, measureConsumer } from '../usecases/consumers.ts';
 import type { Changing } from '../usecases/dependencies.ts';
 import { countEndingKeys, ENDING_WITHIN_DAYS } from '../usecases/manage-api-keys.ts';
 import type { RetentionObserver, RetentionOutcome } from '../usecases/retain-leads.ts';
-import { connectErrorOf } from './refusals.ts';
-
-/** A call, or an item of one, as it is logged, counted and traced. */
-export interface Call {
-  /** The method's name, preceded by the service's if that is not one of `leadintake.v1`. */
-  readonly operation: string;
-  /** The caller's id of the request; not logged if it is not a valid one. */
-  readonly requestId: string | undefined;
-  /** The message; undefined if it was not read. */
-  readonly request: object | undefined;
-  /** The W3C `traceparent`, if the caller sent one. */
-  readonly traceparent: string | undefined;
-  /** Undefined: not authenticated. */
-  readonly caller: Caller | undefined;
-}
-
-/** Returns a call by its method and headers, without its message. @param method undefined: no method of this service */
-export function callOf(method: DescMethod | undefined, header: Headers, caller: Caller | undefined): Call {
-  return {
-    operation: method ? operationOf(method) : 'other',
-    requestId: header.get('x-request-id') ?? undefined,
-    request: undefined,
-    traceparent: header.get('traceparent') ?? undefined,
-    caller,
-  };
-}
-
-function operationOf({ parent, name }: DescMethod): string {
-  return parent.file.proto.package === 'leadintake.v1' ? name : `${parent.name}/${name}`;
-}
-
-/** Aborted when the call's connection is drained; open-ended calls then end. */
-export const connectionDraining = createContextKey<AbortSignal>(new AbortController().signal, {
-  description: 'aborted when the connection is drained',
-});
-
-/** The outcomes that are failures of the service. */
-const FAULTS = new Set(['INTERNAL', 'UNAVAILABLE', 'UNKNOWN']);
-
-/**
- * Executes a call, and logs, counts and traces it. Rejects with the error that the caller gets; the text of a fault is only
- * logged.
- */
-export type RunCall = <Response extends object>(
-  call: Call,
-  body: () => Promise<Response>,
-  messageOf?: (response: Response) => object,
-) => Promise<Response>;
-
-export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer): RunCall {
-  const isLogged = log.isLevelEnabled('info');
-  return async (
-    { operation, request = {}, traceparent, caller, ...call },
-    body,
-    messageOf = (response) => response,
-  ) => {
-    const requestId = isRequestId(call.requestId) ? call.requestId : undefined;
-    const began = performance.now();
-    metrics?.callBegan();
-    const span = tracer?.begin(operation, traceparent);
-    try {
-      const response = await body();
-      finish('ok', messageOf(response));
-      return response;
-    } catch (thrown) {
-      const error = connectErrorOf(thrown);
-      const isFault = error !== thrown && !(thrown instanceof Refusal);
-      if (isFault) log.error({ err: thrown, operation, requestId }, 'call failed');
-      const [info] = error.findDetails(ErrorInfoSchema);
-      finish(info?.reason ?? nameOf(error.code), info?.metadata ?? {});
-      throw error;
-    }
-
-    /**
-     * @param outcome `ok`, the reason of a refusal, or a status
-     * @param response the response, or the metadata of the refusal
-     */
-    function finish(outcome: string, response: object): void {
-      if (!isLogged && !metrics && !span?.isSent) return;
-      const durationMs = Math.round((performance.now() - began) * 100) / 100;
-      const logged = loggedFieldsOf(request, response);
-      const { consumer }: MessageFields = request;
-      metrics?.callFinished({ operation, outcome, durationMs, replayed: logged.replayed === true, consumer });
-      if (caller) metrics?.callerCalled(caller);
-      const attributes = { requestId, caller: caller?.name ?? undefined, operation, outcome, ...logged };
-      span?.end({ failed: FAULTS.has(outcome), attributes });
-      if (isLogged) log.info({ ...attributes, traceId: span?.traceId, durationMs });
-    }
-  };
-}
-
-/** Logs and counts a refused call, and returns the error that its caller gets. */
-export const refused = (run: RunCall, call: Call, reason: Error): Promise<ConnectError> =>
-  run<never>(call, () => Promise.reject(reason)).catch((error) => error);
-
-/** Returns the name of a status in logs and metrics, as gRPC writes it: `INVALID_ARGUMENT`. */
-const nameOf = (code: Code): string => Code[code].replace(/\B[A-Z]/g, '_$&').toUpperCase();
-
-/** The interval in which a record is logged at most once; milliseconds. */
-const LOG_INTERVAL_MS = 3_600_000;
-
-/** The maximum number of records logged in that time, so that damaged data cannot fill the disk. */
-const MAX_LOG_LINES = 1000;
-
-/** Logs unreadable records, each at most once per interval. */
-export function unreadableRecordLog(log: Logger): ReportUnreadable {
-  const throttle = new Throttle(LOG_INTERVAL_MS, MAX_LOG_LINES);
-  return ({ kind, studioId, id, field }) => {
-    if (!throttle.allow(`${kind} ${studioId} ${id}`)) return;
-    log.error({ kind, studioId, id, field }, 'unreadable record');
-  };
-}
-
-/** A command to the database that takes so long is logged: within an interval each shape once, and only some; milliseconds. */
-const [SLOW_COMMAND_MS, SLOW_INTERVAL_MS, MAX_SLOW_SHAPES] = [1000, 60_000, 10];
-
-/** The length of a shape in the log; characters. */
-const MAX_SHAPE_LENGTH = 500;
-
-export function slowCommandLog(log: Logger): SlowCommands {
-  const throttle = new Throttle(SLOW_INTERVAL_MS, MAX_SLOW_SHAPES);
-  return {
-    fromMs: SLOW_COMMAND_MS,
-    report(shape, durationMs) {
-      const command = shape.slice(0, MAX_SHAPE_LENGTH);
-      if (throttle.allow(command)) {
-        log.warn({ command, durationMs: Math.round(durationMs) }, 'slow command to the database');
-      }
-    },
-  };
-}
-
-/** Logs and counts what retention erases. A failure is logged once an hour at most. */
-export function retentionObserver(log: Logger, metrics?: CoreMetrics): RetentionObserver {
-  const throttle = new Throttle(LOG_INTERVAL_MS);
-  return {
-    ...(metrics?.retention ?? { time() {}, passed() {} }),
-    erased: (studioId, leads) => log.info({ studioId, leads }, 'retention: closed leads erased'),
-    failed: (err) => throttle.allow() && log.warn({ err }, 'retention: interrupted; it goes on'),
-  };
-}
-
-const isId = (value: unknown): boolean => typeof value === 'string' && uuidFault(value) === undefined;
-
-/**
- * All that is logged of requests and responses, by name and by type: valid ids, numbers and booleans. Messages of
- * another method may have text or records in a field of the same name; those are left out.
- */
-const LOGGED = {
-  studioId: (value) => typeof value === 'string' && crmIdFault(value) === undefined,
-  apiKeyId: isId,
-  leadId: isId,
-  replayed: (value) => typeof value === 'boolean',
-  /** The number of leads that an export has sent. */
-  leads: Number.isSafeInteger,
-} satisfies Record<string, (value: unknown) => boolean>;
-
-type LoggedFields = { readonly [Name in keyof typeof LOGGED]?: string | number | boolean };
-
-/** The fields in which requests name a studio. */
-interface StudioFields {
-  readonly studioId?: string;
-  readonly studio?: { readonly id: string };
-  readonly member?: { readonly studioId: string };
-  readonly leadSource?: { readonly studioId: string };
-}
-
-export function studioIdIn({ studioId, studio, member, leadSource }: StudioFields): string | undefined {
-  return studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
-}
-
-/** The fields of messages in which these are found; not validated. */
-interface MessageFields extends StudioFields {
-  readonly apiKeyId?: string;
-  readonly leadId?: string;
-  readonly replayed?: boolean;
-  readonly consumer?: string | undefined;
-  readonly leads?: unknown;
-  readonly lead?: { readonly id: string };
-  readonly apiKey?: { readonly id: string };
-}
-
-/** Returns what is logged of a request and its response. */
-function loggedFieldsOf(request: MessageFields, response: MessageFields): LoggedFields {
-  const found: Readonly<Record<keyof typeof LOGGED, unknown>> = {
-    studioId: response.studioId ?? studioIdIn(request),
-    apiKeyId: response.apiKeyId ?? response.apiKey?.id ?? request.apiKeyId,
-    leadId: response.lead?.id ?? response.leadId ?? request.leadId ?? request.lead?.id,
-    replayed: response.replayed,
-    leads: request.leads,
-  };
-  return Object.fromEntries(
-    Object.entries(found).filter(([name, value]) => LOGGED[name as keyof typeof LOGGED](value)),
-  );
-}
 
 /** The series that are exported from the start, so that a rate includes their first event. */
 const OPERATIONS = ['CreateLead', 'GetLead', 'ListLeads', 'AuthenticateApiKey', 'ExportLeads'];
@@ -304,10 +99,13 @@ export function createCoreMetrics() {
 
 export type CoreMetrics = ReturnType<typeof createCoreMetrics>;
 
-interface FinishedCall extends Pick<MessageFields, 'replayed' | 'consumer'> {
+interface FinishedCall {
   readonly operation: string;
   readonly outcome: string;
   readonly durationMs: number;
+  readonly replayed: boolean;
+  /** The consumer that the request names, if it names one. */
+  readonly consumer: string | undefined;
 }
 
 /** Exports what came of calls that only their messages tell, and returns a function that counts it. */
