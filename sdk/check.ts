@@ -10,7 +10,7 @@ import {
 } from './configuration.ts';
 import { faultOfConnection } from './not-sent.ts';
 import { CHECK_FINDINGS, FAILING_FROM_STATUS } from './outcomes.ts';
-import { timeoutSignal } from './send.ts';
+import { timeoutSignal } from './retry.ts';
 
 /** What a check can find. */
 export type CheckCode = keyof typeof CHECK_FINDINGS;

@@ -9,16 +9,10 @@ import {
 } from './attempt.ts';
 import { IdempotencyConflictError, LeadAlreadyOpenError, NoAnswerError, ProblemError } from './errors.ts';
 import { whyNoAnswer } from './not-sent.ts';
-
-/** The first and the maximum backoff; milliseconds. */
-const FIRST_BACKOFF_MS = 500;
-const MAX_BACKOFF_MS = 30_000;
+import { retryDelayMs, timeoutSignal, wait } from './retry.ts';
 
 /** The minimum time for another attempt; milliseconds. With less, it would more likely time out and leave the outcome unknown. */
 const MIN_ATTEMPT_MS = 1000;
-
-/** The longest delay of a timer; milliseconds. A longer one fires immediately. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** How a request is sent. */
 export interface Sending {
@@ -138,36 +132,6 @@ function failureOf(last: Attempt): string | undefined {
   if (last.kind === 'answer') return undefined;
   if (last.kind === 'problem') return `${last.problem.status} ${last.problem.code}`;
   return last.status === undefined ? 'no answer' : whyNoAnswer(last.cause, last.status);
-}
-
-/** Returns a signal that is aborted after a time, which may have fractions; at the latest after that of the longest timer. */
-export const timeoutSignal = (ms: number): AbortSignal => AbortSignal.timeout(Math.min(Math.ceil(ms), MAX_TIMER_MS));
-
-/** Exponential backoff with up to half of it as jitter; never less than `Retry-After`. */
-function retryDelayMs(attempts: number, retryAfterSeconds = 0): number {
-  const half = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (attempts - 1)) / 2;
-  return Math.max(half, retryAfterSeconds * 1000) + Math.random() * half;
-}
-
-/** @throws Error when the signal is aborted */
-async function wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
-  for (let restMs = waitMs; restMs > 0; restMs -= MAX_TIMER_MS) await sleep(Math.min(restMs, MAX_TIMER_MS), signal);
-}
-
-/** Rejects with the reason when the signal is aborted. */
-function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve();
-    }, ms);
-    if (signal?.aborted) onAbort();
-    else signal?.addEventListener('abort', onAbort, { once: true });
-  });
 }
 
 /** Returns the lead id from `Link: <…>; rel="existing-lead"`. */

@@ -3,7 +3,7 @@ import { SQL_RETRIED_ATTEMPTS, SQL_WITH_DATA } from '../outcomes.ts';
 import { captureIn, textOf } from './capture-text.ts';
 import { type Connection, captureOf, carryOut, dateOf, keyIn, type Statement, type Value } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
-import { OF_CONFIGURATION } from './outcome.ts';
+import { OF_CONFIGURATION } from './reasons.ts';
 
 /** A lead that needs a person's attention. */
 export interface LeadInNeed {

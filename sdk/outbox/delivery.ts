@@ -3,7 +3,8 @@ import type { LeadIntakeClient } from '../client.ts';
 import { REASON_UNREADABLE } from '../outcomes.ts';
 import { type Connection, requireNoTransaction } from './connection.ts';
 import { leadsIn, type TakenUp } from './lead-rows.ts';
-import { isOfAll, isUnanswered, type Outcome, outcomeOf, reasonOf } from './outcome.ts';
+import { type Outcome, outcomeOf } from './outcome.ts';
+import { isOfAll, isUnanswered, reasonOf } from './reasons.ts';
 import { tellWaiting, type WaitingLeads } from './waiting.ts';
 
 /** Options of one delivery pass. */

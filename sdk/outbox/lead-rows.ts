@@ -1,7 +1,9 @@
 import type { LeadCapture } from '../api-types.ts';
 import { captureIn } from './capture-text.ts';
 import { type Connection, captureOf, carryOut, dateOf, keyIn, type Result, type Value } from './connection.ts';
-import { IS_PAUSE, isOfAll, isUnanswered, OF_CONFIGURATION, type Outcome } from './outcome.ts';
+import type { Outcome } from './outcome.ts';
+import { IS_PAUSE, OF_CONFIGURATION } from './reasons.ts';
+import { MAX_WAIT_MS, waitMs } from './retries.ts';
 
 /** A lead that is due. */
 interface DueLead {
@@ -43,18 +45,11 @@ export interface LeadRows {
   countWaiting(): Promise<number>;
 }
 
-const SECOND_MS = 1000;
-const MINUTE_MS = 60 * SECOND_MS;
+const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** The lease on a lead in flight. When its worker is killed, the lead is sent again only after this time. */
 const LEASE_MS = 5 * MINUTE_MS;
-
-const FIRST_BACK_OFF_MS = 30 * SECOND_MS;
-const MAX_BACK_OFF_MS = HOUR_MS;
-
-/** The maximum delay before the next attempt. */
-const MAX_WAIT_MS = 24 * HOUR_MS;
 
 /** A row whose next attempt is further away was written while a clock was ahead: it counts as due. */
 const CLOCK_WAS_AHEAD_MS = MAX_WAIT_MS + HOUR_MS;
@@ -165,13 +160,10 @@ async function deleteSettledBefore(run: Run, table: string, time: number): Promi
 function written(outcome: Outcome, attempts: number): readonly [string, readonly Value[]] {
   switch (outcome.state) {
     case 'waiting': {
-      const { reason, retryAfterSeconds, isFree = false } = outcome;
-      // The end of an outage is noticed as soon as that of a pause.
-      const isShort = isOfAll(reason) || isUnanswered(reason);
-      const waitMs = isShort ? pauseMs(retryAfterSeconds) : retryDelayMs(attempts, retryAfterSeconds);
+      const { reason, isFree = false } = outcome;
       return [
         `next_attempt_at = ?, reason = ?, attempts = ${isFree ? attempts - 1 : attempts}`,
-        [Date.now() + waitMs, reason],
+        [Date.now() + waitMs(outcome, attempts), reason],
       ];
     }
     case 'refused':
@@ -183,16 +175,4 @@ function written(outcome: Outcome, attempts: number): readonly [string, readonly
         : ['state = ?, lead_id = ?, reason = ?', [state, leadId, reason]];
     }
   }
-}
-
-/** The wait that the service has asked for; the first backoff when it has not. */
-function pauseMs(retryAfterSeconds = FIRST_BACK_OFF_MS / SECOND_MS): number {
-  return Math.min(MAX_WAIT_MS, retryAfterSeconds * SECOND_MS);
-}
-
-/** Exponential backoff, by jitter up to a half shorter; never less than `Retry-After`. */
-function retryDelayMs(attempts: number, retryAfterSeconds = 0): number {
-  const backOffMs = Math.min(MAX_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (attempts - 1));
-  const waitMs = Math.max(retryAfterSeconds * SECOND_MS, backOffMs * (1 - Math.random() / 2));
-  return Math.round(Math.min(MAX_WAIT_MS, waitMs));
 }

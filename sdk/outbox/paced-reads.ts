@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LeadIntakeClient } from '../client.ts';
 import { NoAnswerError, ProblemError } from '../errors.ts';
 import { OutboxError } from './outbox-error.ts';
-import { reasonOfFailure } from './outcome.ts';
+import { reasonOfFailure } from './reasons.ts';
 
 /** Ends a comparison early. */
 export class Stopped extends Error {}

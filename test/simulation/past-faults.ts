@@ -21,7 +21,7 @@ const repeated = (what: string, file: string, values: string): PastFault =>
   );
 
 const CONTACT = 'src/domain/contact.ts';
-const OUTCOME = 'sdk/outbox/outcome.ts';
+const RETRIES = 'sdk/outbox/retries.ts';
 const REDIS = 'gateway/admission/quota/redis-window.ts';
 
 /** Those that are no planted bugs of the suites as well, in the order of what they are about. */
@@ -114,19 +114,19 @@ export const PAST_FAULTS: readonly PastFault[] = [
   ),
   fault(
     'an outbox erases a message that nobody has taken',
-    OUTCOME,
+    'sdk/outbox/outcome.ts',
     'note === undefined || note === null ? null : REASON_NOT_TAKEN',
     'null',
   ),
   fault(
     'an outbox waits by the attempts of a lead when all have to wait',
-    'sdk/outbox/lead-rows.ts',
+    RETRIES,
     'isShort ? pauseMs(retryAfterSeconds) : retryDelayMs(attempts, retryAfterSeconds)',
     'retryDelayMs(attempts, retryAfterSeconds)',
   ),
   fault(
     'in an outbox, a refusal by the quota counts as an attempt',
-    OUTCOME,
+    RETRIES,
     "isFree: isOfAll(reason) && problem.written === 'no'",
     'isFree: false',
   ),
