@@ -9,10 +9,14 @@ const ROOT = join(import.meta.dirname, '..');
  */
 export const LONG: Readonly<Record<string, string>> = {
   'test/contract/mongo-address.test.ts': 'every option of an address to MongoDB',
+  'test/contract/mongo-refusals.test.ts': 'each refusal of a MongoDB, by a server that plays it',
   'test/contract/sqlite-erasure.test.ts': 'each way to erase, beside cores of their own',
   'test/crash/': 'kills, power failures, broken connections, overload',
+  'test/e2e/callers.test.ts': 'the token that core and gateway share, changed while they serve',
   'test/e2e/command-faults.test.ts': 'each command without its files, its studio, its reader or a disk for its output',
+  'test/e2e/http/unknown-keys.test.ts': 'floods of keys that nobody has',
   'test/e2e/import-files.test.ts': 'each malformed line of an imported file',
+  'test/e2e/left-clients.test.ts': 'clients that leave while they are answered',
   'test/e2e/log.test.ts': 'the lines of the log, of processes of their own',
   'test/e2e/metrics.test.ts': 'the metrics of processes of their own',
   'test/e2e/processes.test.ts': 'drains, and health checks of containers',
@@ -28,6 +32,8 @@ export const LONG: Readonly<Record<string, string>> = {
     'every stream of callers that lose their access, and messages that arrive after that',
   'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',
   'test/integration/pipelining.test.ts': 'requests that clients send ahead, and slowly',
+  'test/integration/request-rules.test.ts':
+    'each rule of the messages of the contract, with values on both sides of it',
   'test/integration/reloads.test.ts': 'streams that stay open while files are reloaded',
   'test/integration/renewed-certificates.test.ts': 'certificates that are renewed while in use',
   'test/planted-bugs/': 'planted bugs',
@@ -45,6 +51,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/simulation/mongo-': 'the store contract on a simulated replica set, and its commands beside those of a server',
   'test/simulation/simulation.test.ts': 'lives of the whole service on a simulated machine',
   'test/soak/': 'response times, which only a quiet machine measures',
+  'test/unit/contact-keys.test.ts': 'the phone numbers of every region',
   'test/unit/core-sessions.test.ts': 'connections that fall silent',
   'test/unit/watched-files.test.ts': 'files that are watched for changes',
   'test/upgrade/': 'databases of the last release, and that release beside this one',
@@ -67,7 +74,6 @@ export const QUICK: readonly string[] = SUITES.filter(
 /** Suites of `npm test` that take ten seconds or more: they try many values, or wait. */
 export const SLOW = [
   'contract/memory-quota',
-  'contract/mongo-refusals',
   'e2e/http/documented-answers',
   'e2e/http/overload',
   'e2e/http/quota',
@@ -75,8 +81,6 @@ export const SLOW = [
   'integration/callers',
   'integration/export-leads',
   'integration/items',
-  'integration/request-rules',
-  'unit/contact-keys',
   'unit/readiness',
 ];
 

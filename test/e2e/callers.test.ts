@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { parseCallers, tokenHash } from '../../src/callers-file.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { createAt, LEADS } from '../support/service.ts';
@@ -13,15 +12,6 @@ async function aToken() {
   const [token = '', entry = ''] = (await executed(CLI, ['callers', 'token'])).stdout.split('\n');
   return { token, entry: JSON.parse(entry) };
 }
-
-test('a token is made with its entry for the file, and each is another one', async () => {
-  const [{ token, entry }, other] = await Promise.all([aToken(), aToken()]);
-  expect(token).toMatch(/^lic_[\w-]{48}$/);
-  expect(other.token).not.toBe(token);
-  expect(entry).toEqual({ sha256: tokenHash(token), created: new Date().toISOString().slice(0, 10) });
-  const callers = { website: { may: ['gateway'], tokens: [entry, other.entry] } };
-  expect(parseCallers(JSON.stringify({ callers }))).toEqual(callers);
-});
 
 /** How requests end that are served. */
 const SERVED = ['created: 201', 'read: 200', 'ready: 200'];

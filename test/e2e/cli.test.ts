@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
+import { parseCallers, tokenHash } from '../../src/callers-file.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
@@ -774,4 +775,15 @@ test('the operator finds the owners of leaked keys, and revokes one without bein
   expect(await json('keys', 'find', file)).toMatchObject([{ secretHint: first.secretHint }]);
   const nowhere = await cli('keys', 'find', '/nowhere/at-all').catch((error) => error);
   expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringMatching(/ENOENT.*\/nowhere\/at-all/) });
+});
+
+test('a token is made with its entry for the file, and each is another one', async () => {
+  const make = async () => (await executed(CLI, ['callers', 'token'])).stdout.split('\n');
+  const [[token = '', line = ''], [other = '', otherLine = '']] = [await make(), await make()];
+  const [entry, otherEntry] = [JSON.parse(line), JSON.parse(otherLine)];
+  expect(token).toMatch(/^lic_[\w-]{48}$/);
+  expect(other).not.toBe(token);
+  expect(entry).toEqual({ sha256: tokenHash(token), created: new Date().toISOString().slice(0, 10) });
+  const callers = { website: { may: ['gateway'], tokens: [entry, otherEntry] } };
+  expect(parseCallers(JSON.stringify({ callers }))).toEqual(callers);
 });
