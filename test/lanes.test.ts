@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { APART, CLIENTS, CONFORMANCE, EXAMPLES, LEFT_OUT, LONG, LONGEST, QUICK, SLOW } from './lanes.ts';
 import { ruleRows, WITHOUT_TEST } from './rule-table.ts';
+import { PARTS } from './soak/parts.ts';
 import { CONTRACT_RPCS } from './support/grpc.ts';
 import { ROOT } from './tools/processes.ts';
 
@@ -59,8 +60,7 @@ test('each entry of the lists of suites is of some that npm test leaves out, or 
 });
 
 test('npm run soak runs each suite that has a size for it, and has no path without suites', () => {
-  const { scripts } = JSON.parse(textOf('package.json')) as { readonly scripts: { readonly soak: string } };
-  const starts = scripts.soak.split(' ').filter((word) => /^(?:\w+\/)?test\/(?!.*\.ts$)/.test(word));
+  const starts = Object.values(PARTS).flatMap(({ suites }) => suites);
   const suites = [...QUICK, ...NOT_QUICK];
   expect(starts.filter((start) => !suites.some((suite) => suite.startsWith(start)))).toEqual([]);
   const sized = suites.filter((suite) => /\bsizeOf\(|\benv\.SOAK\b/.test(textOf(suite)));

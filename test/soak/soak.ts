@@ -1,0 +1,63 @@
+/**
+ * `npm run soak [-- PART...]`: runs the parts of a soak one after the other, all of them or those that are named, and prints a table of
+ * what ran. A size that is set in the environment is kept. Ends with status 1 when a test has failed, or a part has run none.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { PARTS } from './parts.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const REPORTS = join(ROOT, '.test-report');
+
+interface Report {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly success: boolean;
+}
+
+const named = process.argv.slice(2);
+const unknown = named.filter((name) => !(name in PARTS));
+if (unknown.length > 0) {
+  console.error(`there is no part ${unknown.join(', ')}: the parts are ${Object.keys(PARTS).join(', ')}`);
+  process.exit(2);
+}
+const parts = Object.entries(PARTS).filter(([name]) => named.length === 0 || named.includes(name));
+
+mkdirSync(REPORTS, { recursive: true });
+const rows = parts.map(([name, part]) => {
+  const began = performance.now();
+  const report = runPart(name, part);
+  const minutes = ((performance.now() - began) / 60_000).toFixed(1);
+  if (!report?.success || report.numPassedTests === 0) process.exitCode = 1;
+  return `| ${name} | ${report?.numPassedTests ?? 'no report'} | ${report?.numFailedTests ?? ''} | ${minutes} |`;
+});
+console.log(['', '| part | passed | failed | minutes |', '|---|--:|--:|--:|', ...rows].join('\n'));
+
+/** Runs the suites of a part. Returns the report of Vitest; undefined: it has written none. */
+function runPart(name: string, { suites, sizes }: (typeof PARTS)[string]): Report | undefined {
+  const file = join(REPORTS, `soak-${name}.json`);
+  rmSync(file, { force: true });
+  console.log(`\n== ${name}`);
+  spawnSync(
+    process.execPath,
+    [
+      join(ROOT, 'node_modules/vitest/vitest.mjs'),
+      ...[
+        'run',
+        '--config',
+        'test/vitest.config.ts',
+        '--reporter=default',
+        '--reporter=json',
+        `--outputFile.json=${file}`,
+      ],
+      ...suites,
+    ],
+    { cwd: ROOT, env: { ...sizes, ...process.env, SOAK: 'yes' }, stdio: 'inherit' },
+  );
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
