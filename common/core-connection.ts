@@ -5,8 +5,8 @@ import { Code, ConnectError, type Interceptor, type Transport } from '@connectrp
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { CORE_CONNECT_MS, CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from './deadlines.ts';
-import { causesOf } from './error-summary.ts';
-import { bearerToken, type SettingFile, type TokenAccess, tokenOf } from './settings.ts';
+import { findCauses } from './error-summary.ts';
+import { bearerToken, readCoreToken, type SettingFile, type TokenAccess } from './settings.ts';
 import type { TlsCredentials, TlsFiles } from './tls-credentials.ts';
 import { watchFiles } from './watched-files.ts';
 
@@ -110,7 +110,7 @@ export function presentToken(token: CoreToken): Interceptor {
     try {
       return await next(request);
     } catch (error) {
-      const other = request.stream ? undefined : token.insteadOf(authorization, error);
+      const other = request.stream ? undefined : token.findReplacement(authorization, error);
       if (other === undefined) throw error;
       request.header.set('authorization', other);
       return next(request);
@@ -133,7 +133,7 @@ export class CoreToken {
 
   constructor(access: TokenAccess) {
     this.#file = access.coreTokenFile;
-    const token = tokenOf(access);
+    const token = readCoreToken(access);
     this.#newest = token && `Bearer ${token.reveal()}`;
   }
 
@@ -148,7 +148,7 @@ export class CoreToken {
    * @param error of a call with `presented`. A core refuses a token before it reads the call, so that may be repeated
    * @returns undefined: that is not why the call failed, or there is no other token
    */
-  insteadOf(presented: string | undefined, error: unknown): string | undefined {
+  findReplacement(presented: string | undefined, error: unknown): string | undefined {
     if (this.#former === undefined || ConnectError.from(error).code !== Code.Unauthenticated) return undefined;
     const isNewest = presented === this.#newest;
     this.#presentsFormerUntil = isNewest ? performance.now() + PRESENT_FORMER_MS : Number.NEGATIVE_INFINITY;
@@ -248,7 +248,7 @@ export const repeatUnprocessed: Interceptor = (next) => async (request) => {
  * while the core was closing the connection, and HTTP/2 refused its stream. To connect-node that is an internal error.
  */
 export const isUnprocessed = (error: unknown): boolean =>
-  causesOf(error).some((cause) => cause.message.endsWith('NGHTTP2_REFUSED_STREAM'));
+  findCauses(error).some((cause) => cause.message.endsWith('NGHTTP2_REFUSED_STREAM'));
 
 /** A call in flight gets the error on its own stream. */
 const ignoreError = () => {};

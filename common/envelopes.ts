@@ -26,7 +26,7 @@ export function enveloped(message: Uint8Array, flags = 0): Buffer {
  *
  * @throws ConnectError if it is not in uncompressed envelopes of at most `maxBytes`; what the stream fails with
  */
-export function envelopesOf(stream: Readable, maxBytes: number): AsyncGenerator<Envelope> {
+export function readEnvelopes(stream: Readable, maxBytes: number): AsyncGenerator<Envelope> {
   const ready: Envelope[] = [];
   let chunks: Buffer[] = [];
   let missing = HEAD_BYTES;

@@ -2,7 +2,7 @@
 const MAX_CAUSES = 5;
 
 /** An error and its causes, the outermost first. */
-export function causesOf(error: unknown): Error[] {
+export function findCauses(error: unknown): Error[] {
   const chain: Error[] = [];
   for (let next = error; next instanceof Error && chain.length < MAX_CAUSES; next = next.cause) chain.push(next);
   return chain;
@@ -11,7 +11,7 @@ export function causesOf(error: unknown): Error[] {
 /** An error and its causes in one line: the outermost message often says only that something failed. */
 export function errorSummary(error: unknown): string {
   const messages: string[] = [];
-  for (const each of causesOf(error)) {
+  for (const each of findCauses(error)) {
     const message = each.message || (each as NodeJS.ErrnoException).code || each.name;
     if (!messages.some((earlier) => earlier.includes(message))) messages.push(message);
   }
@@ -19,7 +19,7 @@ export function errorSummary(error: unknown): string {
 }
 
 /** The stacks of an error and its causes, without the properties that drivers and parsers add, such as a record. */
-export const stacksOf = (error: unknown): string =>
-  causesOf(error)
+export const formatStacks = (error: unknown): string =>
+  findCauses(error)
     .map(({ stack }) => stack)
     .join('\ncaused by: ') || `threw a ${typeof error}`;

@@ -1,6 +1,6 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
-import { causesOf, stacksOf } from './error-summary.ts';
+import { findCauses, formatStacks } from './error-summary.ts';
 import { printable, printableLines } from './printable.ts';
 import type { commonSettings, IgnoredSettings } from './settings.ts';
 
@@ -152,8 +152,8 @@ function printableValue(name: string, value: unknown): unknown {
 
 /** The loggable parts of an error. Other properties that drivers add, such as a document, are left out. */
 function describeError(error: unknown): unknown {
-  const chain = causesOf(error);
+  const chain = findCauses(error);
   const [first] = chain;
   if (!first) return { type: typeof error };
-  return { type: first.name, message: chain.map(({ message }) => message).join(': '), stack: stacksOf(error) };
+  return { type: first.name, message: chain.map(({ message }) => message).join(': '), stack: formatStacks(error) };
 }

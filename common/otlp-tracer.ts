@@ -65,13 +65,13 @@ export function createOtlpTracer(
     resource: resourceFromAttributes({ 'service.name': `lead-intake-${processName}` }).merge(
       detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] }),
     ),
-    sampler: samplerOf(sampling),
+    sampler: createSampler(sampling),
     spanProcessors: [spans],
   });
   const tracer = provider.getTracer('lead-intake');
   return {
     begin(name, traceparent) {
-      const span = tracer.startSpan(name, { kind: SpanKind.SERVER }, parentOf(traceparent));
+      const span = tracer.startSpan(name, { kind: SpanKind.SERVER }, parseTraceparent(traceparent));
       return span.isRecording() ? sentSpan(tracer, span) : unsentSpan(span.spanContext());
     },
     dropped: () => spans.dropped,
@@ -82,7 +82,7 @@ export function createOtlpTracer(
   };
 }
 
-function samplerOf([name, ratio]: Sampling): Sampler {
+function createSampler([name, ratio]: Sampling): Sampler {
   const root = name.endsWith('always_off')
     ? new AlwaysOffSampler()
     : name.endsWith('always_on')
@@ -146,7 +146,7 @@ class CountedSpans implements SpanProcessor {
 function sentSpan(tracer: OtelTracer, span: OtlpSpan): Span {
   const context = span.spanContext();
   return {
-    traceparent: traceparentOf(context),
+    traceparent: formatTraceparent(context),
     traceId: context.traceId,
     isSent: true,
     child(name, attributes) {
@@ -164,7 +164,7 @@ function sentSpan(tracer: OtelTracer, span: OtlpSpan): Span {
 /** The place in a trace that is not sent, which it is for all of its spans: others must know, and logs have its id. */
 function unsentSpan(context: SpanContext): Span {
   const span: Span = {
-    traceparent: traceparentOf(context),
+    traceparent: formatTraceparent(context),
     traceId: context.traceId,
     isSent: false,
     child: () => span,
@@ -173,10 +173,10 @@ function unsentSpan(context: SpanContext): Span {
   return span;
 }
 
-const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
+const formatTraceparent = ({ traceId, spanId, traceFlags }: SpanContext): string =>
   `00-${traceId}-${spanId}-0${traceFlags & TraceFlags.SAMPLED}`;
 
-const parentOf = (traceparent: string | undefined): Context =>
+const parseTraceparent = (traceparent: string | undefined): Context =>
   traceparent === undefined ? ROOT_CONTEXT : W3C.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
 
 const withoutUndefined = (attributes: Attributes) =>

@@ -56,5 +56,5 @@ export const SETTINGS = {
 } as const satisfies Readonly<Record<string, SettingTraits>>;
 
 /** The names of the variables that settings are read from. */
-export const variablesOf = (settings: Readonly<Record<string, SettingTraits>>): string[] =>
+export const listVariables = (settings: Readonly<Record<string, SettingTraits>>): string[] =>
   Object.entries(settings).flatMap(([name, { fromFile }]) => (fromFile ? [name, `${name}_FILE`] : [name]));

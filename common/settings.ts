@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { isIPv4, isIPv6 } from 'node:net';
 import { MAX_DRAIN_MS } from './deadlines.ts';
 import { Secret } from './secret.ts';
-import { SETTINGS, type SettingTraits, variablesOf } from './settings-table.ts';
+import { listVariables, SETTINGS, type SettingTraits } from './settings-table.ts';
 import { isInjected, unknownSettings } from './unknown-settings.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -78,7 +78,7 @@ export function readSettings<const Table extends SettingsTable>(
 
 /** Reads one setting. @throws Error whose message ends the sentence "NAME …" */
 function readSetting<T>(name: string, setting: Setting<T>, env: Environment): T | undefined {
-  const text = textOf(name, setting, env) ?? setting.fallback;
+  const text = readSettingText(name, setting, env) ?? setting.fallback;
   return text === undefined ? undefined : setting.parse(text);
 }
 
@@ -88,7 +88,7 @@ export interface IgnoredSettings {
 }
 
 export const ignoredSettings = (table: SettingsTable, env: Environment): IgnoredSettings => ({
-  ignored: variablesOf(table).filter((name) => env[name] !== undefined && valueIn(name, env) === undefined),
+  ignored: listVariables(table).filter((name) => env[name] !== undefined && valueIn(name, env) === undefined),
 });
 
 /** The value of a variable; undefined: it counts as unset. */
@@ -97,11 +97,11 @@ function valueIn(name: string, env: Environment): string | undefined {
   return value === undefined || value.trim() === '' || isInjected(name, value) ? undefined : value;
 }
 
-function textOf(name: string, setting: Setting<unknown>, env: Environment): string | undefined {
+function readSettingText(name: string, setting: Setting<unknown>, env: Environment): string | undefined {
   const text = valueIn(name, env);
   const file = setting.fromFile ? valueIn(`${name}_FILE`, env) : undefined;
   if (file === undefined) {
-    const blank = variablesOf({ [name]: setting }).filter((variable) => env[variable] !== undefined);
+    const blank = listVariables({ [name]: setting }).filter((variable) => env[variable] !== undefined);
     if (text === undefined && setting.protects && blank.length > 0) {
       const where = blank.filter((variable) => variable !== name).map((variable) => ` in ${variable}`);
       throw new Error(`has no value${where.join('')}, and protects nothing: give it one, or remove it`);
@@ -163,7 +163,7 @@ export function parsedContents<Parsed>({ path, contents }: SettingFile, parse: (
 }
 
 /** The file that `NAME_FILE` names, to be watched; undefined: there is none. */
-export const fileOf = (name: string, env: Environment): SettingFile | undefined => {
+export const findSettingFile = (name: string, env: Environment): SettingFile | undefined => {
   const path = env[`${name}_FILE`];
   return path?.trim() ? file(path) : undefined;
 };
@@ -175,7 +175,7 @@ export interface TokenAccess {
 }
 
 /** The token that a process starts with: from its file, which may have changed since the setting was read. */
-export const tokenOf = ({ CORE_TOKEN, coreTokenFile }: TokenAccess): Secret | undefined =>
+export const readCoreToken = ({ CORE_TOKEN, coreTokenFile }: TokenAccess): Secret | undefined =>
   coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN;
 
 /** A whole number from `min` to `max`, both included. */

@@ -2,7 +2,7 @@
 const NAME = /^(?:[a-z0-9][a-z0-9._-]{0,62}|[A-Za-z]{1,20})$/;
 
 /** Returns a JSON pointer without its first slash, and with `what` for each part that is not like a name. */
-export const placeOf = (pointer: string, what: string): string =>
+export const describePlace = (pointer: string, what: string): string =>
   pointer
     .split('/')
     .slice(1)

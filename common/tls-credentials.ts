@@ -25,7 +25,7 @@ export class TlsCredentials {
   /** @throws Error when the files are invalid or do not match */
   constructor(files: TlsFiles) {
     this.#files = files;
-    this.#loaded = load(files, pemOf(files));
+    this.#loaded = load(files, readPem(files));
   }
 
   get pem(): TlsPem {
@@ -54,7 +54,7 @@ export class TlsCredentials {
    * @returns stops watching
    */
   watch(log: Logger, onReload: (pem: TlsPem) => void = () => {}): () => void {
-    const parts = partsOf(this.#files);
+    const parts = listTlsFiles(this.#files);
     const reload = (...contents: string[]) => {
       const loaded = load(this.#files, Object.fromEntries(parts.map(([name], index) => [name, contents[index]])));
       throwUnlessValidNow(loaded.own, this.#files.cert?.path);
@@ -66,10 +66,10 @@ export class TlsCredentials {
   }
 }
 
-const pemOf = (files: TlsFiles): TlsPem =>
-  Object.fromEntries(partsOf(files).map(([name, { contents }]) => [name, contents.reveal()]));
+const readPem = (files: TlsFiles): TlsPem =>
+  Object.fromEntries(listTlsFiles(files).map(([name, { contents }]) => [name, contents.reveal()]));
 
-const partsOf = ({ cert, key, ca }: TlsFiles): [keyof TlsFiles, SettingFile][] =>
+const listTlsFiles = ({ cert, key, ca }: TlsFiles): [keyof TlsFiles, SettingFile][] =>
   Object.entries({ cert, key, ca }).flatMap(([name, file]) => (file ? [[name as keyof TlsFiles, file]] : []));
 
 /** The certificates in a PEM text, in order. @throws Error when there is none, or one is incomplete */
@@ -93,17 +93,17 @@ interface Loaded {
 
 /** @throws Error that names the file that is invalid or does not match */
 function load({ cert, key, ca }: TlsFiles, pem: TlsPem): Loaded {
-  const chain = cert ? readOf(cert, 'certificates', () => certificatesIn(pem.cert ?? '')) : [];
-  const authorities = ca ? readOf(ca, 'certificates', () => certificatesIn(pem.ca ?? '')) : [];
+  const chain = cert ? parsePem(cert, 'certificates', () => certificatesIn(pem.cert ?? '')) : [];
+  const authorities = ca ? parsePem(ca, 'certificates', () => certificatesIn(pem.ca ?? '')) : [];
   const [own] = chain;
   // Node accepts a key of another type than the certificate's, and then every handshake fails.
-  if (own && cert && key && !own.checkPrivateKey(readOf(key, 'private key', () => createPrivateKey(pem.key ?? '')))) {
+  if (own && cert && key && !own.checkPrivateKey(parsePem(key, 'private key', () => createPrivateKey(pem.key ?? '')))) {
     throw new Error(`${key.path} is the key of another certificate than that of ${cert.path}`);
   }
   const expiries = new Map<string, Date>();
   // A chain is invalid once any certificate of it expires; of authorities, new ones are listed beside expiring ones.
-  if (cert) expiries.set(cert.path, new Date(Math.min(...chain.map(expiryOf))));
-  if (ca) expiries.set(ca.path, new Date(Math.max(...authorities.map(expiryOf))));
+  if (cert) expiries.set(cert.path, new Date(Math.min(...chain.map(toExpiry))));
+  if (ca) expiries.set(ca.path, new Date(Math.max(...authorities.map(toExpiry))));
   const validFrom = cert && new Date(Math.max(...chain.map(({ validFromDate }) => validFromDate.getTime())));
   const ready = { ...pem, ...(cert && { cert: pemText(chain) }), ...(ca && { ca: pemText(authorities) }) };
   return { pem: ready, secureContext: cert || ca ? createSecureContext(ready) : undefined, own, expiries, validFrom };
@@ -113,9 +113,9 @@ function load({ cert, key, ca }: TlsFiles, pem: TlsPem): Loaded {
 const pemText = (certificates: readonly X509Certificate[]): string =>
   certificates.map((each) => `${each}`.trim()).join('\n');
 
-const expiryOf = ({ validToDate }: X509Certificate): number => validToDate.getTime();
+const toExpiry = ({ validToDate }: X509Certificate): number => validToDate.getTime();
 
-function readOf<Read extends KeyObject | readonly X509Certificate[]>(
+function parsePem<Read extends KeyObject | readonly X509Certificate[]>(
   { path }: SettingFile,
   what: string,
   read: () => Read,

@@ -1,6 +1,6 @@
-import { SETTINGS, variablesOf } from './settings-table.ts';
+import { listVariables, SETTINGS } from './settings-table.ts';
 
-const VARIABLES = new Set(variablesOf(SETTINGS));
+const VARIABLES = new Set(listVariables(SETTINGS));
 
 const firstWord = (name: string): string => `${name.split('_', 1)[0]}`.toUpperCase();
 

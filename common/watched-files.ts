@@ -42,7 +42,7 @@ export function watchFiles({ what, files: named, reload }: WatchedFiles, log: Lo
   const check = async () => {
     try {
       const before = found;
-      found = await Promise.all(paths.map(contentsOf));
+      found = await Promise.all(paths.map(readContents));
       if (!isDeepStrictEqual(found, before)) return;
       if (!isDeepStrictEqual(found, inUse)) {
         const fields = reload(...found);
@@ -73,7 +73,7 @@ export function watchFiles({ what, files: named, reload }: WatchedFiles, log: Lo
   };
 }
 
-async function contentsOf(path: string): Promise<string> {
+async function readContents(path: string): Promise<string> {
   try {
     // Reading a pipe would block.
     if (!(await stat(path)).isFile()) throw Object.assign(new Error(), { code: 'not a regular file' });

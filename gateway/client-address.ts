@@ -69,7 +69,7 @@ export function clientAddresses(
 }
 
 /** Of an IPv6 address, its network of so many groups of 16 bits; of an IPv4 address, so many of its four numbers. */
-function networkOf(address: string, groups: number, numbers: number): string {
+function toNetwork(address: string, groups: number, numbers: number): string {
   const canonical = canonicalAddress(address) ?? '';
   if (!canonical.includes(':')) return canonical.split('.').slice(0, numbers).join('.');
   const [before = [], after = []] = canonical.split('::').map((part) => part.split(':').filter(Boolean));
@@ -78,8 +78,8 @@ function networkOf(address: string, groups: number, numbers: number): string {
 }
 
 /** What counts as one client, by its address: an IPv6 client has a network of 64 bits. */
-export const clientOf = (address: string): string => networkOf(address, 4, 4);
-export const clientNetwork = ({ clientAddress }: WithClient): string => clientOf(clientAddress);
+export const toClient = (address: string): string => toNetwork(address, 4, 4);
+export const clientNetwork = ({ clientAddress }: WithClient): string => toClient(clientAddress);
 
 export const ADDRESS_LOGGING = ['none', 'network', 'whole'] as const;
 export type AddressLogging = (typeof ADDRESS_LOGGING)[number];
@@ -88,6 +88,6 @@ export type AddressLogging = (typeof ADDRESS_LOGGING)[number];
 export function loggedAddress({ clientAddress }: WithClient, logging: AddressLogging): string | undefined {
   if (logging === 'none') return undefined;
   if (logging === 'whole') return clientAddress;
-  const network = networkOf(clientAddress, 3, 3);
+  const network = toNetwork(clientAddress, 3, 3);
   return network.includes('.') ? `${network}.0/24` : `${network}::/48`;
 }

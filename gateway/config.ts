@@ -6,7 +6,7 @@ import {
   commonSettings,
   type Environment,
   file,
-  fileOf,
+  findSettingFile,
   folder,
   hostOfUrl,
   httpUrl,
@@ -63,10 +63,10 @@ export function readGatewayConfig(env: Environment): GatewayConfig {
   const config = readSettings(gatewaySettings, env, rulesBetween);
   return {
     ...config,
-    PUBLIC_URL: config.PUBLIC_URL ?? addressOf(config.GATEWAY_HOST, config.GATEWAY_PORT),
-    CORE_URL: config.CORE_URL ?? addressOf(config.CORE_HOST, config.CORE_PORT),
+    PUBLIC_URL: config.PUBLIC_URL ?? formatHttpUrl(config.GATEWAY_HOST, config.GATEWAY_PORT),
+    CORE_URL: config.CORE_URL ?? formatHttpUrl(config.CORE_HOST, config.CORE_PORT),
     ...ignoredSettings(gatewaySettings, env),
-    coreTokenFile: fileOf('CORE_TOKEN', env),
+    coreTokenFile: findSettingFile('CORE_TOKEN', env),
   };
 }
 
@@ -106,7 +106,7 @@ function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
   return faults;
 }
 
-function addressOf(host: string, port: number): string {
+function formatHttpUrl(host: string, port: number): string {
   return `http://${hostOfUrl(host)}:${port}`;
 }
 

@@ -144,7 +144,7 @@ export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined,
       try {
         const decision = await quota.consume(caller, limits, patienceMs);
         span?.end({ failed: false, attributes: { admitted: decision.admitted } });
-        metrics?.quotaChecked(outcomeOf(decision), performance.now() - startedAt);
+        metrics?.quotaChecked(toOutcome(decision), performance.now() - startedAt);
         return decision;
       } catch (error) {
         span?.end({ failed: true });
@@ -155,7 +155,7 @@ export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined,
   };
 }
 
-const outcomeOf = ({ admitted, waitMs }: QuotaDecision) => (admitted ? 'admitted' : waitMs > 0 ? 'delayed' : 'limited');
+const toOutcome = ({ admitted, waitMs }: QuotaDecision) => (admitted ? 'admitted' : waitMs > 0 ? 'delayed' : 'limited');
 
 /** Exported from the start, so that `increase()` sees the first fault. */
 const OPERATIONS = ['createLead', 'getLead', 'listLeads'] as const;

@@ -85,7 +85,7 @@ export type ProblemCode = keyof typeof PROBLEMS;
 
 export const PROBLEM_CODES = Object.keys(PROBLEMS) as ProblemCode[];
 
-export const kindOf = (code: ProblemCode): ProblemKind => PROBLEMS[code];
+export const findKind = (code: ProblemCode): ProblemKind => PROBLEMS[code];
 
 /**
  * The code for each refusal of the core. A core that refuses the gateway itself cannot serve it. A refusal that only other RPC callers get is an
@@ -173,7 +173,7 @@ export class Problem extends Error {
     this.status = more.status ?? PROBLEMS[code].status;
     this.detail = more.detail;
     this.faults = more.faults ?? [];
-    this.headers = { ...kindOf(code).headers, ...more.headers };
+    this.headers = { ...findKind(code).headers, ...more.headers };
     this.existingLeadId = more.existingLeadId;
     this.isLogged = more.isLogged ?? false;
   }
@@ -187,7 +187,7 @@ export const OVERLOADED = new Problem('integration_unavailable', {
 });
 
 /** Returns the event that an error is for the check of the key. */
-export const problemEvent = (error: unknown) => (error instanceof Problem && kindOf(error.code).event) || 'problem';
+export const problemEvent = (error: unknown) => (error instanceof Problem && findKind(error.code).event) || 'problem';
 
 /** The maximum number of faults in a response; a hostile body can have thousands. @rule 2.5.together */
 const MAX_FIELDS = 50;
@@ -220,7 +220,7 @@ export function problemBody(problem: Problem, requestId: string, publicUrl: stri
     status,
     code,
     detail,
-    fields: faults.length > 0 ? fieldsOf(faults) : undefined,
+    fields: faults.length > 0 ? groupByField(faults) : undefined,
     requestId,
   });
 }
@@ -231,7 +231,7 @@ export function problemBody(problem: Problem, requestId: string, publicUrl: stri
  *
  * @rule 2.5.fields
  */
-function fieldsOf(faults: readonly FaultyField[]): Record<string, string[]> {
+function groupByField(faults: readonly FaultyField[]): Record<string, string[]> {
   const byField = Object.entries(Object.groupBy(faults, ({ field }) => field.toWellFormed()));
   return Object.fromEntries(byField.map(([field, sameField = []]) => [field, sameField.map(({ message }) => message)]));
 }

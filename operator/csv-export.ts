@@ -30,20 +30,20 @@ export const defused = (text: string): string => (FORMULA.test(text) ? `'${text}
 /** Returns the text of a cell; the inverse of `defused`. */
 export const restored = (cell: string): string => (cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell);
 
-export const CSV_HEADER = linesOf([COLUMNS]);
+export const CSV_HEADER = formatCsv([COLUMNS]);
 
 /** Formats leads as records of RFC 4180. */
 export const csvLines = (leads: readonly Lead[]): string =>
-  linesOf(leads.map((lead) => cellsOf(lead).map((text) => text && defused(text))));
+  formatCsv(leads.map((lead) => toCells(lead).map((text) => text && defused(text))));
 
 /** Returns the values of a lead in the order of the columns; null: no value. */
-function cellsOf({ id, studioId, contact, stage, createdAt, updatedAt, enquiries, apiKeyId, ...texts }: Lead) {
+function toCells({ id, studioId, contact, stage, createdAt, updatedAt, enquiries, apiKeyId, ...texts }: Lead) {
   const contacts = CONTACT_TYPES.map((type) => (type === contact.type ? contact.value : null));
   const data = DATA_FIELDS.flatMap((field) => (field === 'contact' ? contacts : texts[field]));
   const times = [createdAt, updatedAt].map((time) => time.toISOString());
   return [id, studioId, ...data, stage, ...times, enquiries ? JSON.stringify(enquiries) : null, apiKeyId ?? null];
 }
 
-function linesOf(records: readonly (readonly (string | null)[])[]): string {
+function formatCsv(records: readonly (readonly (string | null)[])[]): string {
   return stringify([...records] as unknown[], { record_delimiter: 'windows', quoted_match: BREAKS });
 }

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { CONTACT_TYPES, isContactType, uuidFault } from '../common/rules/field-rules.ts';
 import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
-import { textsOf } from '../src/domain/lead-data.ts';
+import { readTexts } from '../src/domain/lead-data.ts';
 import { idFrom } from '../src/domain/new-id.ts';
 import type { LeadImport } from '../src/usecases/import-leads.ts';
 import { CommandFault } from './command.ts';
@@ -24,7 +24,7 @@ interface Column {
  *
  * @throws CommandFault
  */
-function columnsOf(headings: readonly string[], { fields, ignoresOthers }: ImportReading): Column[] {
+function readColumns(headings: readonly string[], { fields, ignoresOthers }: ImportReading): Column[] {
   refuse(
     [...fields.keys()].filter((heading) => !headings.includes(heading)),
     'missing column',
@@ -87,10 +87,10 @@ export async function* csvLeads(input: Readable, reading: ImportReading): AsyncG
   let columns: Column[] | undefined;
   for await (const { line, ...record } of csvRecords(input)) {
     if (columns) {
-      yield { line, ...('fault' in record ? record : leadOf(columns, record.cells, reading.studioId)) };
+      yield { line, ...('fault' in record ? record : parseLead(columns, record.cells, reading.studioId)) };
     } else {
       if ('fault' in record) throw new CommandFault(`line ${line}, the header, ${record.fault}`);
-      columns = columnsOf(record.cells, reading);
+      columns = readColumns(record.cells, reading);
       const ignored = columns.filter(({ field }) => field === undefined).map(({ heading }) => heading);
       if (ignored.length > 0) reading.onIgnored(ignored);
     }
@@ -98,7 +98,7 @@ export async function* csvLeads(input: Readable, reading: ImportReading): AsyncG
   if (!columns) throw new CommandFault('the file is empty: the first line must name its columns');
 }
 
-function leadOf(columns: readonly Column[], cells: readonly string[], studioId: string): ReadLead {
+function parseLead(columns: readonly Column[], cells: readonly string[], studioId: string): ReadLead {
   const fields = new Map<string, string>();
   for (const [index, { heading, field }] of columns.entries()) {
     const text = restored(cells[index] as string);
@@ -126,17 +126,17 @@ function leadOf(columns: readonly Column[], cells: readonly string[], studioId: 
   const uuid = id !== undefined && uuidFault(id) === undefined ? id.toLowerCase() : undefined;
   // Earlier releases derived it from the letter case of the file.
   const otherKeys = uuid
-    ? [id, uuid.toUpperCase()].filter((each) => each !== uuid).map((each) => keyOf(each, studioId))
+    ? [id, uuid.toUpperCase()].filter((each) => each !== uuid).map((each) => deriveKey(each, studioId))
     : [];
   return {
     lead: {
       // Other systems have ids of other forms.
       leadId: uuid,
-      idempotencyKey: fields.get('idempotencyKey') ?? keyOf(uuid ?? id ?? recordOf(fields), studioId),
+      idempotencyKey: fields.get('idempotencyKey') ?? deriveKey(uuid ?? id ?? toRecord(fields), studioId),
       otherKeys: fields.has('idempotencyKey') ? [] : otherKeys,
-      ...textsOf({ displayName: '', ...Object.fromEntries(fields) }),
+      ...readTexts({ displayName: '', ...Object.fromEntries(fields) }),
       contact: contacts[0],
-      stage: stage === undefined ? 'new' : stageOf(stage),
+      stage: stage === undefined ? 'new' : parseStage(stage),
       createdAt: parseTime(fields.get('createTime') ?? ''),
       updatedAt: parseTime(fields.get('updateTime') ?? ''),
     },
@@ -144,15 +144,15 @@ function leadOf(columns: readonly Column[], cells: readonly string[], studioId: 
 }
 
 /** Derives an idempotency key from the id of a record, or from all its fields, so that an import can be repeated. */
-const keyOf = (record: unknown, studioId: string): string => idFrom(`${studioId}\0${JSON.stringify(record)}`);
+const deriveKey = (record: unknown, studioId: string): string => idFrom(`${studioId}\0${JSON.stringify(record)}`);
 
 /** Returns the fields of a lead in the form from which an earlier release derived its key. */
-function recordOf(fields: ReadonlyMap<string, string>): object {
+function toRecord(fields: ReadonlyMap<string, string>): object {
   const others = [...fields].filter(([name]) => !isContactType(name));
   const contact = CONTACT_TYPES.flatMap((type) => (fields.has(type) ? [[type, fields.get(type)]] : []));
   return { ...Object.fromEntries(others), contact: Object.fromEntries(contact) };
 }
 
 /** Accepts the names of the public API and of the RPCs. */
-const stageOf = (stage: string): LeadStage | undefined =>
+const parseStage = (stage: string): LeadStage | undefined =>
   LEAD_STAGES.find((each) => each === stage || `LEAD_STAGE_${each.toUpperCase()}` === stage);

@@ -113,8 +113,10 @@ function quoteFault(text: string, at: number): Cells {
 /** Returns what a header has most of, besides what is in quotes. */
 function delimiterIn(header: string): Delimiter {
   const unquoted = header.replaceAll(/"[^"]*"/g, '');
-  const countOf = (delimiter: string) => unquoted.split(delimiter).length;
-  return (Object.keys(CELLS) as Delimiter[]).reduce((best, each) => (countOf(each) > countOf(best) ? each : best));
+  const countCells = (delimiter: string) => unquoted.split(delimiter).length;
+  return (Object.keys(CELLS) as Delimiter[]).reduce((best, each) =>
+    countCells(each) > countCells(best) ? each : best,
+  );
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -34,7 +34,7 @@ export async function importFile(
       counts.refused += 1;
       console.error(`line ${line}: ${printable(reason)}`);
     };
-    const batches = batchesOf(csvLeads(input, reading), refuse);
+    const batches = collectBatches(csvLeads(input, reading), refuse);
     const sendBatches = async () => {
       for await (const batch of batches) {
         const results = await importLeads(deps, { studioId, leads: batch.map(({ lead }) => lead), ...BY_HAND });
@@ -55,7 +55,7 @@ export async function importFile(
   }
 }
 
-async function* batchesOf(
+async function* collectBatches(
   lines: AsyncIterable<ImportLine>,
   refuse: (line: number, reason: string) => void,
 ): AsyncGenerator<readonly Line[]> {

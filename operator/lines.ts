@@ -5,14 +5,14 @@ const PACKED = ['\x1f\x8b', 'PK\x03\x04', 'BZh', '\xfd7zXZ', '\x28\xb5\x2f\xfd']
 
 /** @param beginning of a file, each byte as a character @throws CommandFault when it is no text, or one in UTF-16 */
 function refuseOtherForms(beginning: string): void {
-  const isOneOf = (marks: readonly string[]) => marks.some((mark) => beginning.startsWith(mark));
-  if (isOneOf(UTF16_MARKS))
+  const isMarkedBy = (marks: readonly string[]) => marks.some((mark) => beginning.startsWith(mark));
+  if (isMarkedBy(UTF16_MARKS))
     throw new CommandFault('the file is UTF-16: save it as UTF-8, which spreadsheets call "CSV UTF-8"');
-  if (isOneOf(PACKED)) throw new CommandFault('the file is packed, as .gz and .zip are: unpack it');
+  if (isMarkedBy(PACKED)) throw new CommandFault('the file is packed, as .gz and .zip are: unpack it');
 }
 
 /** Yields the pieces of a text, each byte as a character. @throws CommandFault where a secret in it could not be seen */
-export async function* piecesOf(input: NodeJS.ReadableStream): AsyncGenerator<string> {
+export async function* readPieces(input: NodeJS.ReadableStream): AsyncGenerator<string> {
   let [beginning, end] = ['', ''];
   for await (const chunk of input) {
     const piece = (chunk as Buffer).toString('latin1');
@@ -33,14 +33,14 @@ export async function* piecesOf(input: NodeJS.ReadableStream): AsyncGenerator<st
  */
 export async function* linesBehindMark(input: NodeJS.ReadableStream, maxLength: number): AsyncGenerator<string> {
   let isFirst = true;
-  for await (const line of linesOf(input, maxLength)) {
+  for await (const line of splitLines(input, maxLength)) {
     if (isFirst) refuseOtherForms(line);
     yield isFirst ? line.replace(/^\xef\xbb\xbf/, '') : line;
     isFirst = false;
   }
 }
 
-async function* linesOf(input: NodeJS.ReadableStream, maxLength: number): AsyncGenerator<string> {
+async function* splitLines(input: NodeJS.ReadableStream, maxLength: number): AsyncGenerator<string> {
   let rest = '';
   for await (const chunk of input) {
     const lines = (rest + (chunk as Buffer).toString('latin1')).split(/(?<=\n)/);

@@ -5,7 +5,7 @@ import {
   commonSettings,
   type Environment,
   file,
-  fileOf,
+  findSettingFile,
   httpUrl,
   type IgnoredSettings,
   ignoredSettings,
@@ -44,7 +44,7 @@ export function readRelayConfig(env: Environment): RelayConfig {
     ...config,
     CORE_URL: config.RELAY_CORE_ADDRESS,
     CORE_TOKEN: config.RELAY_TOKEN,
-    coreTokenFile: fileOf('RELAY_TOKEN', env),
+    coreTokenFile: findSettingFile('RELAY_TOKEN', env),
     RELAY_ENDPOINTS_FILE: config.RELAY_ENDPOINTS_FILE as RelayConfig['RELAY_ENDPOINTS_FILE'],
     ...ignoredSettings(relaySettings, env),
   };

@@ -52,13 +52,13 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
     },
 
     async acknowledge(consumer: string, changes: readonly LeadChange[]): Promise<void> {
-      await leads.acknowledgeLeadChanges({ consumer, acknowledgements: changes.map(stateOf) }, inTime);
+      await leads.acknowledgeLeadChanges({ consumer, acknowledgements: changes.map(toLeadState) }, inTime);
     },
 
     /** Has a state of a lead not sent until `retryAt`; without that, until somebody takes it back, or it changes. */
     async setAside(consumer: string, change: LeadChange, reason: string, retryAt: Date | undefined): Promise<void> {
       const retry = retryAt && { retryTime: timestampFromDate(retryAt) };
-      await consumers.setAsideLeadChanges({ consumer, leads: [{ ...stateOf(change), reason, ...retry }] }, inTime);
+      await consumers.setAsideLeadChanges({ consumer, leads: [{ ...toLeadState(change), reason, ...retry }] }, inTime);
     },
 
     close: () => sessions.abort(),
@@ -66,17 +66,17 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
 }
 
 /** What names the state of a change's lead. */
-const stateOf = ({ lead, revision }: LeadChange) => ({
+const toLeadState = ({ lead, revision }: LeadChange) => ({
   studioId: lead?.studioId ?? '',
   leadId: lead?.id ?? '',
   revision,
 });
 
 /** The same for logs and receivers. */
-export const namesOf = (change: LeadChange) => ({ ...stateOf(change), revision: `${change.revision}` });
+export const formatLeadState = (change: LeadChange) => ({ ...toLeadState(change), revision: `${change.revision}` });
 
 /** Milliseconds since 1970; 0 without a time. */
-export const timeOf = (time: Timestamp | undefined): number => (time ? timestampMs(time) : 0);
+export const toTimeMs = (time: Timestamp | undefined): number => (time ? timestampMs(time) : 0);
 
 /** Whether a call cannot succeed when it is repeated. */
 export const isRefused = (error: unknown): boolean =>

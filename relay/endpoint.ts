@@ -4,12 +4,12 @@ import type { Logger } from 'pino';
 import { RELAY_AFTER_STOP_MS } from '../common/deadlines.ts';
 import { errorSummary } from '../common/error-summary.ts';
 import { Throttle } from '../common/throttle.ts';
-import { type Core, type FeedChange, isRefused, namesOf } from './core.ts';
+import { type Core, type FeedChange, formatLeadState, isRefused } from './core.ts';
 import type { EndpointState } from './endpoint-health.ts';
 import { type EndpointSettings, isSame } from './endpoints-file.ts';
-import { headersOf, isWanted, messageOf } from './message.ts';
+import { createMessage, isWanted, signHeaders } from './message.ts';
 import type { RelayMetrics } from './observation.ts';
-import { keyOf, Schedule } from './schedule.ts';
+import { formatChangeKey, Schedule } from './schedule.ts';
 import { DELIVERED, type Network, newConnections, type Outcome, send } from './send.ts';
 
 /** The pause before the next call after one to the core that failed; milliseconds. */
@@ -118,7 +118,7 @@ export class Endpoint {
 
   /** Tells the core what was handled: what comes while it is being told makes one call after that. */
   async #acknowledge(changes: readonly FeedChange[]): Promise<void> {
-    for (const change of changes) this.#handled.set(keyOf(change), change);
+    for (const change of changes) this.#handled.set(formatChangeKey(change), change);
     if (this.#isTelling) return;
     this.#isTelling = true;
     while (this.#handled.size > 0) {
@@ -185,8 +185,8 @@ export class Endpoint {
     const began = performance.now();
     let outcome: Outcome;
     try {
-      const message = messageOf(change, payload);
-      const headers = headersOf(message, secrets, new Date());
+      const message = createMessage(change, payload);
+      const headers = signHeaders(message, secrets, new Date());
       const attempt = { url: url.reveal(), headers, body: message.body, allowPrivate, connections: this.#connections };
       outcome = await send(attempt, this.#cutting.signal, this.#parts.network);
     } catch (err) {
@@ -195,14 +195,14 @@ export class Endpoint {
     }
     const durationMs = Math.round(performance.now() - began);
     const { attempts } = change;
-    this.#log.info({ ...namesOf(change), attempts, outcome: outcome.code, durationMs }, 'webhook sent');
+    this.#log.info({ ...formatLeadState(change), attempts, outcome: outcome.code, durationMs }, 'webhook sent');
     this.#parts.metrics?.attempted(this.#name, outcome.code, durationMs);
     return outcome;
   }
 
   async #setAside(change: FeedChange, reason: string, pauseMs: number | undefined): Promise<void> {
     const retryAt = pauseMs === undefined ? undefined : new Date(Date.now() + pauseMs);
-    if (!retryAt) this.#log.warn({ ...namesOf(change), reason }, 'lead set aside');
+    if (!retryAt) this.#log.warn({ ...formatLeadState(change), reason }, 'lead set aside');
     await this.#repeated((core) => core.setAside(this.#name, change, reason, retryAt));
   }
 }

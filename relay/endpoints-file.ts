@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject } from 'ajv';
 import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from '../common/rules/field-rules.ts';
 import { Secret } from '../common/secret.ts';
-import { parseStrictJson, placeOf } from '../common/strict-json.ts';
+import { describePlace, parseStrictJson } from '../common/strict-json.ts';
 
 /** The kinds of change that an endpoint may name; it is sent erasures in any case. */
 export const KINDS = ['created', 'stage_changed', 'updated', 'resent', 'enquired'] as const;
@@ -69,7 +69,7 @@ export function parseEndpoints(text: string): Endpoints {
   const parsed = parseStrictJson(text);
   const faults = isEndpointsFile(parsed)
     ? Object.entries(parsed.endpoints).flatMap(([name, { url }]) => urlFault(url, name) ?? [])
-    : [...new Set((isEndpointsFile.errors ?? []).map(sentenceOf))];
+    : [...new Set((isEndpointsFile.errors ?? []).map(endpointFault))];
   if (!isEndpointsFile(parsed) || faults.length > 0) throw new Error(`is not an endpoints file: ${faults.join('; ')}`);
   return new Map(
     Object.entries(parsed.endpoints).map(([name, { url, secrets, ...others }]) => [
@@ -99,8 +99,8 @@ function urlFault(text: string, name: string): string | undefined {
 }
 
 /** Describes a fault without quoting values: they are secret. */
-function sentenceOf({ instancePath, keyword, message, params, propertyName, parentSchema }: ErrorObject): string {
-  const where = placeOf(instancePath.replace(/^\/endpoints/, ''), 'an endpoint') || 'the file';
+function endpointFault({ instancePath, keyword, message, params, propertyName, parentSchema }: ErrorObject): string {
+  const where = describePlace(instancePath.replace(/^\/endpoints/, ''), 'an endpoint') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {
     return 'an endpoint has the name of its consumer: 1 to 63 of a to z, 0 to 9 and hyphens, beginning with a letter';
   }

@@ -10,7 +10,7 @@ interface State {
 }
 
 /** What names the lead of a change. */
-export const keyOf = ({ lead }: Pick<State, 'lead'>): string => `${lead?.studioId} ${lead?.id}`;
+export const formatChangeKey = ({ lead }: Pick<State, 'lead'>): string => `${lead?.studioId} ${lead?.id}`;
 
 /**
  * Decides which lead an endpoint is sent when, and what becomes of it; does nothing itself, and knows no clock. It has the
@@ -54,7 +54,7 @@ export class Schedule<Change extends State> {
 
   /** Takes a state from the feed, which sends it again on each new connection. */
   offer(change: Change): void {
-    const key = keyOf(change);
+    const key = formatChangeKey(change);
     const begun = this.#begun.get(key);
     if (begun) begun.isKnown = true;
     if (begun && change.revision <= begun.revision) return;
@@ -81,7 +81,7 @@ export class Schedule<Change extends State> {
    * @returns undefined: the lead was delivered
    */
   ended(change: Change, outcome: Outcome, now: number, random: number): Failure | undefined {
-    const key = keyOf(change);
+    const key = formatChangeKey(change);
     const unacknowledged = new Set([...this.#waiting.keys(), ...this.#begun.keys()]).size;
     const { attempts } = change;
     const isDelivered = outcome.code === DELIVERED;
@@ -107,7 +107,7 @@ export class Schedule<Change extends State> {
 
   /** The core was told what became of a state. */
   settled(change: Change): void {
-    const key = keyOf(change);
+    const key = formatChangeKey(change);
     if ((this.#begun.get(key)?.revision ?? 0n) <= change.revision) this.#begun.delete(key);
   }
 }

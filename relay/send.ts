@@ -145,7 +145,7 @@ function sendTo(
     // The receiver may have closed a connection as it was used again.
     if (sent.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(error.code ?? '') && !signal.aborted) {
       resolve(sendTo(addresses, { ...attempt, connections: false }, signal, ca));
-    } else resolve({ code: codeOf(error, isSecure) });
+    } else resolve({ code: toFailureCode(error, isSecure) });
   });
   sent.on('close', () => {
     clearTimeout(connecting);
@@ -156,7 +156,7 @@ function sendTo(
   return promise;
 }
 
-function codeOf({ name, code = '' }: NodeJS.ErrnoException, isSecure: boolean): string {
+function toFailureCode({ name, code = '' }: NodeJS.ErrnoException, isSecure: boolean): string {
   if (name === 'AbortError' || code === 'ETIMEDOUT') return 'TIMEOUT';
   if (/^HPE_/.test(code)) return 'RESPONSE_INVALID';
   if (/^E(?:CONN|PIPE|HOST|NET|ADDR|ACCES|PERM)/.test(code)) return 'CONNECTION_FAILED';

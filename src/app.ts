@@ -4,7 +4,7 @@ import { createLogger, logSettings } from '../common/logger.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
-import { bearerToken, tokenOf } from '../common/settings.ts';
+import { bearerToken, readCoreToken } from '../common/settings.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import { watchFiles } from '../common/watched-files.ts';
 import { parseCallers } from './callers-file.ts';
@@ -41,7 +41,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
     metrics?.clockSetBack();
     log.warn({ aheadMs }, 'the clock was set back: leads created before have times in the future');
   });
-  const callers = new Callers(tokenOf(config), config.CORE_CALLERS_FILE?.entries);
+  const callers = new Callers(readCoreToken(config), config.CORE_CALLERS_FILE?.entries);
   const app = createCoreServer(
     config,
     { store, clock: systemClock, newId },

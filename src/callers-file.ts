@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { Ajv, type ErrorObject } from 'ajv';
 import { CONSUMER_NAME_PATTERN, CRM_ID_PATTERN, MAX_CONSUMERS } from '../common/rules/field-rules.ts';
-import { parseStrictJson, placeOf } from '../common/strict-json.ts';
+import { describePlace, parseStrictJson } from '../common/strict-json.ts';
 import { CALLER_ROLES, type CallerRole } from './domain/caller.ts';
 
 /** A caller's token in the callers file. */
@@ -37,7 +37,7 @@ export const MAX_TOKENS = 2;
 
 const NAME = '^[a-z0-9][a-z0-9._-]{0,62}$';
 
-const setOf = (items: object) => ({ type: 'array', minItems: 1, uniqueItems: true, items });
+const setSchema = (items: object) => ({ type: 'array', minItems: 1, uniqueItems: true, items });
 
 const SCHEMA = {
   type: 'object',
@@ -53,9 +53,9 @@ const SCHEMA = {
         required: ['may'],
         additionalProperties: false,
         properties: {
-          may: setOf({ enum: CALLER_ROLES }),
-          studios: setOf({ type: 'string', pattern: CRM_ID_PATTERN }),
-          consumers: { ...setOf({ type: 'string', pattern: CONSUMER_NAME_PATTERN }), maxItems: MAX_CONSUMERS },
+          may: setSchema({ enum: CALLER_ROLES }),
+          studios: setSchema({ type: 'string', pattern: CRM_ID_PATTERN }),
+          consumers: { ...setSchema({ type: 'string', pattern: CONSUMER_NAME_PATTERN }), maxItems: MAX_CONSUMERS },
           tokens: {
             type: 'array',
             maxItems: MAX_TOKENS,
@@ -92,7 +92,7 @@ const isCallersFile = new Ajv({ allErrors: true, allowUnionTypes: true }).compil
 export function parseCallers(text: string): CallerEntries {
   const parsed = parseStrictJson(text);
   if (!isCallersFile(parsed)) {
-    const faults = new Set((isCallersFile.errors ?? []).map(sentenceOf));
+    const faults = new Set((isCallersFile.errors ?? []).map(callerFault));
     throw new Error(`is not a callers file: ${[...faults].join('; ')}`);
   }
   const names = new Map<string, string>();
@@ -101,7 +101,7 @@ export function parseCallers(text: string): CallerEntries {
     if (needsConsumers && !caller.consumers) throw new Error(`must name the consumers of ${name}, which may feed`);
     if (caller.consumers && !caller.may.includes('feed'))
       throw new Error(`names consumers of ${name}, which may not feed`);
-    for (const credential of credentialsOf(caller)) {
+    for (const credential of listCredentials(caller)) {
       const other = names.get(credential);
       if (other !== undefined) throw new Error(`has the same token or certificate twice: for ${other} and for ${name}`);
       names.set(credential, name);
@@ -117,7 +117,7 @@ export const tokenHash = (token: string): string => hash('sha256', token, 'hex')
 export const tokenDigits = (sha256: string): string => sha256.slice(0, 8);
 
 /** Returns the lookup keys of a caller's credentials: the hashes of its tokens, and its certificate subject's form. */
-const credentialsOf = ({ tokens = [], certificateSubject }: CallerEntry): string[] => [
+const listCredentials = ({ tokens = [], certificateSubject }: CallerEntry): string[] => [
   ...tokens.map(({ sha256 }) => sha256),
   ...(certificateSubject ? [subjectForm(certificateSubject)] : []),
 ];
@@ -127,8 +127,8 @@ export const subjectForm = (subject: CertificateSubject): string =>
   JSON.stringify(Object.entries(subject).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /** Describes a fault without quoting values: a token in the place of its hash must not get into the log. */
-function sentenceOf({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {
-  const where = placeOf(instancePath.replace(/^\/callers/, ''), 'a caller') || 'the file';
+function callerFault({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {
+  const where = describePlace(instancePath.replace(/^\/callers/, ''), 'a caller') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {
     return 'names have 1 to 63 of a to z, 0 to 9, dots, underscores and hyphens, and begin with a letter or digit';
   }

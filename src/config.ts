@@ -4,7 +4,7 @@ import {
   commonSettings,
   type Environment,
   file,
-  fileOf,
+  findSettingFile,
   type IgnoredSettings,
   ignoredSettings,
   integer,
@@ -39,7 +39,7 @@ export type CoreConfig = SettingsOf<typeof coreSettings> &
 export const readCoreConfig = (env: Environment): CoreConfig => ({
   ...readSettings(coreSettings, env, rulesBetween),
   ...ignoredSettings(coreSettings, env),
-  coreTokenFile: fileOf('CORE_TOKEN', env),
+  coreTokenFile: findSettingFile('CORE_TOKEN', env),
 });
 
 /** Returns the core's TLS certificate, its key and the authorities of client certificates. */

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { SETTINGS, type SettingTraits } from '../common/settings-table.ts';
 import { gatewaySettings } from '../gateway/config.ts';
 import { findPackages } from '../gateway/docs/packages.ts';
-import { pagesOf } from '../gateway/docs/pages.ts';
+import { renderPages } from '../gateway/docs/pages.ts';
 import { relaySettings } from '../relay/config.ts';
 import { coreSettings } from '../src/config.ts';
 import { MARKDOWN_PAGES, type MarkdownPage } from './tools/markdown.ts';
@@ -243,7 +243,7 @@ function isIntact(page: string, link: string): boolean {
 }
 
 const SERVED = [
-  ...pagesOf({ publicUrl: '', limit: 0, windowSeconds: 0 }, findPackages([])).map(({ path }) => path),
+  ...renderPages({ publicUrl: '', limit: 0, windowSeconds: 0 }, findPackages([])).map(({ path }) => path),
   ...globSync('docs/assets/*.svg', { cwd: join(ROOT, 'gateway') }).map((asset) => `/${asset}`),
 ];
 

@@ -182,9 +182,9 @@ export const RULES = { ...CONTRACT_RULES, ...DECIDED_RULES } satisfies Readonly<
 
 export type RuleId = keyof typeof RULES;
 
-const sectionOf = (rule: RuleId): string => rule.slice(0, rule.lastIndexOf('.'));
+const toSection = (rule: RuleId): string => rule.slice(0, rule.lastIndexOf('.'));
 
 /** All rules by section; within a section, the decided rules are last. */
 export const RULE_IDS: readonly RuleId[] = (Object.keys(RULES) as RuleId[]).sort((a, b) =>
-  sectionOf(a).localeCompare(sectionOf(b), 'en', { numeric: true }),
+  toSection(a).localeCompare(toSection(b), 'en', { numeric: true }),
 );

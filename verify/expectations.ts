@@ -10,15 +10,15 @@ const FIELDS = ['createdAt', 'displayName', 'id', 'note', 'sourceId', 'stage', '
 const CURSOR = /^[A-Za-z0-9_-]{1,512}$/;
 
 /** Expects a response with a valid lead, and returns the lead. @throws AssertionError */
-export function leadOf(answer: Answer, status: 200 | 201): Lead {
-  const body = bodyOf(answer, status, 'application/json');
+export function expectLeadIn(answer: Answer, status: 200 | 201): Lead {
+  const body = expectBodyIn(answer, status, 'application/json');
   assert.deepEqual(Object.keys(body), ['lead'], `the response does not have just the property "lead": ${answer.text}`);
   return checkedLead(body.lead);
 }
 
 /** Expects a response with a valid page, and returns the page. @throws AssertionError */
-export function pageOf(answer: Answer): Page {
-  const body = bodyOf(answer, 200, 'application/json');
+export function expectPageIn(answer: Answer): Page {
+  const body = expectBodyIn(answer, 200, 'application/json');
   assert.deepEqual(
     Object.keys(body).toSorted(),
     ['leads', 'nextCursor'],
@@ -43,8 +43,8 @@ export interface Problem {
 }
 
 /** Expects an error with a status and a code, and returns its body. @throws AssertionError */
-export function refusalOf(answer: Answer, status: number, code: ProblemCode): Problem {
-  const problem = bodyOf(answer, status, 'application/problem+json') as unknown as Problem;
+export function expectRefusalIn(answer: Answer, status: number, code: ProblemCode): Problem {
+  const problem = expectBodyIn(answer, status, 'application/problem+json') as unknown as Problem;
   assert.equal(problem.code, code, `the code is ${problem.code} instead of ${code}: ${answer.text}`);
   return problem;
 }
@@ -68,7 +68,7 @@ export function checkProblem(problem: Problem, status: number): void {
   assert(typeof requestId === 'string' && /^.{1,128}$/s.test(requestId), `"requestId" is invalid: ${requestId}`);
 }
 
-function bodyOf({ status, headers, text }: Answer, expected: number, type: string): Record<string, unknown> {
+function expectBodyIn({ status, headers, text }: Answer, expected: number, type: string): Record<string, unknown> {
   assert.equal(status, expected, `the status is ${status} instead of ${expected}: ${text.slice(0, 500)}`);
   const mediaType = headers.get('content-type')?.split(';')[0];
   assert.equal(mediaType, type, `the media type is ${mediaType} instead of ${type}`);

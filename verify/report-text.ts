@@ -6,24 +6,24 @@ const VERDICTS = ['passed', 'in part', 'failed', 'not checked'] as const;
 /** Returns a report as JSON, or as a table of the rules. */
 export function reportText(report: Report, json: boolean): string {
   const lines = json
-    ? [printableJson({ ...countsOf(report), ...report })]
-    : [...report.rules.flatMap(linesOf), '', summaryOf(report)];
+    ? [printableJson({ ...countVerdicts(report), ...report })]
+    : [...report.rules.flatMap(formatResult), '', formatSummary(report)];
   return `${lines.join('\n')}\n`;
 }
 
-function linesOf({ rule, text, verdict, why }: RuleResult): string[] {
+function formatResult({ rule, text, verdict, why }: RuleResult): string[] {
   const shown = verdict === 'failed' ? 'FAILED' : verdict;
   const line = `${shown.padEnd(12)} ${rule.padEnd(36)} ${text}`;
   return why === undefined ? [line] : [line, `${' '.repeat(13)}${printable(why)}`];
 }
 
-function summaryOf(report: Report): string {
-  const { rules } = countsOf(report).counts;
+function formatSummary(report: Report): string {
+  const { rules } = countVerdicts(report).counts;
   const passed = `${rules.passed} rules hold, ${rules['in part']} hold as far as they were checked`;
   return `${passed}, ${rules.failed} are broken, ${rules['not checked']} cannot be checked with one key.`;
 }
 
-function countsOf({ rules }: Report) {
+function countVerdicts({ rules }: Report) {
   const count = (verdict: RuleResult['verdict']) => rules.filter((rule) => rule.verdict === verdict).length;
   return { counts: { rules: Object.fromEntries(VERDICTS.map((verdict) => [verdict, count(verdict)])) } };
 }

@@ -99,7 +99,7 @@ export async function verify(api: Api, { quota, onCheck = () => {} }: VerifyOpti
     const isSkipped = !quota && QUOTA_CHECKS.includes(check);
     checks.push(await runCheck(check, api, isSkipped ? 'it exhausts the quota: add --quota' : check.impossible?.(api)));
   }
-  const rules = RULE_IDS.filter(isReported).map((rule) => resultOf(rule, checks));
+  const rules = RULE_IDS.filter(isReported).map((rule) => computeRuleResult(rule, checks));
   return { rules, checks };
 }
 
@@ -117,7 +117,7 @@ async function runCheck({ title, rules, run }: Check, api: Api, impossible: stri
   }
 }
 
-function resultOf(rule: RuleId, checks: readonly CheckResult[]): RuleResult {
+function computeRuleResult(rule: RuleId, checks: readonly CheckResult[]): RuleResult {
   const text = RULES[rule];
   const own = checks.filter(({ rules }) => rules.includes(rule));
   const failed = own.find(({ verdict }) => verdict === 'failed');

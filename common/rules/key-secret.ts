@@ -41,7 +41,7 @@ export function isKeySecret(text: string): boolean {
 const HINT_LENGTH = 4;
 
 /** Returns the part of a secret that stays visible after the key was issued. */
-export const hintOf = (secret: string): string => secret.slice(-HINT_LENGTH);
+export const toHint = (secret: string): string => secret.slice(-HINT_LENGTH);
 
 export const isHint = (value: unknown): value is string => typeof value === 'string' && value.length === HINT_LENGTH;
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { CORE_CALL_MS } from '../../common/deadlines.ts';
-import { hashKeySecret, hintOf, isKeySecret, textOfHash } from '../../common/rules/key-secret.ts';
+import { hashKeySecret, isKeySecret, textOfHash, toHint } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { clientNetwork } from '../client-address.ts';
 import type { FoundKey } from '../key-check.ts';
@@ -21,10 +21,10 @@ import { createMemoryQuota } from './quota/memory-quota.ts';
 export function authenticator(lookUps: KeyLookUps, cache: ApiKeyCache) {
   const findUnknown = unknownKeys(lookUps);
   return (request: FastifyRequest): FoundKey | Promise<FoundKey> => {
-    const secret = secretOf(request);
+    const secret = readBearerSecret(request);
     // A malformed key is refused here, so guesses cost the core nothing.
     if (secret === undefined || !isKeySecret(secret)) throw new Problem('integration_key_invalid');
-    const presented = { secretSha256: hashKeySecret(secret), secretHint: hintOf(secret), requestId: request.id };
+    const presented = { secretSha256: hashKeySecret(secret), secretHint: toHint(secret), requestId: request.id };
     const name = textOfHash(presented.secretSha256);
     const cached = cache.get(name);
     if (cached) return { name: 'remembered', key: { ...presented, studioId: cached.studioId, caller: cached } };
@@ -38,7 +38,7 @@ export function authenticator(lookUps: KeyLookUps, cache: ApiKeyCache) {
 }
 
 // @rule 5.1 5.5 5.header
-function secretOf(request: FastifyRequest): string | undefined {
+function readBearerSecret(request: FastifyRequest): string | undefined {
   // Of several headers, Node silently uses the first.
   const [authorization, ...more] = request.raw.headersDistinct.authorization ?? [];
   if (authorization === undefined || more.length > 0) return undefined;
@@ -104,7 +104,7 @@ const MAX_LOOK_UPS_AT_ONCE = MAX_UNKNOWN_KEYS / 2;
 const LIMITS = { key: MAX_UNKNOWN_KEYS, studio: undefined };
 
 /** Returns what these quotas count in place of a key: the network of the client. */
-const callerOf = (request: FastifyRequest) => ({ apiKeyId: clientNetwork(request), studioId: '' });
+const toQuotaCaller = (request: FastifyRequest) => ({ apiKeyId: clientNetwork(request), studioId: '' });
 
 /**
  * How long a refusal waits, more or less, of an address that has too many that no quota counts. So a flood on hundreds of
@@ -121,7 +121,7 @@ const holdRefusal = (): Promise<void> => sleep(MAX_HELD_MS - HELD_REFUSAL_MS * M
 export function uncountedRefusals(): (request: FastifyRequest) => Promise<void> {
   const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
   return async (request) => {
-    if (!(await quota.consume(callerOf(request), LIMITS)).admitted) await holdRefusal();
+    if (!(await quota.consume(toQuotaCaller(request), LIMITS)).admitted) await holdRefusal();
   };
 }
 
@@ -133,7 +133,7 @@ function unknownKeys(lookUps: KeyLookUps) {
   /** The number of look-ups under way, by network. */
   const underWay = new Map<string, number>();
   return async (sender: Sender, request: FastifyRequest) => {
-    const caller = callerOf(request);
+    const caller = toQuotaCaller(request);
     const { apiKeyId: network } = caller;
     const name = `${network} ${textOfHash(sender.secretSha256)}`;
     const giveUpAt = performance.now() + CORE_CALL_MS - MAX_HELD_MS;

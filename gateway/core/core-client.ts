@@ -103,7 +103,7 @@ export function createCoreClient(
 
     async listLeads(sender, { limit, cursor }) {
       const { studioId: group = '' } = sender;
-      if (listLeads.batcher.pendingOf(group) >= MAX_WAITING_LISTS_PER_STUDIO) throw OVERLOADED;
+      if (listLeads.batcher.countPending(group) >= MAX_WAITING_LISTS_PER_STUDIO) throw OVERLOADED;
       const item = { pageSize: limit, pageToken: cursor ?? '' };
       const share = { group, weight: Math.max(1, limit) };
       return (await listLeads.send(sender, { case: 'listLeads', value: item }, share)).value;

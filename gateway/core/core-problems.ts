@@ -20,7 +20,7 @@ export function problemOfError(thrown: unknown): Problem {
   if (thrown instanceof TooManyPending) return OVERLOADED;
   const error = ConnectError.from(thrown);
   // An error with a cause does not come from the core: a call that is cut off is reported as internal too.
-  return problemOf(error, error.cause === undefined && FAULTS.has(error.code));
+  return toCoreProblem(error, error.cause === undefined && FAULTS.has(error.code));
 }
 
 /** The codes of a call whose connection ends or that is late, and of one that the next token may get through. */
@@ -36,10 +36,10 @@ export function isRefusedByCore(thrown: unknown): boolean {
 export function problemOfStatus({ code, message, details }: Status): Problem {
   const error = new ConnectError(message, code);
   error.details = details.map(({ typeUrl, value }) => ({ type: typeUrl.slice(typeUrl.lastIndexOf('/') + 1), value }));
-  return problemOf(error, FAULTS.has(code));
+  return toCoreProblem(error, FAULTS.has(code));
 }
 
-function problemOf(error: ConnectError, isFault: boolean): Problem {
+function toCoreProblem(error: ConnectError, isFault: boolean): Problem {
   const info = error.findDetails(ErrorInfoSchema).find(({ domain }) => domain === 'leadintake');
   const code = Object.hasOwn(CODE_OF_REASON, info?.reason ?? '')
     ? CODE_OF_REASON[info?.reason as keyof typeof CODE_OF_REASON]

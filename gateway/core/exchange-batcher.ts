@@ -116,7 +116,7 @@ export class ExchangeBatcher {
   #call: Call | undefined;
   #pending = 0;
   /** The number of pending requests of each group. */
-  readonly #pendingOf = new Map<string, number>();
+  readonly #pendingByGroup = new Map<string, number>();
 
   constructor(exchange: Exchange, options: Options) {
     this.#exchange = exchange;
@@ -129,8 +129,8 @@ export class ExchangeBatcher {
   }
 
   /** The number of a group's requests without a response. */
-  pendingOf(group: string): number {
-    return this.#pendingOf.get(group) ?? 0;
+  countPending(group: string): number {
+    return this.#pendingByGroup.get(group) ?? 0;
   }
 
   /** @throws TooManyPending, NoResponse, or the error of the call */
@@ -179,9 +179,9 @@ export class ExchangeBatcher {
   /** Returns whether no count fell below 0. */
   #count({ group }: Share, sign: 1 | -1): boolean {
     this.#pending += sign;
-    const own = this.pendingOf(group) + sign;
-    if (own > 0) this.#pendingOf.set(group, own);
-    else this.#pendingOf.delete(group);
+    const own = this.countPending(group) + sign;
+    if (own > 0) this.#pendingByGroup.set(group, own);
+    else this.#pendingByGroup.delete(group);
     return this.#pending >= 0 && own >= 0;
   }
 

@@ -9,7 +9,7 @@ import {
   validateResponse,
 } from '@connectrpc/connect/protocol-connect';
 import { type CoreSessions, type CoreToken, MAX_RESPONSE_BYTES } from '../../common/core-connection.ts';
-import { enveloped, envelopesOf } from '../../common/envelopes.ts';
+import { enveloped, readEnvelopes } from '../../common/envelopes.ts';
 import {
   ExchangeRequestSchema,
   type ExchangeResponse,
@@ -36,7 +36,7 @@ export function exchangeOver(coreUrl: string, sessions: CoreSessions, token: Cor
     const header = requestHeader(exchange.methodKind, true, undefined, authorization ? { authorization } : {}, true);
     const stream = await sessions.request('POST', path, Object.fromEntries(header), {});
     signal.addEventListener('abort', () => stream.destroy());
-    const envelopes = envelopesOf(stream, MAX_RESPONSE_BYTES);
+    const envelopes = readEnvelopes(stream, MAX_RESPONSE_BYTES);
     stream.once('response', ({ ':status': status = 0, 'content-type': type = '' }) => {
       try {
         validateResponse(exchange.methodKind, true, status, new Headers({ 'content-type': type }));
@@ -52,7 +52,7 @@ export function exchangeOver(coreUrl: string, sessions: CoreSessions, token: Cor
         if (flags & endStreamFlag) {
           const { error } = endStreamFromJson(message);
           // Refused with one of two tokens: as when the core takes no more messages, none was read.
-          if (error && token.insteadOf(authorization, error) === undefined) throw error;
+          if (error && token.findReplacement(authorization, error) === undefined) throw error;
           return;
         }
         yield fromBinary(ExchangeResponseSchema, message);

@@ -1,4 +1,4 @@
-import { kindOf, PROBLEM_MEDIA_TYPE, PROBLEMS, type Problem, problemBody } from '../problems.ts';
+import { findKind, PROBLEM_MEDIA_TYPE, PROBLEMS, type Problem, problemBody } from '../problems.ts';
 import { LEADS_PATH, problemDetailsSchema } from '../routes/schemas.ts';
 import { LEAD, REQUEST_ID } from './examples.ts';
 
@@ -59,7 +59,7 @@ export function success(
 ): object {
   return {
     description,
-    headers: headersOf([{ always: [...COUNTED, ...always], sometimes }]),
+    headers: describeHeaders([{ always: [...COUNTED, ...always], sometimes }]),
     content: { 'application/json': { schema, example } },
     ...more,
   };
@@ -77,7 +77,7 @@ export function failure(publicUrl: string, problems: readonly Problem[]): object
   });
   return {
     description: problems.map(linked).join('\n\n'),
-    headers: headersOf(problems.map(headersOfProblem)),
+    headers: describeHeaders(problems.map(headersOfProblem)),
     content: {
       [PROBLEM_MEDIA_TYPE]: {
         schema: problemDetailsSchema,
@@ -88,7 +88,7 @@ export function failure(publicUrl: string, problems: readonly Problem[]): object
 }
 
 function headersOfProblem({ code, headers }: Problem): HeaderNames {
-  const { counted } = kindOf(code);
+  const { counted } = findKind(code);
   const own = Object.keys(HEADERS).filter((name) => name.toLowerCase() in headers) as HeaderName[];
   const link: HeaderName[] = code === 'integration_lead_already_open' ? ['Link'] : [];
   return {
@@ -98,7 +98,7 @@ function headersOfProblem({ code, headers }: Problem): HeaderNames {
 }
 
 /** Returns the headers of a status with several responses; those that all of them always have are required. */
-function headersOf(answers: readonly HeaderNames[]): object {
+function describeHeaders(answers: readonly HeaderNames[]): object {
   const names = answers.flatMap(({ always = [], sometimes = [] }) => [...COMMON, ...always, ...sometimes]);
   const required = (name: HeaderName) => answers.every(({ always = [] }) => [...COMMON, ...always].includes(name));
   return Object.fromEntries(names.map((name) => [name, { ...HEADERS[name], required: required(name) }]));

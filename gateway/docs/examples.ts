@@ -65,7 +65,7 @@ const EXAMPLES: Partial<Record<ProblemCode, Problem>> = {
   method_not_allowed: new Problem('method_not_allowed', { headers: { allow: 'GET, POST' } }),
 };
 
-export const exampleOf = (code: ProblemCode): Problem => EXAMPLES[code] ?? new Problem(code);
+export const toExample = (code: ProblemCode): Problem => EXAMPLES[code] ?? new Problem(code);
 
 function invalid(faults: Readonly<Record<string, string | undefined>>): Problem {
   return invalidRequest(

@@ -1,5 +1,5 @@
 import { type KeyOperation, SCOPE_OF } from '../../common/rules/public-api.ts';
-import { HEADERS_TOO_LARGE, kindOf, PROBLEM_CODES, type Problem, TOO_SLOW } from '../problems.ts';
+import { findKind, HEADERS_TOO_LARGE, PROBLEM_CODES, type Problem, TOO_SLOW } from '../problems.ts';
 import {
   contactSchema,
   contactSchemas,
@@ -18,7 +18,7 @@ import {
 } from '../routes/schemas.ts';
 import { failure, success } from './answers.ts';
 import { codeSamples } from './code-samples.ts';
-import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, IDEMPOTENCY_KEY, INVALID, LEAD, OLDER_LEAD } from './examples.ts';
+import { CAPTURE, CURSOR, FULL_CAPTURE, IDEMPOTENCY_KEY, INVALID, LEAD, OLDER_LEAD, toExample } from './examples.ts';
 
 export const openApiInfo = {
   title: 'Lead Intake API',
@@ -123,13 +123,13 @@ export function wholeDocument(publicUrl: string) {
 }
 
 /** `EmailContact`, for example. */
-const nameOf = ({ properties }: (typeof contactSchemas)[number]): string =>
+const nameSchema = ({ properties }: (typeof contactSchemas)[number]): string =>
   `${properties.type.const.replace(/^./, (first) => first.toUpperCase())}Contact`;
 
 const SCHEMAS = {
   LeadCapture: leadCaptureSchema,
   Contact: contactSchema,
-  ...Object.fromEntries(contactSchemas.map((schema) => [nameOf(schema), schema])),
+  ...Object.fromEntries(contactSchemas.map((schema) => [nameSchema(schema), schema])),
   Lead: leadSchema,
   LeadStage: leadStageSchema,
   LeadResponse: leadResponseSchema,
@@ -170,13 +170,13 @@ const SHARED: Readonly<Record<number, string>> = {
 
 /** The problems that have a status in any operation. */
 const sharedProblems = (status: number): Problem[] =>
-  [TOO_SLOW, HEADERS_TOO_LARGE, ...PROBLEM_CODES.map(exampleOf)].filter((problem) => problem.status === status);
+  [TOO_SLOW, HEADERS_TOO_LARGE, ...PROBLEM_CODES.map(toExample)].filter((problem) => problem.status === status);
 
 /** The other problems of an operation, by their status. */
 const ownProblems = (id: KeyOperation): Map<number, Problem[]> =>
   Map.groupBy(
-    PROBLEM_CODES.filter((code) => (kindOf(code).of ?? [id]).includes(id) && !(kindOf(code).status in SHARED)).map(
-      (code) => (code === 'integration_invalid_request' ? INVALID[id] : exampleOf(code)),
+    PROBLEM_CODES.filter((code) => (findKind(code).of ?? [id]).includes(id) && !(findKind(code).status in SHARED)).map(
+      (code) => (code === 'integration_invalid_request' ? INVALID[id] : toExample(code)),
     ),
     ({ status }) => status,
   );

@@ -61,7 +61,7 @@ export function findPackages(folders: readonly string[]): Packages {
 function readRelease(folder: string, name: string): StoredRelease {
   try {
     const release: PackageRelease = JSON.parse(readFileSync(join(folder, name), 'utf8'));
-    for (const { name, bytes } of filesOf({ ...release, folder })) {
+    for (const { name, bytes } of listFiles({ ...release, folder })) {
       // It becomes a part of a path, and of an address.
       if (!/^\w[\w.+-]*$/.test(name)) throw new Error(`${JSON.stringify(name)} is no name of a file`);
       const { size } = statSync(join(folder, name));
@@ -75,7 +75,7 @@ function readRelease(folder: string, name: string): StoredRelease {
 }
 
 /** Returns every file of a release. */
-export function filesOf({ folder, checksums, packages }: StoredRelease): PackageFile[] {
+export function listFiles({ folder, checksums, packages }: StoredRelease): PackageFile[] {
   const files = packages.flatMap(({ file, sha256, bytes, sbom }): PackageFile[] => [
     { folder, name: file, mediaType: file.endsWith('.tgz') ? 'application/gzip' : 'application/zip', sha256, bytes },
     { folder, name: sbom, mediaType: 'application/vnd.cyclonedx+json; version=1.6' },
@@ -84,12 +84,12 @@ export function filesOf({ folder, checksums, packages }: StoredRelease): Package
 }
 
 /** All packages, the newest first. */
-const allOf = ({ releases }: Packages) =>
+const listPackages = ({ releases }: Packages) =>
   releases.flatMap(({ version, packages }) => packages.map((each) => ({ version, ...each })));
 
-const ofKind = (packages: Packages, kind: PackageKind) => allOf(packages).filter((each) => each.kind === kind);
+const ofKind = (packages: Packages, kind: PackageKind) => listPackages(packages).filter((each) => each.kind === kind);
 
-const addressOf = (publicUrl: string, file: string) => `${publicUrl}${PACKAGES_PATH}/${file}`;
+const formatPackageUrl = (publicUrl: string, file: string) => `${publicUrl}${PACKAGES_PATH}/${file}`;
 
 /** A file below PACKAGES_PATH that is written when the gateway starts. */
 export interface PackageIndex {
@@ -103,9 +103,9 @@ export interface PackageIndex {
  * relative. Composer takes absolute addresses only.
  */
 export function packageIndexes(packages: Packages, publicUrl: string): PackageIndex[] {
-  const all = allOf(packages).map(
+  const all = listPackages(packages).map(
     ({ composer: _, sha1: __, update: ___, manual: ____, pages: _____, file, sbom, ...each }) => {
-      return { ...each, url: addressOf(publicUrl, file), sbom: addressOf(publicUrl, sbom) };
+      return { ...each, url: formatPackageUrl(publicUrl, file), sbom: formatPackageUrl(publicUrl, sbom) };
     },
   );
   const index = { version: VERSION, packages: all };
@@ -127,7 +127,7 @@ function pluginIndex(packages: Packages): PackageIndex[] {
 function composerRepository(packages: Packages, publicUrl: string): string {
   const versions: Record<string, Record<string, object>> = {};
   for (const { name, version, file, sha1, composer } of ofKind(packages, 'php')) {
-    const dist = { type: 'zip', url: addressOf(publicUrl, file), shasum: sha1 };
+    const dist = { type: 'zip', url: formatPackageUrl(publicUrl, file), shasum: sha1 };
     versions[name] = { ...versions[name], [version]: { ...composer, name, version, dist } };
   }
   return JSON.stringify({ packages: versions });
@@ -169,7 +169,7 @@ export function absence({ present, releases }: Packages, publicUrl: string): str
 export function packageValues({ present }: Packages, publicUrl: string) {
   const { npm, composer, pypi } = PACKAGE_SETTINGS;
   const archives = archiveNames(PACKAGE_SETTINGS, VERSION);
-  const address = (kind: PackageKind) => addressOf(publicUrl, archives[kind]);
+  const address = (kind: PackageKind) => formatPackageUrl(publicUrl, archives[kind]);
   return {
     packagesNotice: present ? '' : NOT_BUILT,
     npmName: npm,

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import { basename, join } from 'node:path';
 import { PROBLEM_CODES, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../problems.ts';
 import { codeSamples } from './code-samples.ts';
-import { exampleOf, REQUEST_ID } from './examples.ts';
+import { REQUEST_ID, toExample } from './examples.ts';
 import { openApiInfo } from './openapi.ts';
 import { manuals, PACKAGES_PATH, type Packages, packageList, packageValues, withoutAbsentManuals } from './packages.ts';
 import { referencePage } from './reference-page.ts';
@@ -38,7 +38,7 @@ export interface DocsPage {
 }
 
 /** Returns the pages, with the `{{name}}` of each value replaced by it. */
-export function pagesOf(values: PageValues, packages: Packages): DocsPage[] {
+export function renderPages(values: PageValues, packages: Packages): DocsPage[] {
   const samples = codeSamples(values.publicUrl, 'createLead').map(({ lang, source }) => [`${lang}Sample`, source]);
   const all: Readonly<Record<string, string | number>> = {
     ...values,
@@ -134,7 +134,7 @@ function problemList(): string {
 }
 
 function problemPage(code: ProblemCode): string {
-  const problem = exampleOf(code);
+  const problem = toExample(code);
   const body = JSON.parse(problemBody(problem, REQUEST_ID, '{{publicUrl}}'));
   const headers = Object.entries({ 'content-type': PROBLEM_MEDIA_TYPE, ...problem.headers });
   return `\
@@ -191,7 +191,7 @@ interface WrittenPage {
 /** A section of a page, as the search has it. */
 type IndexEntry = Section & { readonly path: string; readonly page: string };
 
-function formsOf({ path, markdown }: WrittenPage, others: Menu): { forms: DocsPage[]; index: IndexEntry[] } {
+function renderForms({ path, markdown }: WrittenPage, others: Menu): { forms: DocsPage[]; index: IndexEntry[] } {
   const { html, sections } = render(markdown, relativeFrom(path));
   const title = sections[0]?.title ?? '';
   const address = `${path}.md`;
@@ -226,7 +226,7 @@ function allPages(packages: Packages): DocsPage[] {
     ...PROBLEM_CODES.map((code) => ({ path: `/docs/problems/${code}`, markdown: problemPage(code) })),
   ];
   const others = own.map(({ path, name }) => [path, name] as const);
-  const rendered = written.map((each) => formsOf(each, others));
+  const rendered = written.map((each) => renderForms(each, others));
   const whole = written.map(({ markdown, path }) => withAbsoluteLinks(markdown, path)).join('\n');
   return [
     htmlPage(TRY_IT_OUT_PATH, 'Try it out', TRY_IT_OUT, others),

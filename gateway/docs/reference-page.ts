@@ -67,7 +67,7 @@ function operationText(method: string, path: string, operation: Operation): stri
   const body = requestBody
     ? Object.values(requestBody.content).map(
         ({ schema, examples = {} }) =>
-          `### Body\n\n${requestBody.description}\n\n${tableOf(schema)}\n\n${Object.values(examples)
+          `### Body\n\n${requestBody.description}\n\n${renderPropertyTable(schema)}\n\n${Object.values(examples)
             .map((example) => `${example.summary}:\n\n${json(example.value)}`)
             .join('\n\n')}\n`,
       )
@@ -79,7 +79,7 @@ function operationText(method: string, path: string, operation: Operation): stri
     `${samples.join('\n\n')}\n`,
     '### Parameters\n',
     '| Name | In | Required | |\n|---|---|---|---|',
-    `${parameters.map((each) => row([`\`${each.name}\``, each.in, each.required ? 'yes' : '', textOf(each.schema, each.description)])).join('\n')}\n`,
+    `${parameters.map((each) => row([`\`${each.name}\``, each.in, each.required ? 'yes' : '', describeValue(each.schema, each.description)])).join('\n')}\n`,
     ...body,
     '### Responses\n',
     '| Status | |\n|---|---|',
@@ -91,30 +91,30 @@ function operationText(method: string, path: string, operation: Operation): stri
     ...Object.entries(responses)
       .filter(([status]) => Number(status) < 300)
       .flatMap(([, { content }]) => Object.values(content))
-      .map(({ schema, example }) => `${json(example)}\n\n${tableOf(schema)}\n`),
+      .map(({ schema, example }) => `${json(example)}\n\n${renderPropertyTable(schema)}\n`),
   ].join('\n');
 }
 
 /** Lists every property of an object, and of those within. */
-function tableOf(schema: Schema): string {
-  return ['| Property | Required | |', '|---|---|---|', ...rowsOf(schema, '')].join('\n');
+function renderPropertyTable(schema: Schema): string {
+  return ['| Property | Required | |', '|---|---|---|', ...renderPropertyRows(schema, '')].join('\n');
 }
 
-function rowsOf({ properties = {}, required = [] }: Schema, within: string): string[] {
+function renderPropertyRows({ properties = {}, required = [] }: Schema, within: string): string[] {
   return Object.entries(properties).flatMap(([name, schema]) => {
     const isRequired = required.includes(name) ? 'yes' : '';
     return [
-      row([`\`${within}${name}\``, isRequired, textOf(schema, schema.description)]),
+      row([`\`${within}${name}\``, isRequired, describeValue(schema, schema.description)]),
       ...[schema, ...(schema.oneOf ?? [])].flatMap((each) =>
-        each.properties ? rowsOf(each, `${within}${name}.`) : [],
+        each.properties ? renderPropertyRows(each, `${within}${name}.`) : [],
       ),
-      ...(schema.items ? rowsOf(schema.items, `${within}${name}[].`) : []),
+      ...(schema.items ? renderPropertyRows(schema.items, `${within}${name}[].`) : []),
     ];
   });
 }
 
 /** What a value may be, in words. */
-function textOf(schema: Schema, description = ''): string {
+function describeValue(schema: Schema, description = ''): string {
   const { enum: values, const: constant, minLength, maxLength, minimum, maximum, default: fallback } = schema;
   const types = [schema.type ?? []].flat();
   return [

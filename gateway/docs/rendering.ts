@@ -58,8 +58,8 @@ export function render(markdown: string, link: (path: string) => string): { html
     return html;
   };
   return {
-    html: blocksOf(marked.lexer(markdown))
-      .map((block) => htmlOf(block, parse))
+    html: toBlocks(marked.lexer(markdown))
+      .map((block) => renderBlock(block, parse))
       .join(''),
     sections,
   };
@@ -69,7 +69,7 @@ export function render(markdown: string, link: (path: string) => string): { html
 type Block = Part[];
 type Part = { readonly label: Token | undefined; readonly token: Token };
 
-function blocksOf(tokens: readonly Token[]): Block[] {
+function toBlocks(tokens: readonly Token[]): Block[] {
   const blocks: Block[] = [];
   let label: Token | undefined;
   for (const token of tokens.filter(({ type }) => type !== 'space')) {
@@ -77,8 +77,8 @@ function blocksOf(tokens: readonly Token[]): Block[] {
       label = token;
       continue;
     }
-    const others = blocks.at(-1)?.map(languageOf) ?? [undefined];
-    const language = languageOf({ label, token });
+    const others = blocks.at(-1)?.map(findLanguage) ?? [undefined];
+    const language = findLanguage({ label, token });
     const isAnother = language !== undefined && !others.includes(undefined) && !others.includes(language);
     if (isAnother) blocks.at(-1)?.push({ label, token });
     else blocks.push([{ label, token }]);
@@ -87,20 +87,20 @@ function blocksOf(tokens: readonly Token[]): Block[] {
   return label ? [...blocks, [{ label: undefined, token: label }]] : blocks;
 }
 
-const languageOf = ({ label, token }: Part): string | undefined =>
-  token.type === 'code' ? LANGUAGES[commandsOf(label) ?? token.lang ?? ''] : undefined;
+const findLanguage = ({ label, token }: Part): string | undefined =>
+  token.type === 'code' ? LANGUAGES[findCommands(label) ?? token.lang ?? ''] : undefined;
 
 /** Returns how the line above commands begins. */
-const commandsOf = (label: Token | undefined): string | undefined => LABEL.exec(label?.raw.trim() ?? '')?.[1];
+const findCommands = (label: Token | undefined): string | undefined => LABEL.exec(label?.raw.trim() ?? '')?.[1];
 
 /** Samples are all shown; `site.js` makes tabs of them. A tab has the line above it if that says more than the language. */
-function htmlOf(block: Block, parse: (token: Token) => string): string {
+function renderBlock(block: Block, parse: (token: Token) => string): string {
   const isAlone = block.length === 1;
   const each = block.map((part) => {
     const { label, token } = part;
-    const saysMore = label && (isAlone || label.raw.includes('`') || commandsOf(label));
+    const saysMore = label && (isAlone || label.raw.includes('`') || findCommands(label));
     const html = (saysMore ? parse(label) : '') + parse(token);
-    return isAlone ? html : `<figure><figcaption>${languageOf(part)}</figcaption>\n${html}</figure>\n`;
+    return isAlone ? html : `<figure><figcaption>${findLanguage(part)}</figcaption>\n${html}</figure>\n`;
   });
   return isAlone ? each.join('') : `<div class="samples">\n${each.join('')}</div>\n`;
 }

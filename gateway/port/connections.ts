@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { Lingering } from '../../common/lingering.ts';
 import { Throttle } from '../../common/throttle.ts';
-import { clientOf } from '../client-address.ts';
+import { toClient } from '../client-address.ts';
 import type { Problem } from '../problems.ts';
 
 /** The maximum number of connections; further ones are closed immediately. */
@@ -101,7 +101,7 @@ export class ClientConnections {
   serve(request: IncomingMessage, response: ServerResponse, handler: RequestListener): void {
     // Node emits it a moment after it has looked for a listener, which may be gone then.
     request.on('error', ignore);
-    const connection = this.#readOf(request.socket);
+    const connection = this.#findOpenConnection(request.socket);
     if (!connection) return;
     const run = () => {
       connection.current = response;
@@ -123,7 +123,7 @@ export class ClientConnections {
    */
   refuse(socket: Socket, problem: Problem, answer: (request: IncomingMessage | undefined) => void): void {
     // Node reports the error again for each chunk that follows.
-    const connection = this.#readOf(socket);
+    const connection = this.#findOpenConnection(socket);
     if (!connection) return;
     const { current, last, waiting } = connection;
     if (problem.status === 408 && waiting.length > 0) {
@@ -147,7 +147,7 @@ export class ClientConnections {
   }
 
   /** Returns what is wrong with the body of the request that is being handled. */
-  faultOf({ socket }: IncomingMessage): Problem | undefined {
+  findBodyFault({ socket }: IncomingMessage): Problem | undefined {
     return this.#all.get(socket)?.fault;
   }
 
@@ -171,7 +171,7 @@ export class ClientConnections {
   }
 
   /** Returns a connection, unless nothing that is received on it is a request any more. */
-  #readOf(socket: Socket): Connection | undefined {
+  #findOpenConnection(socket: Socket): Connection | undefined {
     const connection = this.#all.get(socket);
     return connection?.isEnding || !socket.writable ? undefined : connection;
   }
@@ -216,7 +216,7 @@ export class ClientConnections {
     // CONNECT takes Node's own listener away.
     socket.on('error', ignore);
     // Undefined when the client disconnected before the connection was accepted.
-    const client = clientOf(socket.remoteAddress ?? '');
+    const client = toClient(socket.remoteAddress ?? '');
     const count = (this.#countByClient.get(client) ?? 0) + 1;
     if (count > maxOfClient) {
       this.#refused += 1;
@@ -258,7 +258,7 @@ export class ClientConnections {
   /** Returns whether a connection has unread bytes. Closes it when its client reads too slowly. */
   #isUnread(connection: Connection, now: number): boolean {
     const { socket, unreadSince } = connection;
-    const { unreadBytes, takenBytes } = bytesOf(socket);
+    const { unreadBytes, takenBytes } = countSocketBytes(socket);
     const isSlow = unreadSince !== undefined && takenBytes - connection.takenBytes < MIN_READ_BYTES;
     if (unreadBytes === 0) connection.unreadSince = undefined;
     else if (!isSlow) Object.assign(connection, { unreadSince: now, takenBytes });
@@ -267,12 +267,12 @@ export class ClientConnections {
   }
 
   /** Closes the connections of a group, unread for the longest time first, until the others have so many bytes. */
-  #closeBeyond(maxBytes: number, newestFirst: readonly Connection[], groupOf: (each: Connection) => unknown): void {
+  #closeBeyond(maxBytes: number, newestFirst: readonly Connection[], toGroup: (each: Connection) => unknown): void {
     const open = newestFirst.filter(({ socket }) => !socket.destroyed);
-    for (const group of Map.groupBy(open, groupOf).values()) {
+    for (const group of Map.groupBy(open, toGroup).values()) {
       let bytes = 0;
       for (const { socket } of group) {
-        bytes += bytesOf(socket).unreadBytes;
+        bytes += countSocketBytes(socket).unreadBytes;
         if (bytes > maxBytes) this.#close(socket);
       }
     }
@@ -291,7 +291,7 @@ const newestFirst = (a: Connection, b: Connection): number => (b.unreadSince ?? 
 const isOfKey = ({ apiKeyId }: Connection): boolean => apiKeyId !== undefined;
 
 /** Returns how much the kernel has not taken of the responses on a connection, and how much it has; bytes. */
-function bytesOf(socket: Socket): { readonly unreadBytes: number; readonly takenBytes: number } {
+function countSocketBytes(socket: Socket): { readonly unreadBytes: number; readonly takenBytes: number } {
   // Node's internal handle, null once it is closed. `writableLength` counts strings in characters.
   const { _handle: handle } = socket as unknown as { _handle: { bytesWritten: number; writeQueueSize: number } | null };
   const { bytesWritten = 0, writeQueueSize = 0 } = handle ?? {};

@@ -10,7 +10,7 @@ import { admitCallers } from '../admission/admission.ts';
 import { clientAddresses } from '../client-address.ts';
 import { arrivalObserver, type ObserveRequest, type RecordRequest, requestObserver } from '../observation.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
-import { addressFault, FRAGMENT, REQUEST_ID_HEADER, RequestState, requestIdOf } from '../request.ts';
+import { addressFault, chooseRequestId, FRAGMENT, REQUEST_ID_HEADER, RequestState } from '../request.ts';
 import { allowOnly, registerAllMethods } from '../routes/allowed-methods.ts';
 import { docsRoutes } from '../routes/docs.ts';
 import { reportHealth } from '../routes/health.ts';
@@ -58,7 +58,7 @@ export function createGatewayServer(
   const connections = new ClientConnections(log, { arrivalMs: requestArrivalMs });
   const app: FastifyInstance = fastify({
     ...appOptions(log),
-    genReqId: requestIdOf,
+    genReqId: chooseRequestId,
     bodyLimit: MAX_BODY_BYTES,
     serverFactory: (handler) => createHttpServer(connections, handler, answers.malformed),
     routerOptions: {
@@ -70,10 +70,10 @@ export function createGatewayServer(
     clientErrorHandler: answers.ofClients(() => app, connections),
   }) as unknown as FastifyInstance;
   for (const [name, part] of Object.entries(parts)) app.decorate(name, part as never);
-  const addressOf = clientAddresses(config.TRUSTED_PROXIES, log);
+  const readClientAddress = clientAddresses(config.TRUSTED_PROXIES, log);
   app.decorateRequest('clientAddress', {
     getter() {
-      return addressOf(this);
+      return readClientAddress(this);
     },
   });
   registerAllMethods(app);
@@ -123,7 +123,7 @@ function beginRequests(
     reply.header(REQUEST_ID_HEADER, request.id);
     // @rule 7.no-store
     reply.header('cache-control', 'no-store');
-    const next = () => done(problemOf(request, reply));
+    const next = () => done(findRequestProblem(request, reply));
     if (observe) observe(request, reply, next);
     else next();
   });
@@ -131,11 +131,11 @@ function beginRequests(
     // Node has already ended the stream of a request without a body (`optimizeEmptyRequests`), so a reader would wait for
     // its end forever. That of a GET has none.
     const isEmpty = method !== 'GET' && (payload as Readable).readableEnded;
-    done(connections.faultOf(raw) ?? null, isEmpty ? Readable.from([]) : payload);
+    done(connections.findBodyFault(raw) ?? null, isEmpty ? Readable.from([]) : payload);
   });
   app.addHook('onSend', ({ state, raw }, reply, payload, done) => {
     // An operation that ignores the body may have begun.
-    const fault = state.problemCode === undefined && connections.faultOf(raw);
+    const fault = state.problemCode === undefined && connections.findBodyFault(raw);
     if (fault) return done(fault);
     state.isAnswered = true;
     // As late as possible: a keep-alive connection would delay the shutdown.
@@ -154,7 +154,7 @@ function beginRequests(
 }
 
 /** @rule 7.no-http 7.route_not_found */
-function problemOf(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
+function findRequestProblem(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
   const address = addressFault(request.url);
   const framing = address === FRAGMENT ? undefined : framingFault(request.raw);
   if (framing || address === FRAGMENT) reply.header('connection', 'close');

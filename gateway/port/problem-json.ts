@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type RequestObserver, unknownRequest } from '../observation.ts';
 import { HEADERS_TOO_LARGE, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody, TOO_SLOW } from '../problems.ts';
-import { BROKEN_ENCODING, REQUEST_ID_HEADER, RequestState, requestIdOf } from '../request.ts';
+import { BROKEN_ENCODING, chooseRequestId, REQUEST_ID_HEADER, RequestState } from '../request.ts';
 import { unknownMethod } from '../routes/allowed-methods.ts';
 import type { ClientConnections } from './connections.ts';
 
@@ -28,7 +28,7 @@ export class ProblemAnswers {
 
   ofRequests(app: FastifyInstance): void {
     app.setErrorHandler((error: FastifyError, request, reply) => {
-      this.#send(problemOf(error, request), request, reply);
+      this.#send(toProblem(error, request), request, reply);
     });
     app.setNotFoundHandler(() => {
       throw new Problem('route_not_found');
@@ -37,7 +37,7 @@ export class ProblemAnswers {
 
   /** Answers an error of the router, which occurs before a route is known. */
   readonly ofFramework = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
-    const problem = problemOf(error, request);
+    const problem = toProblem(error, request);
     // Hooks, which would set the state, observe the request and bound its body, do not run for it.
     request.state = new RequestState();
     reply.header('connection', 'close');
@@ -55,7 +55,7 @@ export class ProblemAnswers {
     server.on('connect', (request, socket) => {
       const problem = new Problem('route_not_found');
       connections.refuse(socket as Socket, problem, () =>
-        this.#answerAndClose(problem, requestIdOf(request), socket as Socket),
+        this.#answerAndClose(problem, chooseRequestId(request), socket as Socket),
       );
     });
   }
@@ -70,7 +70,7 @@ export class ProblemAnswers {
       const head = headWithUnknownMethod(error);
       const problem = head ? unknownMethod(app(), head.url) : (SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED);
       connections.refuse(socket, problem, (request) =>
-        this.#answerAndClose(problem, requestIdOf(head ?? request ?? { headers: {} }), socket),
+        this.#answerAndClose(problem, chooseRequestId(head ?? request ?? { headers: {} }), socket),
       );
     };
   }
@@ -80,7 +80,7 @@ export class ProblemAnswers {
     state.problemCode = problem.code;
     state.faults = problem.faults;
     state.leadId ??= problem.existingLeadId;
-    reply.code(problem.status).headers(headersOf(problem, request.id));
+    reply.code(problem.status).headers(createProblemHeaders(problem, request.id));
     // As bytes, because the framework adds a charset, which JSON does not have, to the media type of a string.
     reply.send(Buffer.from(problemBody(problem, request.id, this.#publicUrl)));
   }
@@ -88,7 +88,7 @@ export class ProblemAnswers {
   /** Returns what answers a request that does not reach the framework, and ends its connection. */
   #refuseWith(problem: Problem): RequestListener {
     return (request, response) => {
-      const { headers, body } = this.#lastAnswer(problem, requestIdOf(request));
+      const { headers, body } = this.#lastAnswer(problem, chooseRequestId(request));
       response.writeHead(problem.status, headers).end(body);
     };
   }
@@ -108,7 +108,7 @@ export class ProblemAnswers {
     const body = problemBody(problem, requestId, this.#publicUrl);
     // The length, too: HTTP/1.0 has no chunks.
     const length = { 'content-length': Buffer.byteLength(body) };
-    return { headers: { ...headersOf(problem, requestId), ...length, connection: 'close' }, body };
+    return { headers: { ...createProblemHeaders(problem, requestId), ...length, connection: 'close' }, body };
   }
 }
 
@@ -149,7 +149,7 @@ function headWithUnknownMethod({ code = '', rawPacket, bytesParsed = 0 }: Parser
 }
 
 // @rule 2.5.discreet 7.2
-function problemOf(error: FastifyError, request: FastifyRequest): Problem {
+function toProblem(error: FastifyError, request: FastifyRequest): Problem {
   if (error instanceof Problem) {
     if (error.status >= 500 && !error.isLogged)
       request.log.error({ err: error, requestId: request.id }, 'a request failed');
@@ -164,7 +164,7 @@ function problemOf(error: FastifyError, request: FastifyRequest): Problem {
 }
 
 // @rule 1.media-types 7.no-store
-function headersOf(problem: Problem, requestId: string): Record<string, string> {
+function createProblemHeaders(problem: Problem, requestId: string): Record<string, string> {
   return {
     ...problem.headers,
     'content-type': PROBLEM_MEDIA_TYPE,

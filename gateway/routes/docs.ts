@@ -9,7 +9,7 @@ import { PACKAGES_FOLDER } from '../../common/package-settings.ts';
 import { quotaPolicy } from '../config.ts';
 import { openApiDocument } from '../docs/openapi.ts';
 import { findPackages, type Packages } from '../docs/packages.ts';
-import { isHtml, pagesOf, TRY_IT_OUT_PATH } from '../docs/pages.ts';
+import { isHtml, renderPages, TRY_IT_OUT_PATH } from '../docs/pages.ts';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT } from '../docs/reference-script.ts';
 import { allowOnly, serveDocs } from './allowed-methods.ts';
 import { packageRoutes } from './packages.ts';
@@ -65,7 +65,7 @@ export function docsRoutes(app: FastifyInstance): void {
 function servePackages(app: FastifyInstance, publicUrl: string, packages: Packages): void {
   app.register(async (scope) => {
     scope.register(files, { ...SEND, serve: false, etag: false, contentType: false });
-    packageRoutes(scope, publicUrl, packages, headersOf(CONTENT_POLICY), (request, reply, { name, folder }) => {
+    packageRoutes(scope, publicUrl, packages, createDocsHeaders(CONTENT_POLICY), (request, reply, { name, folder }) => {
       ignoreConditionsOfChanges(request);
       return reply.sendFile(name, folder, CHUNKS);
     });
@@ -76,13 +76,15 @@ function servePackages(app: FastifyInstance, publicUrl: string, packages: Packag
 function servePages(app: FastifyInstance, packages: Packages): void {
   app.register(async (scope) => {
     scope.register(etag, { weak: true });
-    const pages = pagesOf({ publicUrl: app.config.PUBLIC_URL, ...quotaPolicy(app.config) }, packages).map((page) => ({
-      ...page,
-      content: Buffer.from(page.text),
-    }));
+    const pages = renderPages({ publicUrl: app.config.PUBLIC_URL, ...quotaPolicy(app.config) }, packages).map(
+      (page) => ({
+        ...page,
+        content: Buffer.from(page.text),
+      }),
+    );
     for (const page of pages) {
       const { path } = page;
-      const headers = headersOf(path === TRY_IT_OUT_PATH ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
+      const headers = createDocsHeaders(path === TRY_IT_OUT_PATH ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
       const markdown = pages.find((each) => each.path === `${path}.md`);
       serveDocs(scope, path, (request, reply) => {
         const { mediaType, content } = markdown && prefersMarkdown(request) ? markdown : page;
@@ -121,7 +123,7 @@ function prefersMarkdown({ headers }: FastifyRequest): boolean {
 const tags = new Map<string, string>();
 
 /** Returns the ETag of a file. It is made of the bytes, so that the gateways of one release have the same. */
-function tagOf(path: string): string {
+function toEtag(path: string): string {
   const tag = tags.get(path) ?? `W/"${hash('sha256', readFileSync(path), 'base64url')}"`;
   tags.set(path, tag);
   return tag;
@@ -130,8 +132,8 @@ function tagOf(path: string): string {
 /** Serves the files that pages load. Each has its own route, so that nothing else in its folder can be reached. */
 function serveFiles(app: FastifyInstance): void {
   app.register(async (scope) => {
-    const headers = headersOf(CONTENT_POLICY);
-    const setHeaders = (reply: FastifyReply, path: string) => void reply.headers({ ...headers, etag: tagOf(path) });
+    const headers = createDocsHeaders(CONTENT_POLICY);
+    const setHeaders = (reply: FastifyReply, path: string) => void reply.headers({ ...headers, etag: toEtag(path) });
     scope.register(files, { ...SEND, root: ASSETS_FOLDER, serve: false, etag: false, preCompressed: true, setHeaders });
     scope.addHook('onSend', async ({ headers: { 'if-none-match': known = '' } }, reply, payload) => {
       const isKnown = known.trim() === '*' || known.includes(`${reply.getHeader('etag')}`);
@@ -157,7 +159,7 @@ function ignoreConditionsOfChanges({ raw }: FastifyRequest): void {
   delete raw.headers['if-unmodified-since'];
 }
 
-function headersOf(contentPolicy: readonly string[]): Record<string, string> {
+function createDocsHeaders(contentPolicy: readonly string[]): Record<string, string> {
   return {
     'cache-control': `public, max-age=${MAX_AGE_SECONDS}`,
     'content-security-policy': contentPolicy.join('; '),

@@ -175,14 +175,14 @@ function withHeaderFaults(error: FastifyError, request: FastifyRequest): Error {
 
 function headerFaults({ headers, raw }: FastifyRequest): FaultyField[] {
   const idempotencyKey = headers['idempotency-key'];
-  return faultsOf({
+  return toFaultyFields({
     'Idempotency-Key': typeof idempotencyKey === 'string' ? keyFault(idempotencyKey) : 'is required',
     'Content-Type': mediaTypeFault(raw.headersDistinct['content-type']),
   });
 }
 
 /** Returns the faults of those fields that have one. */
-const faultsOf = (messages: Readonly<Partial<Record<FaultyField['field'], Fault>>>): FaultyField[] =>
+const toFaultyFields = (messages: Readonly<Partial<Record<FaultyField['field'], Fault>>>): FaultyField[] =>
   Object.entries(messages).flatMap(([field, message]) =>
     message === undefined ? [] : { field: field as FaultyField['field'], message },
   );
@@ -198,13 +198,13 @@ function mediaTypeFault(mediaTypes: readonly string[] = []): Fault {
   const [mediaType = '', ...more] = mediaTypes;
   if (more.length > 0) return 'must be given once';
   if (mediaType === 'application/json') return undefined;
-  if (essenceOf(mediaType) !== 'application/json') return 'must be application/json';
+  if (parseEssence(mediaType) !== 'application/json') return 'must be application/json';
   // Of a parameter that is given twice, readers take either.
   const charsets = [...mediaType.matchAll(/;\s*charset\s*=\s*("[^"]*"|[^;\s]*)/gi)].map(([, charset = '']) => charset);
   return charsets.every((charset) => /^"?utf-?8"?$/i.test(charset)) ? undefined : 'must be application/json, in UTF-8';
 }
 
-function essenceOf(mediaType: string): string | undefined {
+function parseEssence(mediaType: string): string | undefined {
   try {
     return new MIMEType(mediaType).essence;
   } catch {
@@ -252,7 +252,7 @@ function shapeFaults(request: FastifyRequest, body: unknown): FaultyField[] {
     request.getValidationFunction(leadCaptureSchema) ?? request.compileValidationSchema(leadCaptureSchema);
   if (validate(body)) return [];
   // A contact is validated against all shapes; its errors against the shapes of other types are dropped.
-  const { type } = propertiesOf(propertiesOf(body).contact);
+  const { type } = readProperties(readProperties(body).contact);
   const ownShape = `/oneOf/${isContactType(type) ? CONTACT_TYPES.indexOf(type) : 0}/`;
   return (validate.errors ?? [])
     .filter(({ schemaPath }) => !schemaPath.includes('/oneOf/') || schemaPath.includes(ownShape))
@@ -286,19 +286,19 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
 
 /** Applies the core's own rules to values of the right type. */
 function valueFaults(body: unknown): FaultyField[] {
-  const values = propertiesOf(body);
-  const { type, value } = propertiesOf(values.contact);
+  const values = readProperties(body);
+  const { type, value } = readProperties(values.contact);
   const faults = CAPTURE_FIELDS.map((field) =>
     field === 'contact'
       ? ['contact.value', isContactType(type) ? textFault(type, value) : undefined]
       : [field, textFault(field, values[field])],
   );
-  return faultsOf(Object.fromEntries(faults));
+  return toFaultyFields(Object.fromEntries(faults));
 }
 
 const textFault = (field: Parameters<typeof captureFault>[0], value: unknown): Fault =>
   typeof value === 'string' ? captureFault(field, value) : undefined;
 
-function propertiesOf(value: unknown): Record<string, unknown> {
+function readProperties(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

@@ -1,5 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { absence, filesOf, PACKAGES_PATH, type PackageFile, type Packages, packageIndexes } from '../docs/packages.ts';
+import {
+  absence,
+  listFiles,
+  PACKAGES_PATH,
+  type PackageFile,
+  type Packages,
+  packageIndexes,
+} from '../docs/packages.ts';
 import { Problem } from '../problems.ts';
 import { type DocsHandler, serveDocs } from './allowed-methods.ts';
 
@@ -27,7 +34,7 @@ export function packageRoutes(
     const content = Buffer.from(text);
     serve(path, (_request, reply) => reply.headers(headers).type(mediaType).send(content));
   }
-  for (const file of packages.releases.flatMap(filesOf)) {
+  for (const file of packages.releases.flatMap(listFiles)) {
     serve(`/${file.name}`, (request, reply) => sendPackage(request, reply, file, headers, sendFile));
   }
   const detail = absence(packages, publicUrl);

@@ -26,18 +26,18 @@ const EMAIL = '^[^@\\s\\x00-\\x1f\\x7f]+@[^@\\s\\x00-\\x1f\\x7f]+$';
 /** Without a format, because clients in Python would apply the pattern to an object and fail on every response. */
 export const uuidSchema = { type: 'string', pattern: UUID_PATTERN } as const;
 
-const lengthOf = ({ min, max }: { readonly min: number; readonly max: number }) =>
+const toLengthSchema = ({ min, max }: { readonly min: number; readonly max: number }) =>
   ({ minLength: min, maxLength: max, pattern: NO_NUL }) as const;
 
 const displayNameSchema = {
   type: 'string',
-  ...lengthOf(BOUNDS.displayName),
+  ...toLengthSchema(BOUNDS.displayName),
   description: 'Name of the person. Lengths count Unicode code points; text is stored and returned unchanged.',
 } as const;
 
 const CONTACT_VALUES: Readonly<Record<ContactType, object>> = {
   email: { maxLength: BOUNDS.email.max, pattern: EMAIL, description: 'Email address.' },
-  phone: { ...lengthOf(BOUNDS.phone), description: 'Phone number as people type it, with at least 3 digits.' },
+  phone: { ...toLengthSchema(BOUNDS.phone), description: 'Phone number as people type it, with at least 3 digits.' },
 };
 
 /** In the order of their types. */
@@ -65,7 +65,7 @@ export const leadCaptureSchema = {
     },
     note: {
       type: ['string', 'null'],
-      ...lengthOf(BOUNDS.note),
+      ...toLengthSchema(BOUNDS.note),
       description: 'A message of the visitor, or other information; null or left out: none.',
     },
   },

@@ -80,11 +80,11 @@ async function watchChanges(deps: Dependencies): Promise<void> {
     since && `${leads} ${leads === 1 ? 'lead waits' : 'leads wait'}, the first since ${since.toISOString()}`;
   console.error(waiting ?? 'no lead waits');
   for await (const { changes } of watchLeadChanges(new LeadChangePollers(deps).of(DEFAULT_CONSUMER), ending)) {
-    for (const change of changes) await print(`${printable(isJson() ? JSON.stringify(change) : lineOf(change))}\n`);
+    for (const change of changes) await print(`${printable(isJson() ? JSON.stringify(change) : toLine(change))}\n`);
   }
 }
 
-function lineOf({ lead, revision, since, kinds }: LeadChange): string {
+function toLine({ lead, revision, since, kinds }: LeadChange): string {
   const changes = kinds.map(({ kind }) => kind).join(', ');
   return `${since.toISOString()}  ${lead.studioId}  ${lead.id}  revision ${revision}  ${lead.stage}  ${changes}`;
 }

@@ -101,12 +101,12 @@ function addSetAsideCommands(consumers: Command): void {
 }
 
 /** None is the id of a studio. */
-const allStudiosOf = ({ includesTests, fault }: Consumer) =>
+const describeAllStudios = ({ includesTests, fault }: Consumer) =>
   fault ? '(cannot be read)' : `(all${includesTests ? ', and test studios' : ''})`;
 
 const shown = (consumer: Consumer) => ({
   name: consumer.name,
-  studios: consumer.studioIds ?? allStudiosOf(consumer),
+  studios: consumer.studioIds ?? describeAllStudios(consumer),
   createdAt: consumer.createdAt,
   backfilling: consumer.backfills.length > 0,
 });

@@ -182,10 +182,10 @@ async function applyErasures(
   /** The leads of a studio that has ended stand in the lines below its own: only now are they erased. */
   async function complete(): Promise<void> {
     await applyBatch();
-    for (const studioId of ended) await remindOf(studioId);
+    for (const studioId of ended) await remindIfBack(studioId);
   }
 
-  async function remindOf(studioId: string): Promise<void> {
+  async function remindIfBack(studioId: string): Promise<void> {
     const studio = await store.findStudio(studioId);
     if (!studio) return;
     const isErased = studio.status === 'ended' && (await examineStudio({ store }, studioId)).leads === 0;

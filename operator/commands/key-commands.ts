@@ -12,7 +12,7 @@ import {
   revokeApiKey,
 } from '../../src/usecases/manage-api-keys.ts';
 import { BY_HAND } from '../command.ts';
-import { piecesOf } from '../lines.ts';
+import { readPieces } from '../lines.ts';
 import {
   AUDITED_MEMBER,
   DEFAULT_QUOTA_HELP,
@@ -91,7 +91,7 @@ export function addKeyCommands(): void {
     .action((file: string | undefined) =>
       runOnStore(async (deps) => {
         const input = file === undefined ? process.stdin : createReadStream(file);
-        const { found, misspelt } = await findLeakedKeys(deps, piecesOf(input));
+        const { found, misspelt } = await findLeakedKeys(deps, readPieces(input));
         if (misspelt > 0) console.error(`ignored ${misspelt} strings like secrets: their checksums are wrong`);
         return found.map(foundSecret);
       }),

@@ -54,7 +54,7 @@ function addShowCommands(leads: Command): void {
           listLeads(deps, { studioId, pageSize: limit - listed.length, pageToken, view: 'full', filter });
         await getStudio(deps, studioId);
         for await (const { leads } of eachPage(read)) if (listed.push(...leads) >= limit) break;
-        return isJson() ? listed : listed.map(columnsOf);
+        return isJson() ? listed : listed.map(toLeadRow);
       }),
     );
   addFilterOptions(
@@ -65,11 +65,11 @@ function addShowCommands(leads: Command): void {
   ).action(({ studio: studioId, ...options }: { studio: string } & FilterOptions) =>
     runOnStore(async (deps) => {
       const counts = await countLeads(deps, { studioId, filter: filterIn(options) });
-      const rowOf = ({ of, count, isLowerBound }: LeadCount<string | null>) => ({
+      const toCountRow = ({ of, count, isLowerBound }: LeadCount<string | null>) => ({
         of: of ?? '(no source)',
         leads: isLowerBound ? `at least ${count}` : count,
       });
-      return isJson() ? counts : [...counts.byStage, ...counts.bySource].map(rowOf);
+      return isJson() ? counts : [...counts.byStage, ...counts.bySource].map(toCountRow);
     }),
   );
   leads
@@ -79,8 +79,8 @@ function addShowCommands(leads: Command): void {
     .action((leadId: string, { studio: studioId }: { studio: string }) =>
       runOnStore(async (deps) => {
         const events = await listLeadEvents(deps, { studioId, leadId });
-        const rowOf = ({ what: { kind, ...details }, ...event }: LeadEvent) => ({ ...event, kind, details });
-        return isJson() ? events : events.map(rowOf);
+        const toEventRow = ({ what: { kind, ...details }, ...event }: LeadEvent) => ({ ...event, kind, details });
+        return isJson() ? events : events.map(toEventRow);
       }),
     );
   leads
@@ -93,7 +93,7 @@ function addShowCommands(leads: Command): void {
 }
 
 /** For a table: without the note, which would be too wide. */
-const columnsOf = ({ id, displayName, contact, stage, createdAt }: Lead) => ({
+const toLeadRow = ({ id, displayName, contact, stage, createdAt }: Lead) => ({
   id,
   displayName,
   contact,

@@ -3,7 +3,7 @@ import { fstatSync, statSync, writeFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
-import { errorSummary, stacksOf } from '../../common/error-summary.ts';
+import { errorSummary, formatStacks } from '../../common/error-summary.ts';
 import { printable, printableJson, printableLines } from '../../common/printable.ts';
 import { SettingsError } from '../../common/settings.ts';
 import { Throttle } from '../../common/throttle.ts';
@@ -100,7 +100,7 @@ export async function runReported(command: () => Promise<void>): Promise<void> {
     await command();
   } catch (error) {
     if (error instanceof OutputFault && error.isClosedPipe) return;
-    console.error(printableLines(messageOf(error)));
+    console.error(printableLines(describeFailure(error)));
     process.exitCode = 1;
   }
 }
@@ -131,12 +131,12 @@ export function progressPrinter(): (text: string) => void {
 }
 
 /** Returns one line for each fault that the operator can fix; for a bug, its stack. */
-function messageOf(error: unknown): string {
+function describeFailure(error: unknown): string {
   if (error instanceof SettingsError || error instanceof CommandFault) return error.message;
   if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return errorSummary(error);
   // An error of the file system, about a file that an argument names.
   if (error instanceof Error && 'syscall' in error) return error.message;
-  if (!(error instanceof Refusal)) return stacksOf(error);
+  if (!(error instanceof Refusal)) return formatStacks(error);
   const faults = error.faults.map(({ field, message }) => `  ${field} ${message}`);
   return [`${error.reason}: ${error.message}`, ...faults].join('\n');
 }
@@ -156,12 +156,12 @@ function tableText(rows: readonly object[]): string {
 }
 
 function textFields(record: unknown): Record<string, string> {
-  return Object.fromEntries(Object.entries(record as object).map(([name, value]) => [name, textOf(value)]));
+  return Object.fromEntries(Object.entries(record as object).map(([name, value]) => [name, formatValue(value)]));
 }
 
-function textOf(value: unknown): string {
+function formatValue(value: unknown): string {
   if (value === null || value === undefined) return '-';
   if (value instanceof Date) return value.toISOString();
-  if (Array.isArray(value)) return value.map(textOf).join(', ');
-  return typeof value === 'object' ? Object.values(value).map(textOf).join(' ') : printable(String(value));
+  if (Array.isArray(value)) return value.map(formatValue).join(', ');
+  return typeof value === 'object' ? Object.values(value).map(formatValue).join(' ') : printable(String(value));
 }

@@ -26,7 +26,7 @@ export function addRequestCommand(): void {
         const found = (await Array.fromAsync(pages)).flatMap(({ requests }) => requests);
         if (isJson()) return found.map(wholeRequest);
         const [only] = found;
-        return xRequestId !== undefined && only && found.length === 1 ? wholeRequest(only) : found.map(rowOf);
+        return xRequestId !== undefined && only && found.length === 1 ? wholeRequest(only) : found.map(toRequestRow);
       }),
     );
 }
@@ -34,7 +34,7 @@ export function addRequestCommand(): void {
 const wholeRequest = ({ id, studioId: _, ...request }: LoggedRequest) => ({ time: timeOfId(id), ...request });
 
 /** A row of a table that fits into a terminal, without ids. */
-const rowOf = ({ id, operation, status, code, replayed, faultyFields, secretHint, omitted }: LoggedRequest) => ({
+const toRequestRow = ({ id, operation, status, code, replayed, faultyFields, secretHint, omitted }: LoggedRequest) => ({
   time: timeOfId(id).toISOString().slice(5, 19).replace('T', ' '),
   operation,
   answer: [status ?? 'not answered', code?.replace(/^integration_/, ''), replayed && 'replayed']

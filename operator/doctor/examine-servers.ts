@@ -26,7 +26,7 @@ const UNKNOWN_TOKEN =
 const MISSING_ROLE = 'refuses this caller as a gateway: add the role `gateway` in the file of CORE_CALLERS_FILE';
 
 /** The connection that a process uses. */
-const transportOf = (config: CoreAccess) =>
+const createTransport = (config: CoreAccess) =>
   createConnectTransport({
     baseUrl: config.CORE_URL,
     httpVersion: '2',
@@ -36,7 +36,7 @@ const transportOf = (config: CoreAccess) =>
 
 /** Checks whether the core has a consumer for each endpoint of the relay, and lets the relay be it. */
 export async function examineFeed(notes: Notes, config: RelayConfig): Promise<void> {
-  const transport = transportOf(config);
+  const transport = createTransport(config);
   const leads = createClient(LeadIntakeService, transport);
   for (const consumer of config.RELAY_ENDPOINTS_FILE.endpoints.keys()) {
     try {
@@ -59,7 +59,7 @@ export async function examineCore(notes: Notes, config: GatewayConfig): Promise<
   const { CORE_URL } = config;
   let isConnected = false;
   try {
-    const transport = transportOf(config);
+    const transport = createTransport(config);
     const service = ExchangeService.typeName;
     const { status } = await createClient(Health, transport).check({ service }, { timeoutMs: DOCTOR_MS });
     isConnected = true;
@@ -102,14 +102,14 @@ export async function examineRedis(notes: Notes, config: GatewayConfig): Promise
     notes.ok(`counted within ${Date.now() - requestedAt} ms; every request waits for it`);
     if (share < 1)
       notes.fault(`counts for ${Math.round(100 * share)} % of the studios only: look for nodes that are down or full`);
-    notePolicy(notes, await memoryOf(REDIS_CLUSTER ? clusterClient(url) : singleClient(url)));
+    notePolicy(notes, await readRedisMemory(REDIS_CLUSTER ? clusterClient(url) : singleClient(url)));
   } finally {
     await quota.close();
   }
 }
 
 /** Returns what a Redis says of its memory; undefined: it does not tell this user. Closes the connection. */
-async function memoryOf(redis: RedisClient): Promise<string | undefined> {
+async function readRedisMemory(redis: RedisClient): Promise<string | undefined> {
   redis.on('error', () => {});
   try {
     await firstConnection(redis);

@@ -72,7 +72,7 @@ export async function examine(
 async function examineSide<Config extends IgnoredSettings>(
   part: Part,
   read: () => Config,
-  tlsOf: (config: Config) => TlsFiles,
+  readTlsFiles: (config: Config) => TlsFiles,
   examineOthers: (config: Config) => Promise<readonly Finding[]>[],
 ): Promise<readonly Finding[]> {
   const notes = new Notes(`${part} settings`);
@@ -81,7 +81,7 @@ async function examineSide<Config extends IgnoredSettings>(
     notes.ok('are valid and consistent');
     for (const name of config.ignored) notes.warning(`${name} counts as unset: remove it, or give it a value`);
     const others = await Promise.all(examineOthers(config));
-    return [...notes.findings, ...examineCertificates(part, tlsOf(config)), ...others.flat()];
+    return [...notes.findings, ...examineCertificates(part, readTlsFiles(config)), ...others.flat()];
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     for (const fault of error.faults) notes.fault(fault);

@@ -35,7 +35,7 @@ function makeToken(kind: TokenKind, scope: string, position: Uint8Array): string
 }
 
 /** Returns the position in a token; undefined if it was not issued for this kind and scope. */
-function positionOf(kind: TokenKind, scope: string, token: string): Buffer | undefined {
+function decodePosition(kind: TokenKind, scope: string, token: string): Buffer | undefined {
   const bytes = Buffer.from(token, 'base64url');
   const head = bytes.subarray(0, -CHECKSUM_BYTES);
   // Decoding ignores invalid characters; comparing the texts rejects them.
@@ -82,7 +82,7 @@ interface PositionIn {
 
 /** Undefined: the token was not issued for this kind and scope, or has no position of the kind. */
 function positionIn(kind: TokenKind, scope: string, token: string): PositionIn | undefined {
-  const bytes = positionOf(kind, scope, token);
+  const bytes = decodePosition(kind, scope, token);
   const hasTime = WITH_TIME.includes(kind);
   const length = ID_BYTES + (hasTime ? TIME_BYTES : 0);
   if (bytes === undefined || bytes.length < length) return undefined;
@@ -134,7 +134,7 @@ export function idBeforePage(list: ListName, scope: string, token: string): stri
 export const studioTokenAfter = (studioId: string): string => makeToken('studios', '', Buffer.from(studioId));
 
 /** Returns the id of the studio that a page follows; undefined if the token was not issued for this list. */
-export const studioBeforePage = (token: string): string | undefined => positionOf('studios', '', token)?.toString();
+export const studioBeforePage = (token: string): string | undefined => decodePosition('studios', '', token)?.toString();
 
 /** The place of a lead in the list of what a consumer has set aside. */
 type SetAsidePosition = Pick<LeadSetAside, 'due' | 'studioId' | 'leadId'>;
@@ -174,7 +174,8 @@ export const auditTokenAfter = ({ start, end, after }: AuditPosition): string =>
 
 /** Returns where an export of audit events resumes; undefined if the token was not issued for one. */
 export function auditPosition(token: string): AuditPosition | undefined {
-  const [, start, end, after] = /^(\d+) (\d+) (.*)$/.exec(positionOf('auditExport', '', token)?.toString() ?? '') ?? [];
+  const [, start, end, after] =
+    /^(\d+) (\d+) (.*)$/.exec(decodePosition('auditExport', '', token)?.toString() ?? '') ?? [];
   return after === undefined ? undefined : { start: new Date(Number(start)), end: new Date(Number(end)), after };
 }
 

@@ -48,7 +48,7 @@ export function withEnquiry(
   const all = [...kept, enquiry].slice(-MAX_ENQUIRIES);
   let bytes = 0;
   const lastDropped = all.findLastIndex((each) => {
-    bytes += bytesOf([each]);
+    bytes += countBytes([each]);
     return bytes > MAX_ENQUIRY_BYTES;
   });
   return { kept: all.slice(lastDropped + 1), keys: [...keys, keyHash(idempotencyKey)].slice(-MAX_ENQUIRY_KEYS) };
@@ -70,4 +70,4 @@ export const namedEnquiries = (leadId: string, { kept, keys }: KeptEnquiries): N
   });
 
 /** The bytes of enquiries as JSON, which are more than those that a message takes for them. */
-export const bytesOf = (enquiries: readonly Enquiry[]): number => Buffer.byteLength(JSON.stringify(enquiries));
+export const countBytes = (enquiries: readonly Enquiry[]): number => Buffer.byteLength(JSON.stringify(enquiries));

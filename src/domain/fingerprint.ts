@@ -14,7 +14,7 @@ export interface Fingerprint {
 const FINGERPRINT_VERSION = 1;
 
 /** Returns the fingerprint of a creation; equal for equal data. @rule 4.1.2 4.1.same-data */
-export function fingerprintOf(lead: LeadData): Fingerprint {
+export function computeFingerprint(lead: LeadData): Fingerprint {
   const { displayName, contact, sourceId, note } = lead;
   const added = ADDED_TEXTS.filter((field) => lead[field] !== null).map((field) => [field, lead[field]]);
   const data = JSON.stringify([displayName, contact.type, contact.value, sourceId, note, ...added]);

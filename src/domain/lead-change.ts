@@ -51,7 +51,7 @@ export function marked(
   const last = revision < MAX_REVISION ? revision : -1;
   const next = Math.max(last + 1, time.getTime(), lowest);
   assert(next > last, 'revision_grows');
-  const first = since && firstChangeOf(since);
+  const first = since && toFirstChange(since);
   // A lead that was imported may be created long before its mark, and consumers get no kind from before that. Release
   // 1.0 stored no time.
   const created = revision === 0 && first && first.getTime() > 0 ? { created: first } : {};
@@ -70,7 +70,7 @@ export const DISTRIBUTED = 1e15;
 
 const isDistributed = (since: ChangeMark['since']): since is Date => !!since && since.getTime() >= DISTRIBUTED;
 
-const firstChangeOf = (since: Date): Date => (isDistributed(since) ? new Date(since.getTime() - DISTRIBUTED) : since);
+const toFirstChange = (since: Date): Date => (isDistributed(since) ? new Date(since.getTime() - DISTRIBUTED) : since);
 
 /**
  * A delivery is due at its first change. One that was set aside is due this much after the time at which it comes again, and one
@@ -90,9 +90,9 @@ export interface Delivery {
 }
 
 /** Returns the time of the first change of a mark. @param createdAt invalid if it cannot be read */
-const firstTimeOf = ({ since }: ChangeMark, createdAt: Date): Date =>
+const findFirstTime = ({ since }: ChangeMark, createdAt: Date): Date =>
   // 0: of release 1.0, which stored no time.
-  [since && firstChangeOf(since), createdAt].find((time) => time && time.getTime() > 0) ?? new Date(0);
+  [since && toFirstChange(since), createdAt].find((time) => time && time.getTime() > 0) ?? new Date(0);
 
 /**
  * Returns what a consumer gets of a mark: the kinds of change since then. Under clocks that disagree
@@ -100,11 +100,11 @@ const firstTimeOf = ({ since }: ChangeMark, createdAt: Date): Date =>
  *
  * @param createdAt invalid if it cannot be read
  */
-export function deliveryOf(mark: ChangeMark, createdAt: Date, consumer: number): Delivery | null {
+export function computeDelivery(mark: ChangeMark, createdAt: Date, consumer: number): Delivery | null {
   const isForDefault = isDistributed(mark.since);
   if (isForDefault && consumer !== DEFAULT_CONSUMER.number) return null;
-  const since = firstTimeOf(mark, createdAt);
-  const times = timesOf(mark);
+  const since = findFirstTime(mark, createdAt);
+  const times = readTimes(mark);
   // An import may be created long before its mark. A mark of another program may have any times.
   const recent = mark.revision === 0 || isForDefault ? times : times.filter(([, time]) => time >= since);
   const own = recent.filter(([kind]) => !isResentToOne(kind) || kind === resentTo(consumer));
@@ -113,7 +113,7 @@ export function deliveryOf(mark: ChangeMark, createdAt: Date, consumer: number):
 
 type TimeOfKind = [kind: string, time: Date];
 
-const timesOf = ({ kinds }: ChangeMark): TimeOfKind[] =>
+const readTimes = ({ kinds }: ChangeMark): TimeOfKind[] =>
   Object.entries(kinds).filter((entry): entry is TimeOfKind => entry[1] instanceof Date);
 
 const deliveryAt = ({ revision }: ChangeMark, since: Date, kinds: readonly TimeOfKind[]): Delivery => ({
@@ -152,14 +152,14 @@ export interface LeadSetAside extends SetAside {
 }
 
 /** Returns when a delivery is due that is set aside. */
-export const dueOf = ({ retryAt }: Pick<SetAside, 'retryAt'>, now: Date): Date =>
+export const toDue = ({ retryAt }: Pick<SetAside, 'retryAt'>, now: Date): Date =>
   new Date(retryAt ? retryAt.getTime() + DEFERRED : now.getTime() + SET_ASIDE);
 
 /** What is due before that can be set aside: what waits, and without a time also what comes again by itself. */
 export const asideBefore = ({ retryAt }: Pick<SetAside, 'retryAt'>): number => (retryAt ? DEFERRED : SET_ASIDE);
 
 /** Returns when a lead comes again by itself; null: it does not. */
-export const retryTimeOf = (due: Date): Date | null =>
+export const toRetryTime = (due: Date): Date | null =>
   due.getTime() < SET_ASIDE ? new Date(due.getTime() - DEFERRED) : null;
 
 /** What became of states that a consumer named. */
@@ -173,7 +173,7 @@ export interface Settled {
 }
 
 /** @param waiting the revision of each named lead that waits; null: none does; undefined: there is no such lead */
-export function settledOf(
+export function countSettled(
   settled: number,
   named: readonly Acknowledgement[],
   waiting: (each: Acknowledgement) => number | null | undefined,

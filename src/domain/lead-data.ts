@@ -44,13 +44,13 @@ export function noteContactFault(faults: Faults, field: string, contact: Contact
 }
 
 /** Returns the texts of a record, and nothing else of it. An absent text becomes null. */
-export const textsOf = (
+export const readTexts = (
   record: Pick<LeadData, 'displayName'> & { readonly [Field in TextField]?: string | null | undefined },
 ): OriginalFields => Object.fromEntries(TEXT_FIELDS.map((field) => [field, record[field] ?? null])) as OriginalFields;
 
 /** Returns the data of a lead as they are stored. @param given without faults */
-export const leadDataOf = (given: GivenLeadData): LeadData => ({
-  ...textsOf(given),
+export const toLeadData = (given: GivenLeadData): LeadData => ({
+  ...readTexts(given),
   contact: given.contact as Contact,
   sourceId: given.sourceId?.toLowerCase() ?? null,
 });

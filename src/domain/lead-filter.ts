@@ -41,7 +41,7 @@ export const idsCreated = (filter: LeadFilter | undefined) =>
 export const isAnyTime = ({ start, end }: TimeRange): boolean => start === null && end === null;
 
 /** Returns the filter of a request; undefined: it has none, or one that matches everything. Notes what is wrong with it. */
-export function filterOf(given: GivenLeadFilter | undefined, faults: Faults): LeadFilter | undefined {
+export function parseFilter(given: GivenLeadFilter | undefined, faults: Faults): LeadFilter | undefined {
   if (!given) return undefined;
   const { stages, sourceIds, created, updated, apiKeyIds = [] } = given;
   if (stages.includes(undefined)) faults.note('filter.stages', 'must be known stages');
@@ -85,7 +85,7 @@ export const isMatch = (
   isIn(updatedAt, updated);
 
 /** What a token of a filtered list is for. @param studioId empty: all studios */
-export const scopeOf = (studioId: string, filter: LeadFilter | undefined): string =>
+export const toScope = (studioId: string, filter: LeadFilter | undefined): string =>
   filter ? `${studioId}\n${JSON.stringify(filter)}` : studioId;
 
 /**

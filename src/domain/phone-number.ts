@@ -133,15 +133,15 @@ function dialledNumber(typed: string): DialledNumber {
   const marked = extension === '' ? MARKED_EXTENSION.exec(number)?.groups : undefined;
   if (marked) {
     extension = digitsIn(marked.after ?? marked.inside);
-    return { ...numberOf(marked.before as string), extension, isAfterKl: false, ...NOT_SPELLED };
+    return { ...parseDigits(marked.before as string), extension, isAfterKl: false, ...NOT_SPELLED };
   }
   const label = digitsIn(number).length < MIN_DIGITS_BEFORE_EXTENSION ? undefined : LABEL.exec(rest)?.groups;
   const isLabel = EXTENSION_LABELS.has(label?.name ?? '');
   return {
-    ...numberOf(number),
+    ...parseDigits(number),
     extension: extension || (isLabel ? digitsIn(label?.digits) : ''),
     isAfterKl: extension === '' && label?.name === 'kl',
-    ...(isLabel ? NOT_SPELLED : spellingOf(bare, number, rest)),
+    ...(isLabel ? NOT_SPELLED : readSpelling(bare, number, rest)),
   };
 }
 
@@ -160,10 +160,10 @@ const LABEL = /^(?<name>[\p{L}\p{M}]+)[^\p{L}\d]*(?<digits>\d[\d-]{0,9})(?!\d)/u
  * Letters spell a part of the number if they are next to a digit and the whole is no longer than a number, as in
  * 1-800-FLOWERS; or if there are so few digits that they are unlikely to be the whole number, as in 0800 REIFEN.
  */
-function spellingOf(text: string, number: string, rest: string): Pick<DialledNumber, 'spelled' | 'isSpelledForSure'> {
+function readSpelling(text: string, number: string, rest: string): Pick<DialledNumber, 'spelled' | 'isSpelledForSure'> {
   const hasLetters = /\p{L}/u.test(text);
   if (!hasLetters) return NOT_SPELLED;
-  const { digits } = numberOf(number);
+  const { digits } = parseDigits(number);
   const isNext = rest !== '' && /\d[-./]?$/.test(number);
   const length = lettersAndDigits(number + rest).length;
   const isSpelledForSure = isNext && length <= MAX_DIGITS;
@@ -174,7 +174,7 @@ function spellingOf(text: string, number: string, rest: string): Pick<DialledNum
   return { spelled, isSpelledForSure };
 }
 
-function numberOf(text: string): Pick<DialledNumber, 'typedDigits' | 'digits'> {
+function parseDigits(text: string): Pick<DialledNumber, 'typedDigits' | 'digits'> {
   const typedDigits = (text.startsWith('+') ? '+' : '') + digitsIn(text);
   return { typedDigits, digits: withoutMobileOne(typedDigits.replace(/^\+?00/, '+')) };
 }

@@ -22,7 +22,7 @@ export function publicLead(lead: LeadInJson): string {
 }
 
 /** The same of a lead with its texts as they are. */
-export const publicLeadOf = (lead: Lead): string =>
+export const toPublicLead = (lead: Lead): string =>
   publicLead({
     ...lead,
     displayName: JSON.stringify(lead.displayName),

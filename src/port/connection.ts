@@ -45,7 +45,7 @@ export interface CallTraits {
 export type Report = (reason: string) => void;
 
 /** Returns the HTTP/2 stream of a call; undefined for HTTP/1.1. */
-export const streamOf = (response: Response) => (response as { stream?: ServerHttp2Stream }).stream;
+export const findStream = (response: Response) => (response as { stream?: ServerHttp2Stream }).stream;
 
 /** A call from its arrival until its response is sent completely. */
 export class AcceptedCall {
@@ -64,7 +64,7 @@ export class AcceptedCall {
 
   constructor(response: Response, caller: Caller | undefined, { isWatch, isOpenEnded }: CallTraits) {
     this.#caller = caller;
-    this.#stream = streamOf(response);
+    this.#stream = findStream(response);
     this.to = this.#stream ?? (response as ServerResponse);
     this.isWatch = isWatch;
     // What is not read of a request counts as memory of the connection, even once its stream is destroyed.

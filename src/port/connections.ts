@@ -9,9 +9,9 @@ import {
   AcceptedCall,
   AcceptedConnection,
   type CallTraits,
+  findStream,
   MAX_CALLS_PER_CONNECTION,
   type Report,
-  streamOf,
 } from './connection.ts';
 
 /** The maximum number of unauthenticated connections. One more closes one of them, and keeps no caller out. */
@@ -47,7 +47,7 @@ const MAX_ADMITTED = 64;
 const LOG_INTERVAL_MS = 10_000;
 
 /** Returns the addresses of both ends, which are the same for the TCP socket, the TLS socket on top of it, and the session. */
-const peerOf = ({ localAddress, remoteAddress, remotePort }: Socket) =>
+const formatPeer = ({ localAddress, remoteAddress, remotePort }: Socket) =>
   `${localAddress} ${remoteAddress} ${remotePort}`;
 
 /**
@@ -79,7 +79,7 @@ export class Connections {
     // One of HTTP/1.1.
     server.on('secureConnection', (socket: Socket) => this.#lingering.watch(socket));
     server.on('session', (session) => {
-      const connection = this.#byPeer.get(peerOf(session.socket));
+      const connection = this.#byPeer.get(formatPeer(session.socket));
       if (connection) connection.session = session;
     });
     const timer = setInterval(() => this.#check(), CHECK_INTERVAL_MS).unref();
@@ -99,7 +99,7 @@ export class Connections {
     caller: Caller | undefined,
     traits: CallTraits,
   ): Promise<AbortSignal | undefined> {
-    const connection = this.#byPeer.get(peerOf(request.socket));
+    const connection = this.#byPeer.get(formatPeer(request.socket));
     if (!connection?.isOpen) return discard(response);
     const call = new AcceptedCall(response, caller, traits);
     connection.begin(call, response);
@@ -110,7 +110,7 @@ export class Connections {
     }
     connection.endByAge(1);
     const isEnding = connection.draining.aborted || !connection.isOpen;
-    if (isEnding && !streamOf(response)) response.setHeader('connection', 'close');
+    if (isEnding && !findStream(response)) response.setHeader('connection', 'close');
     if (!traits.isProbe && !(await this.#hasRoom(connection, call))) return undefined;
     call.measure(response, (bytes) => {
       this.#written += bytes;
@@ -122,7 +122,7 @@ export class Connections {
   /** Ends a connection of HTTP/1.1 whose request cannot be read, once its response is sent. */
   refuse(socket: Socket): void {
     this.#report('connection: malformed request');
-    const connection = this.#byPeer.get(peerOf(socket));
+    const connection = this.#byPeer.get(formatPeer(socket));
     if (connection) this.#endAfterAnswer(connection);
   }
 
@@ -133,7 +133,7 @@ export class Connections {
   }
 
   #accept(socket: Socket, maxAgeMs: number): void {
-    const [peer, connection] = [peerOf(socket), new AcceptedConnection(socket, maxAgeMs)];
+    const [peer, connection] = [formatPeer(socket), new AcceptedConnection(socket, maxAgeMs)];
     // One with the same ends was reset, which nobody notices while a body is not read. Nothing else would end it.
     this.#byPeer.get(peer)?.cutOff();
     this.#byPeer.set(peer, connection);
@@ -182,7 +182,7 @@ export class Connections {
 
   /** Returns whether a connection of HTTP/1.1 has too many calls. HTTP/2 itself refuses further streams. */
   #exceedsCalls({ calls }: AcceptedConnection, response: Response): boolean {
-    if (streamOf(response) || calls.size <= MAX_CALLS_PER_CONNECTION) return false;
+    if (findStream(response) || calls.size <= MAX_CALLS_PER_CONNECTION) return false;
     this.#report('connection: too many calls');
     return true;
   }
@@ -265,5 +265,5 @@ function dispensable(authenticated: readonly AcceptedConnection[], newcomer: Cal
 
 /** Ends a call without a response: its connection is being closed. */
 function discard(response: Response): undefined {
-  streamOf(response)?.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  findStream(response)?.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
 }

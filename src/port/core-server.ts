@@ -9,12 +9,12 @@ import type { Readiness } from '../../common/readiness.ts';
 import type { TlsCredentials } from '../../common/tls-credentials.ts';
 import type { CoreConfig } from '../config.ts';
 import { Refusal } from '../domain/refusal.ts';
-import { type Callers, callerIdentifier, valuesOf } from '../rpc/callers.ts';
+import { type Callers, callerIdentifier, callerValues } from '../rpc/callers.ts';
 import { connectScope } from '../rpc/connect-scope.ts';
 import type { ExchangeContext } from '../rpc/exchange-service.ts';
-import { pathOf, type Request, type Response } from '../rpc/request.ts';
-import { maxTimeoutMsOf, servedMethods, traitsOf } from '../rpc/routes.ts';
-import { callOf, connectionDraining, type RunCall, refused } from '../rpc/run-call.ts';
+import { type Request, type Response, readPath } from '../rpc/request.ts';
+import { describePath, findMaxTimeoutMs, servedMethods } from '../rpc/routes.ts';
+import { connectionDraining, newCall, type RunCall, refused } from '../rpc/run-call.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { Connections } from './connections.ts';
 import { createPortServer } from './server.ts';
@@ -56,7 +56,7 @@ export function createCoreServer(
   const ending = new AbortController();
   const serving = { store: readiness, draining, ending: ending.signal };
   const methods = servedMethods(deps, { run, batchReceived, serving, reflects: config.CORE_REFLECTION });
-  const scope = connectScope({ ...methods, maxTimeoutMsOf, readMaxBytes: MAX_CALL_BYTES }, run, log);
+  const scope = connectScope({ ...methods, findMaxTimeoutMs, readMaxBytes: MAX_CALL_BYTES }, run, log);
 
   const app = fastify<Http2Server>({
     ...appOptions(log),
@@ -76,18 +76,18 @@ export function createCoreServer(
 
   async function begin(request: Request, response: Response, next: () => void): Promise<void> {
     const caller = identify(request);
-    const draining = await connections.begin(request, response, caller, traitsOf(pathOf(request)));
+    const draining = await connections.begin(request, response, caller, describePath(readPath(request)));
     if (!draining) return;
-    scope.begin(request, valuesOf(caller).set(connectionDraining, draining));
+    scope.begin(request, callerValues(caller).set(connectionDraining, draining));
     // Node leaves it to who handles the event.
     if (request.headers.expect === '100-continue') continueWhenRead(request, response);
-    const fault = scope.faultOf(request);
+    const fault = scope.findUnservedStatus(request);
     if (fault === undefined) next();
     else await scope.refuse(request, response, fault);
   }
 
   const report = (message: string) =>
-    void refused(run, callOf(undefined, new Headers(), undefined), new Refusal('INVALID_REQUEST', message));
+    void refused(run, newCall(undefined, new Headers(), undefined), new Refusal('INVALID_REQUEST', message));
   function endMalformed(error: NodeJS.ErrnoException, socket: Socket) {
     // A fault of TLS, or of the network, which a probe causes as well.
     if (!/^(HPE_|ERR_HTTP_)/.test(error.code ?? '')) return socket.destroy();

@@ -22,7 +22,7 @@ type Handle = (request: Request, response: Response) => Promise<void>;
 
 /** Creates Node's server of both versions of HTTP, which passes every request to one function. */
 export function createPortServer(pem: TlsPem, handle: Handle): Http2Server | Http2SecureServer {
-  const server = serverOf(pem);
+  const server = createHttp2Server(pem);
   handleAll(server, handle);
   return server;
 }
@@ -53,7 +53,7 @@ function handleAll(server: Http2Server | Http2SecureServer, handle: Handle): voi
   });
 }
 
-function serverOf(pem: TlsPem): Http2Server | Http2SecureServer {
+function createHttp2Server(pem: TlsPem): Http2Server | Http2SecureServer {
   const settings = { maxConcurrentStreams: MAX_CALLS_PER_CONNECTION };
   if (!pem.cert) return createServer({ settings });
   return createSecureServer({

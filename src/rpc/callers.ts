@@ -30,8 +30,8 @@ import type { Refusal } from '../domain/refusal.ts';
 import { getConsumer } from '../usecases/consumers.ts';
 import type { Reading } from '../usecases/dependencies.ts';
 import { studioIdIn } from './log.ts';
-import { connectErrorOf, forbidden, unauthenticated } from './refusals.ts';
-import { callOf, type RunCall } from './run-call.ts';
+import { forbidden, toConnectError, unauthenticated } from './refusals.ts';
+import { newCall, type RunCall } from './run-call.ts';
 
 /** The credentials that a call presents. */
 export interface Presented {
@@ -161,7 +161,7 @@ export function callerIdentifier(callers: Callers): Identify {
     const { headers, rawHeaders } = request;
     // In HTTP/2, `request.socket` is a proxy object per stream; the session's socket is the same for all streams.
     const socket = ('stream' in request ? request.stream.session?.socket : undefined) ?? request.socket;
-    if (!subjects.has(socket)) subjects.set(socket, subjectOf(socket as TLSSocket));
+    if (!subjects.has(socket)) subjects.set(socket, readSubject(socket as TLSSocket));
     // Node takes the first of several, a proxy in front may have checked another one.
     const isAmbiguous = rawHeaders.filter((name, at) => at % 2 === 0 && /^authorization$/i.test(name)).length > 1;
     const authorization = isAmbiguous ? '' : headers.authorization;
@@ -169,7 +169,7 @@ export function callerIdentifier(callers: Callers): Identify {
   };
 }
 
-function subjectOf(socket: Partial<TLSSocket>): CertificateSubject | undefined {
+function readSubject(socket: Partial<TLSSocket>): CertificateSubject | undefined {
   if (socket.authorized !== true) return undefined;
   return socket.getPeerCertificate?.().subject as CertificateSubject | undefined;
 }
@@ -184,12 +184,12 @@ export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Pr
     const caller = callerIfAny(context);
     if (service.typeName === Health.typeName) {
       // Without `run`: probes are not logged.
-      if (!caller && requestHeader.has('authorization')) throw connectErrorOf(unauthenticated());
+      if (!caller && requestHeader.has('authorization')) throw toConnectError(unauthenticated());
       return;
     }
-    const refusal = caller ? refusalOf(caller, method) : unauthenticated();
+    const refusal = caller ? findRefusal(caller, method) : unauthenticated();
     if (!refusal) return;
-    await run(callOf(method, requestHeader, caller), async () => {
+    await run(newCall(method, requestHeader, caller), async () => {
       throw refusal;
     });
   };
@@ -198,14 +198,14 @@ export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Pr
 type RolesByMethod = Readonly<Record<string, readonly CallerRole[]>>;
 
 /** The roles of each method of a service; a caller needs one of them. */
-const rolesOf = <Service extends DescService>(
+const requireRoles = <Service extends DescService>(
   service: Service,
   roles: Readonly<Record<keyof Service['method'], readonly CallerRole[]>>,
 ): [string, RolesByMethod] => [service.typeName, roles];
 
 /** What is not listed is for no caller. */
 const BY_SERVICE = new Map([
-  rolesOf(LeadIntakeService, {
+  requireRoles(LeadIntakeService, {
     createLead: ['crm'],
     getLead: ['crm', 'read'],
     listLeads: ['crm', 'read'],
@@ -225,7 +225,7 @@ const BY_SERVICE = new Map([
     acknowledgeLeadChanges: ['crm', 'feed'],
     resendLeads: ['crm', 'feed', 'operator'],
   }),
-  rolesOf(ConsumerService, {
+  requireRoles(ConsumerService, {
     createConsumer: ['crm', 'operator'],
     listConsumers: ['crm', 'feed', 'operator', 'read'],
     removeConsumer: ['crm', 'operator'],
@@ -234,8 +234,8 @@ const BY_SERVICE = new Map([
     listSetAsideLeadChanges: ['crm', 'feed', 'operator', 'read'],
     findMissingLeads: ['crm', 'feed', 'read'],
   }),
-  rolesOf(ExchangeService, { exchange: ['gateway'] }),
-  rolesOf(ApiKeyService, {
+  requireRoles(ExchangeService, { exchange: ['gateway'] }),
+  requireRoles(ApiKeyService, {
     // Not for the `operator` role: a new key would give access to leads.
     createApiKey: ['crm'],
     listApiKeys: ['crm', 'operator', 'read'],
@@ -243,7 +243,7 @@ const BY_SERVICE = new Map([
     revokeApiKey: ['crm', 'operator'],
     authenticateApiKey: ['crm', 'gateway'],
   }),
-  rolesOf(DirectoryService, {
+  requireRoles(DirectoryService, {
     putStudio: ['crm', 'operator'],
     emptyStudio: ['crm'],
     eraseStudio: ['operator'],
@@ -256,34 +256,34 @@ const BY_SERVICE = new Map([
     removeLeadSource: ['crm', 'operator'],
     listLeadSources: ['crm', 'operator', 'read'],
   }),
-  rolesOf(AuditService, {
+  requireRoles(AuditService, {
     listAuditEvents: ['crm', 'operator', 'read'],
     exportAuditEvents: ['crm', 'operator', 'read'],
   }),
-  rolesOf(RequestLogService, { recordRequests: ['gateway'], listRequests: ['crm', 'operator', 'read'] }),
-  rolesOf(ServerReflection, { serverReflectionInfo: CALLER_ROLES }),
+  requireRoles(RequestLogService, { recordRequests: ['gateway'], listRequests: ['crm', 'operator', 'read'] }),
+  requireRoles(ServerReflection, { serverReflectionInfo: CALLER_ROLES }),
 ]);
 
 const CALLER = createContextKey<Caller | undefined>(undefined, { description: 'caller' });
 
-export const valuesOf = (caller: Caller | undefined): ContextValues => createContextValues().set(CALLER, caller);
+export const callerValues = (caller: Caller | undefined): ContextValues => createContextValues().set(CALLER, caller);
 
 /** Returns the caller of an admitted call. */
-export function callerOf({ values }: { readonly values: ContextValues }): Caller {
+export function readCaller({ values }: { readonly values: ContextValues }): Caller {
   const caller = values.get(CALLER);
   assert(caller !== undefined, 'caller_of_admitted_call');
   return caller;
 }
 
 /** Returns the caller, and the id of the call, as the audit log has them. */
-export function actorOf(context: HandlerContext): Pick<Required<Actor>, 'caller' | 'callId'> {
+export function readActor(context: HandlerContext): Pick<Required<Actor>, 'caller' | 'callId'> {
   const callId = context.requestHeader.get('x-request-id');
-  return { caller: callerOf(context).name, callId: isRequestId(callId) ? callId : null };
+  return { caller: readCaller(context).name, callId: isRequestId(callId) ? callId : null };
 }
 
 /** Returns the member who manages keys; null: the operator, if a named caller with that role names no member. */
 export function memberOrOperator(memberId: string, context: { readonly values: ContextValues }): string | null {
-  const { name, may } = callerOf(context);
+  const { name, may } = readCaller(context);
   // For a caller without a name, the audit log would not record anyone.
   return memberId === '' && name !== null && may.has('operator') ? null : memberId;
 }
@@ -292,7 +292,10 @@ export function memberOrOperator(memberId: string, context: { readonly values: C
 export const callerIfAny = ({ values }: { readonly values: ContextValues }): Caller | undefined => values.get(CALLER);
 
 /** Returns why a caller may not call a method; undefined: it may. */
-export function refusalOf({ name, may }: Caller, { parent, name: method, localName }: DescMethod): Refusal | undefined {
+export function findRefusal(
+  { name, may }: Caller,
+  { parent, name: method, localName }: DescMethod,
+): Refusal | undefined {
   const roles = BY_SERVICE.get(parent.typeName)?.[localName] ?? [];
   if (roles.some((role) => may.has(role))) return undefined;
   return forbidden(
@@ -356,7 +359,7 @@ export async function consumerNamed(
   context: HandlerContext,
   roles?: readonly CallerRole[],
 ): Promise<Consumer> {
-  const caller = callerOf(context);
+  const caller = readCaller(context);
   refuseOtherConsumers(caller, name, roles);
   const consumer = await getConsumer(deps, name);
   // The callers file can only mean a stored consumer, which was removed or never created.

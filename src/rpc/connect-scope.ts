@@ -16,16 +16,16 @@ import {
   refuseUndecoded,
   runCalls,
 } from './interceptors.ts';
-import { pathOf, type Request, type Response } from './request.ts';
+import { type Request, type Response, readPath } from './request.ts';
 import { EXCHANGE_PATH } from './routes.ts';
-import { callOf, type RunCall, refused } from './run-call.ts';
-import { answerOf, unserved } from './unserved.ts';
+import { newCall, type RunCall, refused } from './run-call.ts';
+import { toAnswer, unserved } from './unserved.ts';
 
 interface ServedMethods {
   readonly routes: (router: ConnectRouter) => void;
   readonly exchange: ServedExchange;
   /** Returns the maximum deadline of a method; milliseconds. */
-  readonly maxTimeoutMsOf: (method: DescMethod) => number;
+  readonly findMaxTimeoutMs: (method: DescMethod) => number;
   /** The maximum size of a message, unless the method has another one; bytes. */
   readonly readMaxBytes: number;
 }
@@ -35,7 +35,7 @@ interface ServedMethods {
  * but those of probes is logged and counted, also one that the library refuses by itself.
  */
 export function connectScope(
-  { routes, exchange, maxTimeoutMsOf, readMaxBytes }: ServedMethods,
+  { routes, exchange, findMaxTimeoutMs, readMaxBytes }: ServedMethods,
   run: RunCall,
   log: Logger,
 ) {
@@ -50,13 +50,13 @@ export function connectScope(
   const serveExchange = exchangeServer(exchange, { gate: requestGate, readable: messages });
   const handlers = new Map<string, UniversalHandler>();
   const known = new WeakMap<object, ContextValues>();
-  const valuesOf = (request: object) => known.get(request) as ContextValues;
+  const findContextValues = (request: object) => known.get(request) as ContextValues;
 
   return {
     register,
     /** Notes what is known of a call: its caller, and the state of its connection. */
     begin: (request: Request, values: ContextValues) => void known.set(request, values),
-    faultOf,
+    findUnservedStatus: findUnservedStatus,
     refuse,
   };
 
@@ -83,27 +83,27 @@ export function connectScope(
       requestGate,
       interceptors: [interceptor, endWithdrawn, runCalls(run)],
       readMaxBytes,
-      contextValues: ({ raw }) => valuesOf(raw),
+      contextValues: ({ raw }) => findContextValues(raw),
       routes(router) {
         routes(router);
         for (const [at, handler] of router.handlers.entries()) {
           handlers.set(handler.requestPath, handler);
-          router.handlers[at] = observed(handler, maxTimeoutMsOf(handler.method), run);
+          router.handlers[at] = observed(handler, findMaxTimeoutMs(handler.method), run);
         }
       },
     });
   }
 
   async function startExchange(request: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
-    const contextValues = valuesOf(request);
+    const contextValues = findContextValues(request);
     const call = universalRequestFromNodeRequest(request, response, undefined, contextValues);
     contextValues.set(progressKey, { isAdmitted: false, isDecoded: false, disconnected: call.signal });
     await serveExchange(request, response, { ...call, contextValues });
   }
 
   /** Returns the status of a request that no method serves; undefined: one does. A framework takes other paths for the same. */
-  function faultOf(request: Request): number | undefined {
-    const handler = handlers.get(pathOf(request));
+  function findUnservedStatus(request: Request): number | undefined {
+    const handler = handlers.get(readPath(request));
     if (!handler) return 404;
     if (request.httpVersionMajor === 1 && handler.method.methodKind === 'bidi_streaming') return 505;
     return handler.allowedMethods.includes(request.method ?? '') ? undefined : 405;
@@ -111,9 +111,9 @@ export function connectScope(
 
   /** Answers a request that no method serves. */
   async function refuse(request: Request, response: Response, status: number): Promise<void> {
-    const values = valuesOf(request);
-    const method = handlers.get(pathOf(request))?.method;
-    const answer = await unserved({ header: headersOf(request), values, status }, method, run);
+    const values = findContextValues(request);
+    const method = handlers.get(readPath(request))?.method;
+    const answer = await unserved({ header: selectHeaders(request), values, status }, method, run);
     // Its caller may have disconnected.
     universalResponseToNodeResponse(answer, response).catch(() => response.destroy());
   }
@@ -134,7 +134,7 @@ function observed(handler: UniversalHandler, maxTimeoutMs: number, run: RunCall)
     const isUndecoded = method.methodKind === 'unary' && progress.isAdmitted && !progress.isDecoded;
     // To the library these are internal errors, which clients would repeat.
     const refusal = isUndecoded && refusalOfMessage(progress.context.signal.reason, progress);
-    if (refusal) return answerOf(header, await refused(run, callOf(method, header, callerIfAny({ values })), refusal));
+    if (refusal) return toAnswer(header, await refused(run, newCall(method, header, callerIfAny({ values })), refusal));
     // No cache keeps an answer to a POST.
     if (call.method === 'GET') (answer.header as Headers).set('cache-control', 'no-store');
     return answer;
@@ -143,7 +143,7 @@ function observed(handler: UniversalHandler, maxTimeoutMs: number, run: RunCall)
 }
 
 /** Returns the headers of a request that are logged and traced, and its content type. */
-const headersOf = ({ headers }: Request): Headers =>
+const selectHeaders = ({ headers }: Request): Headers =>
   new Headers(
     ['content-type', 'x-request-id', 'traceparent'].flatMap((name) => {
       const value = headers[name];

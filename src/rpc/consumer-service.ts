@@ -6,7 +6,7 @@ import { findMissingLeads } from '../usecases/change-feed.ts';
 import { createConsumer, listConsumers, removeConsumer } from '../usecases/consumers.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { listSetAside, setAsideLeadChanges, takeBackLeadChanges } from '../usecases/set-aside.ts';
-import { actorOf, callerOf, consumerNamed, mayAccess, refuseConsumerOfOthers } from './callers.ts';
+import { consumerNamed, mayAccess, readActor, readCaller, refuseConsumerOfOthers } from './callers.ts';
 import { consumerStart, consumerToWire, setAsideFromWire, setAsideToWire } from './convert.ts';
 
 /** The roles with which a caller sees other consumers than its own. */
@@ -16,14 +16,14 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
   return {
     async createConsumer({ consumer, start }, context) {
       const { name = '', studioIds = [], allStudios = false, includeTestStudios = false } = consumer ?? {};
-      refuseConsumerOfOthers(callerOf(context), { studioIds: allStudios ? null : studioIds });
+      refuseConsumerOfOthers(readCaller(context), { studioIds: allStudios ? null : studioIds });
       const which = { name, studioIds, allStudios, includeTestStudios, start: consumerStart.fromWire(start) };
-      const created = await createConsumer(deps, { ...which, ...actorOf(context) }, context.signal);
+      const created = await createConsumer(deps, { ...which, ...readActor(context) }, context.signal);
       return { consumer: consumerToWire({ consumer: created }) };
     },
 
     async listConsumers(_, context) {
-      const caller = callerOf(context);
+      const caller = readCaller(context);
       const hasAll = SEE_ALL.some((role) => caller.may.has(role));
       const isVisible = (consumer: Consumer) =>
         mayAccess(caller, consumer) && (hasAll || caller.consumers.has(consumer.name));
@@ -31,8 +31,8 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
     },
 
     async removeConsumer({ consumer: name }, context) {
-      const check = (consumer: Consumer) => refuseConsumerOfOthers(callerOf(context), consumer);
-      return { removed: await removeConsumer(deps, { name, ...actorOf(context) }, check, context.signal) };
+      const check = (consumer: Consumer) => refuseConsumerOfOthers(readCaller(context), consumer);
+      return { removed: await removeConsumer(deps, { name, ...readActor(context) }, check, context.signal) };
     },
 
     async setAsideLeadChanges({ consumer, leads }, context) {
@@ -43,7 +43,7 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
 
     async takeBackLeadChanges({ consumer, ...which }, context) {
       const named = await consumerNamed(deps, consumer, context, ['crm', 'operator']);
-      return takeBackLeadChanges(deps, named, { ...which, ...actorOf(context) });
+      return takeBackLeadChanges(deps, named, { ...which, ...readActor(context) });
     },
 
     async listSetAsideLeadChanges({ consumer, ...page }, context) {

@@ -15,7 +15,7 @@ import type { DatabaseEpoch } from '../domain/database-epoch.ts';
 import type { NamedEnquiry } from '../domain/enquiry.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead, type LeadStage, type LeadView } from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
-import { type GivenLeadData, type OriginalFields, TEXT_FIELDS, textsOf } from '../domain/lead-data.ts';
+import { type GivenLeadData, type OriginalFields, readTexts, TEXT_FIELDS } from '../domain/lead-data.ts';
 import type { GivenLeadFilter, TimeRange } from '../domain/lead-filter.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import type { Credential } from '../store/port/api-keys.ts';
@@ -41,15 +41,15 @@ function enumeration<Word extends string, Wires extends Readonly<Record<WireName
 ) {
   type Wire = Wires[WireName<Word>];
   const pairs = words.map((word) => [word, wire[word.toUpperCase().replace(/[-.]/g, '_') as WireName<Word>]] as const);
-  const wireOf = new Map<Word, Wire>(pairs);
-  const wordOf = new Map<number, Word>(pairs.map(([word, number]) => [number, word]));
+  const wireByWord = new Map<Word, Wire>(pairs);
+  const wordByWire = new Map<number, Word>(pairs.map(([word, number]) => [number, word]));
   return {
     toWire(word: Word): Wire {
-      const number = wireOf.get(word);
+      const number = wireByWord.get(word);
       assert(number !== undefined, 'enum_on_wire');
       return number;
     },
-    fromWire: (number: number): Word | undefined => wordOf.get(number),
+    fromWire: (number: number): Word | undefined => wordByWire.get(number),
   };
 }
 
@@ -67,7 +67,7 @@ export function contactFromWire(contact: leads.Contact | undefined): Contact | u
 }
 
 export const leadDataFromWire = (data: Pick<leads.Lead, keyof GivenLeadData>): GivenLeadData => ({
-  ...textsOf(data),
+  ...readTexts(data),
   contact: contactFromWire(data.contact),
 });
 
@@ -145,13 +145,13 @@ export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, er
   });
 
 export const leadEventToWire = ({ time, what, ...by }: LeadEvent): leads.LeadEvent =>
-  create(leads.LeadEventSchema, { ...withoutNulls(by), time: timestampToWire(time), what: whatOf(what) });
+  create(leads.LeadEventSchema, { ...withoutNulls(by), time: timestampToWire(time), what: whatToWire(what) });
 
-function whatOf(what: LeadEvent['what']): NonNullable<MessageInitShape<typeof leads.LeadEventSchema>['what']> {
-  const stageOf = (stage: LeadStage | null) => (stage === null ? leads.LeadStage.UNSPECIFIED : leadStage.toWire(stage));
+function whatToWire(what: LeadEvent['what']): NonNullable<MessageInitShape<typeof leads.LeadEventSchema>['what']> {
+  const toStage = (stage: LeadStage | null) => (stage === null ? leads.LeadStage.UNSPECIFIED : leadStage.toWire(stage));
   switch (what.kind) {
     case 'stage-move':
-      return { case: 'stageMove', value: { from: stageOf(what.from), to: stageOf(what.to) } };
+      return { case: 'stageMove', value: { from: toStage(what.from), to: toStage(what.to) } };
     case 'correction':
       return { case: 'correction', value: { fields: what.fields.map((field) => leads.LeadSchema.field[field].name) } };
     case 'erasure':
@@ -285,13 +285,13 @@ const MAX_SECONDS = 253_402_300_799n;
 const isNanos = (nanos: number) => nanos >= 0 && nanos <= 999_999_999;
 
 /** Returns whole milliseconds; an invalid Date before a second, and after the range. */
-const dateOf = ({ seconds, nanos }: Timestamp, first: bigint, round: (ms: number) => number): Date =>
+const toDate = ({ seconds, nanos }: Timestamp, first: bigint, round: (ms: number) => number): Date =>
   seconds >= first && seconds <= MAX_SECONDS && isNanos(nanos)
     ? new Date(Number(seconds) * 1000 + round(nanos / 1e6))
     : new Date(Number.NaN);
 
 /** Returns whole milliseconds, never later than given; an invalid Date before 1970 and outside the range of the message. */
-export const dateFromWire = (time: Timestamp | undefined): Date | undefined => time && dateOf(time, 0n, Math.floor);
+export const dateFromWire = (time: Timestamp | undefined): Date | undefined => time && toDate(time, 0n, Math.floor);
 
 export const filterFromWire = (filter: leads.LeadFilter | undefined): GivenLeadFilter | undefined =>
   filter && {
@@ -305,15 +305,15 @@ export const filterFromWire = (filter: leads.LeadFilter | undefined): GivenLeadF
 export function rangeFromWire({ startTime, endTime }: Partial<leads.TimeRange> = {}): TimeRange {
   const [start, end] = [boundFromWire(startTime), boundFromWire(endTime)];
   // Whole milliseconds must not hide that a range ends before it starts.
-  const isReversed = startTime && endTime && nanosOf(startTime) > nanosOf(endTime);
+  const isReversed = startTime && endTime && toNanos(startTime) > toNanos(endTime);
   return { start, end: isReversed && end ? new Date(end.getTime() - 1) : end };
 }
 
-const nanosOf = ({ seconds, nanos }: Timestamp): bigint => seconds * 1_000_000_000n + BigInt(nanos);
+const toNanos = ({ seconds, nanos }: Timestamp): bigint => seconds * 1_000_000_000n + BigInt(nanos);
 
 /** Returns whole milliseconds, never earlier than given, because times are; an invalid Date outside the range of the message. */
 const boundFromWire = (time: Timestamp | undefined): Date | null =>
-  time ? dateOf(time, MIN_SECONDS, Math.ceil) : null;
+  time ? toDate(time, MIN_SECONDS, Math.ceil) : null;
 
 /** Returns whole milliseconds, never more than given; 0 if absent, NaN if negative or outside the range of the message. */
 export function durationMsFromWire(duration: Duration | undefined): number {

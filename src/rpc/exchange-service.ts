@@ -12,17 +12,17 @@ import {
 } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import type { ApiKeyScope } from '../domain/api-key.ts';
 import type { Caller } from '../domain/caller.ts';
-import { publicLeadOf } from '../domain/public-lead.ts';
+import { toPublicLead } from '../domain/public-lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Credential } from '../store/port/api-keys.ts';
 import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getPublicLead, listPublicLeads, pageLimit } from '../usecases/read-leads.ts';
-import { callerOf } from './callers.ts';
+import { readCaller } from './callers.ts';
 import { bearerToWire, leadDataFromWire, sourceIdFromWire } from './convert.ts';
-import { connectErrorOf, statusOf } from './refusals.ts';
-import { callOf, connectionDraining, type RunCall, refused } from './run-call.ts';
+import { toConnectError, toStatus } from './refusals.ts';
+import { connectionDraining, newCall, type RunCall, refused } from './run-call.ts';
 import { takeUntil } from './take-until.ts';
 
 /** The maximum number of items in a message, and of results in a message. */
@@ -78,7 +78,7 @@ export function exchangeService(
     messages: AsyncIterable<ExchangeRequest>,
     { signal, values, requestHeader }: Pick<HandlerContext, 'signal' | 'values' | 'requestHeader'>,
   ): AsyncGenerator<{ results: Result[] }> {
-    const caller = callerOf({ values });
+    const caller = readCaller({ values });
     const ready: { readonly result: Result; readonly leads: number }[] = [];
     let begun = 0;
     /** The number of leads requested by items whose results are not sent yet. */
@@ -108,8 +108,8 @@ export function exchangeService(
       await allRead;
       assert(pendingLeads === 0, 'result_per_item');
     } catch (error) {
-      if (!(error instanceof BrokenInvariant)) throw connectErrorOf(error);
-      throw await refused(run, callOf(ExchangeService.method.exchange, requestHeader, caller), error);
+      if (!(error instanceof BrokenInvariant)) throw toConnectError(error);
+      throw await refused(run, newCall(ExchangeService.method.exchange, requestHeader, caller), error);
     }
 
     async function readAll(): Promise<void> {
@@ -120,7 +120,7 @@ export function exchangeService(
         const faults = new Faults();
         if (items.length < 1 || items.length > MAX_ITEMS) faults.note('items', `must be 1 to ${MAX_ITEMS}`);
         faults.refuseIfAny();
-        const byRpc = batchReceived ? Object.groupBy(items, rpcOf) : {};
+        const byRpc = batchReceived ? Object.groupBy(items, findRpc) : {};
         for (const [rpc, { length } = []] of Object.entries(byRpc)) batchReceived?.(rpc, length ?? 0);
         const authenticateOnce = oncePerSecret(authenticate);
         for (const item of items) {
@@ -128,7 +128,7 @@ export function exchangeService(
           const index = begun;
           begun += 1;
           pendingLeads += leads;
-          resultOf(item, caller, authenticateOnce).then((result) => {
+          executeItem(item, caller, authenticateOnce).then((result) => {
             ready.push({ result: { ...result, index }, leads });
             moreReady.notify();
           });
@@ -139,7 +139,7 @@ export function exchangeService(
   }
 
   /** Executes an item in the studio of its key: a request cannot name one. Never rejects. @rule 1.own-studio 5.2 */
-  function resultOf(item: ExchangeItem, caller: Caller, authenticateOnce: BearerAuthenticator): Promise<Result> {
+  function executeItem(item: ExchangeItem, caller: Caller, authenticateOnce: BearerAuthenticator): Promise<Result> {
     const { requestId, traceparent, secretSha256, request } = item;
     const summary: Summary = {};
     const execute = async () => {
@@ -149,9 +149,9 @@ export function exchangeService(
       refuseUnlessScoped(bearer, SCOPE_OF[request.case as KeyOperation]);
       return answer(deps, request, bearer, summary);
     };
-    return run({ operation: rpcOf(item), requestId, request: summary, traceparent, caller }, execute).catch(
+    return run({ operation: findRpc(item), requestId, request: summary, traceparent, caller }, execute).catch(
       (error) => ({
-        outcome: { case: 'error', value: statusOf(connectErrorOf(error)) },
+        outcome: { case: 'error', value: toStatus(toConnectError(error)) },
       }),
     );
   }
@@ -174,7 +174,7 @@ async function answer(
       const command = { studioId, idempotencyKey, ...leadDataFromWire(request.value) };
       const { lead, replayed } = await createLead(deps, command, bearer);
       summary.leadId = lead.id;
-      return { ...leadBody(publicLeadOf(lead)), leadId: lead.id, replayed };
+      return { ...leadBody(toPublicLead(lead)), leadId: lead.id, replayed };
     }
     case 'getLead': {
       const { leadId } = request.value;
@@ -195,7 +195,7 @@ async function answer(
   }
 }
 
-const rpcOf = ({ request }: ExchangeItem): string => (request.case ? RPC_OF[request.case] : 'Exchange');
+const findRpc = ({ request }: ExchangeItem): string => (request.case ? RPC_OF[request.case] : 'Exchange');
 
 function countThatFits(ready: readonly { readonly result: Result }[]): number {
   let bytes = 0;

@@ -19,9 +19,9 @@ import {
   headerStreamEncoding,
   headerTimeout,
 } from '@connectrpc/connect/protocol-connect';
-import { enveloped, envelopesOf } from '../../common/envelopes.ts';
+import { enveloped, readEnvelopes } from '../../common/envelopes.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
-import { callerOf } from './callers.ts';
+import { readCaller } from './callers.ts';
 import type { refuseUndecoded } from './interceptors.ts';
 import { takeUntil } from './take-until.ts';
 
@@ -71,7 +71,7 @@ export function exchangeServer({ implement, readMaxBytes }: ServedExchange, { ga
     try {
       await gate(context);
       const requests = readable({ method, header, contextValues, message: messages() });
-      for await (const answer of implement(takeUntil(callerOf(context).withdrawn, requests), context)) {
+      for await (const answer of implement(takeUntil(readCaller(context).withdrawn, requests), context)) {
         const isBelowHighWaterMark = response.write(enveloped(toBinary(method.output, create(method.output, answer))));
         if (!isBelowHighWaterMark) await once(stream, 'drain', { signal });
       }
@@ -85,7 +85,7 @@ export function exchangeServer({ implement, readMaxBytes }: ServedExchange, { ga
     response.end(enveloped(Buffer.from(JSON.stringify(endStreamToJson(new Headers(), fault, {}))), endStreamFlag));
 
     async function* messages() {
-      for await (const { flags, message } of envelopesOf(stream, readMaxBytes)) {
+      for await (const { flags, message } of readEnvelopes(stream, readMaxBytes)) {
         if (flags & endStreamFlag) throw new ConnectError('unexpected end flag', Code.InvalidArgument);
         yield fromBinary(method.input, message);
       }

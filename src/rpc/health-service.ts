@@ -2,7 +2,7 @@ import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
 import { DRAINING_HEADER, type Readiness } from '../../common/readiness.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
 import { callerIfAny, mayUse } from './callers.ts';
-import { connectErrorOf, forbidden } from './refusals.ts';
+import { forbidden, toConnectError } from './refusals.ts';
 import { connectionDraining } from './run-call.ts';
 
 /** The maximum number of concurrent unauthenticated watchers. A watcher occupies memory until it disconnects. */
@@ -33,7 +33,7 @@ export function healthService(serviceNames: readonly string[], serving: Serving)
     async check({ service }, context) {
       if (!known.includes(service)) throw new ConnectError('unknown service', Code.NotFound);
       const caller = callerIfAny(context);
-      if (caller && !mayUse(caller, service)) throw connectErrorOf(forbidden(caller.name, 'may not use this service'));
+      if (caller && !mayUse(caller, service)) throw toConnectError(forbidden(caller.name, 'may not use this service'));
       if (draining.aborted && (await store.fault()) === undefined) context.responseHeader.set(DRAINING_HEADER, 'yes');
       return { status: await statusNow() };
     },

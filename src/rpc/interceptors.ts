@@ -9,9 +9,9 @@ import {
 } from '@connectrpc/connect';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
-import { callerIfAny, callerOf, refuseOtherStudios } from './callers.ts';
-import { accessWithdrawn, connectErrorOf } from './refusals.ts';
-import { callOf, type RunCall, refused } from './run-call.ts';
+import { callerIfAny, readCaller, refuseOtherStudios } from './callers.ts';
+import { accessWithdrawn, toConnectError } from './refusals.ts';
+import { newCall, type RunCall, refused } from './run-call.ts';
 import { takeUntil } from './take-until.ts';
 
 /** How far a call has come in the library, which refuses some calls before it asks anything of us. */
@@ -33,8 +33,8 @@ export const progressKey = createContextKey<Progress>(
 export function runCalls(run: RunCall): Interceptor {
   return (next) => (request) => {
     if (request.stream || request.service.typeName === Health.typeName) return next(request);
-    const caller = callerOf({ values: request.contextValues });
-    const call = { ...callOf(request.method, request.header, caller), request: request.message };
+    const caller = readCaller({ values: request.contextValues });
+    const call = { ...newCall(request.method, request.header, caller), request: request.message };
     return run(
       call,
       async () => {
@@ -65,7 +65,7 @@ export const endWithdrawn: Interceptor = (next) => async (request) => {
   async function* messages() {
     yield* takeUntil(withdrawn, message);
     // A watch has no end that could be missing, so it just ends: its caller may have another token by now.
-    if (withdrawn.aborted && !request.method.name.startsWith('Watch')) throw connectErrorOf(accessWithdrawn());
+    if (withdrawn.aborted && !request.method.name.startsWith('Watch')) throw toConnectError(accessWithdrawn());
   }
 };
 
@@ -91,7 +91,7 @@ export function refuseUndecoded(run: RunCall) {
     } catch (error) {
       const refusal = refusalOfMessage(error, contextValues.get(progressKey));
       if (!refusal) throw error;
-      throw await refused(run, callOf(method, header, callerIfAny({ values: contextValues })), refusal);
+      throw await refused(run, newCall(method, header, callerIfAny({ values: contextValues })), refusal);
     }
   }
 }

@@ -37,7 +37,7 @@ import { exportLeads } from '../usecases/export-leads.ts';
 import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import { listLeadEvents } from '../usecases/lead-events.ts';
 import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
-import { actorOf, callerOf, consumerNamed, refuseOtherConsumers } from './callers.ts';
+import { consumerNamed, readActor, readCaller, refuseOtherConsumers } from './callers.ts';
 import {
   contactFromWire,
   countsToWire,
@@ -55,7 +55,7 @@ import {
   leadToWire,
   rangeFromWire,
 } from './convert.ts';
-import { connectErrorOf, statusOf } from './refusals.ts';
+import { toConnectError, toStatus } from './refusals.ts';
 import { connectionDraining } from './run-call.ts';
 import { runStream, type StreamContext, throwIfStopping } from './run-stream.ts';
 import { takeUntil } from './take-until.ts';
@@ -69,17 +69,17 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: StreamCon
 
     async createLead({ studioId, idempotencyKey, ...data }, context) {
       const command = { studioId, idempotencyKey, ...leadDataFromWire(data) };
-      const { lead, replayed } = await createLead(deps, command, undefined, { memberId: null, ...actorOf(context) });
+      const { lead, replayed } = await createLead(deps, command, undefined, { memberId: null, ...readActor(context) });
       return { lead: leadToWire(lead, 'basic'), replayed };
     },
 
     async getLead({ studioId, leadId, view: wireView }) {
-      const view = viewOf(wireView);
+      const view = viewFromWire(wireView);
       return { lead: leadToWire(await getLead(deps, { studioId, leadId, view }), view) };
     },
 
     async listLeads({ studioId, pageSize, pageToken, view: wireView, filter: wireFilter }) {
-      const [view, filter] = [viewOf(wireView), filterFromWire(wireFilter)];
+      const [view, filter] = [viewFromWire(wireView), filterFromWire(wireFilter)];
       const { leads, ...page } = await listLeads(deps, { studioId, pageSize, pageToken, view, filter });
       return { ...page, leads: leads.map((lead) => leadToWire(lead, view)) };
     },
@@ -99,30 +99,30 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: StreamCon
     },
 
     async importLeads({ studioId, leads }, context) {
-      const command = { studioId, leads: leads.map(importFromWire), ...actorOf(context) };
+      const command = { studioId, leads: leads.map(importFromWire), ...readActor(context) };
       const imported = await importLeads(deps, command);
-      return { results: imported.map((result) => ({ outcome: outcomeOf(result) })) };
+      return { results: imported.map((result) => ({ outcome: outcomeToWire(result) })) };
     },
 
     async changeLeadStage({ studioId, leadId, stage: wireStage, memberId, requestId, expectedUpdateTime }, context) {
       const faults = new Faults();
       const expectedUpdatedAt = expectedFromWire(expectedUpdateTime, faults);
       const stage = leadStage.fromWire(wireStage);
-      const command = { studioId, leadId, stage, expectedUpdatedAt, memberId, requestId, ...actorOf(context) };
+      const command = { studioId, leadId, stage, expectedUpdatedAt, memberId, requestId, ...readActor(context) };
       return leadStateToWire(await changeLeadStage(deps, command, faults));
     },
 
     async updateLead(request, context) {
       const faults = new Faults();
-      const command = { ...updateFromWire(request, faults), ...actorOf(context) };
+      const command = { ...updateFromWire(request, faults), ...readActor(context) };
       return leadStateToWire(await updateLead(deps, command, faults));
     },
 
     eraseContact: ({ studioId, contact, memberId }, context) =>
-      eraseContact(deps, { studioId, contact: contactFromWire(contact), memberId, ...actorOf(context) }),
+      eraseContact(deps, { studioId, contact: contactFromWire(contact), memberId, ...readActor(context) }),
 
     async eraseLead({ studioId, leadId, memberId }, context) {
-      return { lead: erasedLeadToWire(await eraseLead(deps, { studioId, leadId, memberId, ...actorOf(context) })) };
+      return { lead: erasedLeadToWire(await eraseLead(deps, { studioId, leadId, memberId, ...readActor(context) })) };
     },
   };
 }
@@ -166,22 +166,22 @@ function changeFeed(
   const pollers = new LeadChangePollers(deps);
   async function consumerIn(name: string, context: HandlerContext, roles?: readonly CallerRole[]): Promise<Consumer> {
     if (name !== '') return consumerNamed(deps, name, context, roles);
-    refuseOtherConsumers(callerOf(context), name, roles);
+    refuseOtherConsumers(readCaller(context), name, roles);
     return DEFAULT_CONSUMER;
   }
   const epoch = async () => epochToWire(await deps.store.findEpoch());
-  const endOf = (context: HandlerContext) =>
-    AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(connectionDraining)]);
+  const createEndSignal = (context: HandlerContext) =>
+    AbortSignal.any([context.signal, ending, readCaller(context).withdrawn, context.values.get(connectionDraining)]);
   return {
     async pullLeadChanges({ max, wait, consumer }, context) {
       const poller = pollers.of(await consumerIn(consumer, context));
-      const sent = await pullLeadChanges(poller, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
+      const sent = await pullLeadChanges(poller, { max, waitMs: durationMsFromWire(wait) }, createEndSignal(context));
       return { ...sent, ...(await epoch()), changes: sent.changes.map(leadChangeToWire) };
     },
 
     watchLeadChanges: (request, context) =>
       runStream(run, context, request, async function* () {
-        const end = endOf(context);
+        const end = createEndSignal(context);
         const heartbeat = request.heartbeat && checkedHeartbeat(durationMsFromWire(request.heartbeat));
         const poller = pollers.of(await consumerIn(request.consumer, context));
         for await (const { changes, heldBack } of takeUntil(end, watchLeadChanges(poller, end, heartbeat))) {
@@ -201,12 +201,12 @@ function changeFeed(
     async resendLeads({ consumer: name, updateTime, ...which }, context) {
       const consumer = await consumerIn(name, context, ['crm', 'operator']);
       const updated = updateTime && rangeFromWire(updateTime);
-      return resendLeads(deps, { ...which, updated, ...actorOf(context) }, name === '' ? undefined : consumer);
+      return resendLeads(deps, { ...which, updated, ...readActor(context) }, name === '' ? undefined : consumer);
     },
   };
 }
 
-function viewOf(view: WireView): LeadView | undefined {
+function viewFromWire(view: WireView): LeadView | undefined {
   if (view === WireView.FULL) return 'full';
   return view === WireView.UNSPECIFIED || view === WireView.BASIC ? 'basic' : undefined;
 }
@@ -251,7 +251,7 @@ function expectedFromWire(time: Timestamp | undefined, faults: Faults): Date | u
   return expected;
 }
 
-function outcomeOf(result: ImportedLead) {
+function outcomeToWire(result: ImportedLead) {
   if (result.kind === 'refused') return refused(result.refusal);
   const { kind, leadId } = result;
   // The caller has no id to recognise the lead by, so its key conflicts, as that of any creation.
@@ -260,7 +260,7 @@ function outcomeOf(result: ImportedLead) {
   return { case: 'imported', value } as const;
 }
 
-const refused = (refusal: Refusal) => ({ case: 'error', value: statusOf(connectErrorOf(refusal)) }) as const;
+const refused = (refusal: Refusal) => ({ case: 'error', value: toStatus(toConnectError(refusal)) }) as const;
 
 function importFromWire({ leadId, idempotencyKey, stage, createTime, updateTime, ...data }: WireImport): LeadImport {
   return {

@@ -30,10 +30,10 @@ export function reflectionService(
           value: { service: services.map(({ typeName }) => ({ name: typeName })) },
         } as const;
       case 'fileByFilename':
-        return descriptorOf(files.get(value));
+        return describeFile(files.get(value));
       case 'fileContainingSymbol':
         // A method or field is in the file of its service or message.
-        return descriptorOf((registry.get(value) ?? registry.get(value.replace(/\.[^.]*$/, '')))?.file);
+        return describeFile((registry.get(value) ?? registry.get(value.replace(/\.[^.]*$/, '')))?.file);
       default:
         return failed(Code.Unimplemented, 'extensions are not supported');
     }
@@ -52,7 +52,7 @@ function withDependencies(file: DescFile): DescFile[] {
   return [file, ...file.dependencies.flatMap(withDependencies)];
 }
 
-function descriptorOf(file: DescFile | undefined) {
+function describeFile(file: DescFile | undefined) {
   if (!file) return failed(Code.NotFound, 'no such file or symbol');
   const files = [...new Set(withDependencies(file))];
   return {

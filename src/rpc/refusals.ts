@@ -41,7 +41,7 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
  * Converts anything thrown to the error that the caller gets: a refusal with its details, `unavailable` if the store is
  * unavailable or cannot know the outcome, and `internal` without details for everything else.
  */
-export function connectErrorOf(error: unknown): ConnectError {
+export function toConnectError(error: unknown): ConnectError {
   if (error instanceof ConnectError) return error;
   if (error instanceof Refusal) return refused(error);
   return error instanceof StoreUnavailable
@@ -50,7 +50,7 @@ export function connectErrorOf(error: unknown): ConnectError {
 }
 
 /** Converts an error to the status of an item in a response. */
-export function statusOf({ code, rawMessage, details }: ConnectError): Status {
+export function toStatus({ code, rawMessage, details }: ConnectError): Status {
   const outgoing = details.filter((detail) => 'desc' in detail);
   return create(StatusSchema, {
     code,

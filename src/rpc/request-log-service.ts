@@ -5,7 +5,7 @@ import { timeOfId } from '../domain/new-id.ts';
 import type { LoggedRequest } from '../domain/request-log.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { listRequests, type ReportedRequest, requestRecorder } from '../usecases/request-log.ts';
-import { callerOf } from './callers.ts';
+import { readCaller } from './callers.ts';
 import { dateFromWire, timestampToWire } from './convert.ts';
 
 export function requestLogService(deps: Dependencies): ServiceImpl<typeof wire.RequestLogService> {
@@ -13,7 +13,7 @@ export function requestLogService(deps: Dependencies): ServiceImpl<typeof wire.R
   return {
     async recordRequests({ batchId, requests }, context) {
       const batch = { batchId, requests: requests.map(requestFromWire) };
-      return { skippedCount: await record(batch, callerOf(context).studios) };
+      return { skippedCount: await record(batch, readCaller(context).studios) };
     },
 
     async listRequests(request) {

@@ -6,4 +6,4 @@ export type Request = IncomingMessage | Http2ServerRequest;
 export type Response = ServerResponse | Http2ServerResponse;
 
 /** Returns the path of a request without its query. CONNECT has none. */
-export const pathOf = ({ url }: { readonly url?: string | undefined }): string => url?.split('?', 1)[0] ?? '';
+export const readPath = ({ url }: { readonly url?: string | undefined }): string => url?.split('?', 1)[0] ?? '';

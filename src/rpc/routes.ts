@@ -56,21 +56,21 @@ const SERVICES = [
 /** The services of the contract, and the standard ones. */
 export const ALL_SERVICES: readonly DescService[] = [...SERVICES, Health, ServerReflection];
 
-const pathOf = ({ parent, name }: DescMethod) => `/${parent.typeName}/${name}`;
+const formatMethodPath = ({ parent, name }: DescMethod) => `/${parent.typeName}/${name}`;
 
 /** The path of the calls of gateways. */
-export const EXCHANGE_PATH = pathOf(ExchangeService.method.exchange);
+export const EXCHANGE_PATH = formatMethodPath(ExchangeService.method.exchange);
 
 const BIDI_STREAM_PATHS = new Set(
   ALL_SERVICES.flatMap(({ methods }) => methods)
     .filter(({ methodKind }) => methodKind === 'bidi_streaming')
-    .map(pathOf),
+    .map(formatMethodPath),
 );
 
 /** Returns what the port has to know of the method with a path, to bound its calls. */
-export const traitsOf = (path: string) => ({
+export const describePath = (path: string) => ({
   isProbe: path.startsWith(`/${Health.typeName}/`),
-  isWatch: path === pathOf(Health.method.watch),
+  isWatch: path === formatMethodPath(Health.method.watch),
   isOpenEnded: BIDI_STREAM_PATHS.has(path),
 });
 
@@ -89,13 +89,13 @@ export function servedMethods(deps: Dependencies, { run, batchReceived, serving,
   const names = SERVICES.map((service) => service.typeName);
   const exchange = exchangeService(deps, items);
   const routes = (router: ConnectRouter) => {
-    serve(router, LeadIntakeService, leadIntakeService(deps, items), boundsOf);
-    serve(router, ConsumerService, consumerService(deps), boundsOf);
-    serve(router, ExchangeService, exchange, boundsOf);
-    serve(router, ApiKeyService, apiKeyService(deps, items), boundsOf);
-    serve(router, DirectoryService, directoryService(deps), boundsOf);
-    serve(router, AuditService, auditService(deps, items), boundsOf);
-    serve(router, RequestLogService, requestLogService(deps), boundsOf);
+    serve(router, LeadIntakeService, leadIntakeService(deps, items), findBounds);
+    serve(router, ConsumerService, consumerService(deps), findBounds);
+    serve(router, ExchangeService, exchange, findBounds);
+    serve(router, ApiKeyService, apiKeyService(deps, items), findBounds);
+    serve(router, DirectoryService, directoryService(deps), findBounds);
+    serve(router, AuditService, auditService(deps, items), findBounds);
+    serve(router, RequestLogService, requestLogService(deps), findBounds);
     serve(router, Health, healthService(names, serving));
     if (reflects) {
       serve(router, ServerReflection, reflectionService(ALL_SERVICES, serving.ending));
@@ -105,11 +105,11 @@ export function servedMethods(deps: Dependencies, { run, batchReceived, serving,
 }
 
 /** Returns the maximum deadline of a method; milliseconds. Exports take hours. */
-export const maxTimeoutMsOf = ({ methodKind }: DescMethod): number =>
+export const findMaxTimeoutMs = ({ methodKind }: DescMethod): number =>
   methodKind === 'server_streaming' ? MAX_EXPORT_MS : MAX_CALL_MS;
 
 /** Returns the bounds of a method that differ from the defaults: messages with a list of messages may be larger. */
-const boundsOf = ({ input }: DescMethod) =>
+const findBounds = ({ input }: DescMethod) =>
   input.fields.some(({ fieldKind, message }) => fieldKind === 'list' && message)
     ? { readMaxBytes: MAX_BATCH_BYTES }
     : undefined;
@@ -118,11 +118,11 @@ function serve<Service extends DescService>(
   router: ConnectRouter,
   service: Service,
   impl: ServiceImpl<Service>,
-  optionsOf: (method: DescMethod) => Partial<ConnectRouterOptions> | undefined = () => undefined,
+  findOptions: (method: DescMethod) => Partial<ConnectRouterOptions> | undefined = () => undefined,
 ): void {
   for (const method of service.methods) {
     const implementation = impl[method.localName as keyof typeof impl] as MethodImpl<typeof method>;
-    router.rpc(method, implementation, { ...optionsOf(method), jsonOptions: safeJson(method.input) });
+    router.rpc(method, implementation, { ...findOptions(method), jsonOptions: safeJson(method.input) });
   }
 }
 

@@ -8,7 +8,7 @@ import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { loggedFields, type MessageFields } from './log.ts';
 import type { CoreMetrics } from './metrics.ts';
-import { connectErrorOf } from './refusals.ts';
+import { toConnectError } from './refusals.ts';
 
 /** A call, or an item of one, as it is logged, counted and traced. */
 export interface Call {
@@ -25,9 +25,9 @@ export interface Call {
 }
 
 /** Returns a call by its method and headers, without its message. @param method undefined: no method of this service */
-export function callOf(method: DescMethod | undefined, header: Headers, caller: Caller | undefined): Call {
+export function newCall(method: DescMethod | undefined, header: Headers, caller: Caller | undefined): Call {
   return {
-    operation: method ? operationOf(method) : 'other',
+    operation: method ? formatOperation(method) : 'other',
     requestId: header.get('x-request-id') ?? undefined,
     request: undefined,
     traceparent: header.get('traceparent') ?? undefined,
@@ -35,7 +35,7 @@ export function callOf(method: DescMethod | undefined, header: Headers, caller: 
   };
 }
 
-function operationOf({ parent, name }: DescMethod): string {
+function formatOperation({ parent, name }: DescMethod): string {
   return parent.file.proto.package === 'leadintake.v1' ? name : `${parent.name}/${name}`;
 }
 
@@ -54,7 +54,7 @@ const FAULTS = new Set(['INTERNAL', 'UNAVAILABLE', 'UNKNOWN']);
 export type RunCall = <Response extends object>(
   call: Call,
   body: () => Promise<Response>,
-  messageOf?: (response: Response) => object,
+  toMessage?: (response: Response) => object,
 ) => Promise<Response>;
 
 export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer): RunCall {
@@ -62,7 +62,7 @@ export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer):
   return async (
     { operation, request = {}, traceparent, caller, ...call },
     body,
-    messageOf = (response) => response,
+    toMessage = (response) => response,
   ) => {
     const requestId = isRequestId(call.requestId) ? call.requestId : undefined;
     const began = performance.now();
@@ -70,14 +70,14 @@ export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer):
     const span = tracer?.begin(operation, traceparent);
     try {
       const response = await body();
-      finish('ok', messageOf(response));
+      finish('ok', toMessage(response));
       return response;
     } catch (thrown) {
-      const error = connectErrorOf(thrown);
+      const error = toConnectError(thrown);
       const isFault = error !== thrown && !(thrown instanceof Refusal);
       if (isFault) log.error({ err: thrown, operation, requestId }, 'call failed');
       const [info] = error.findDetails(ErrorInfoSchema);
-      finish(info?.reason ?? nameOf(error.code), info?.metadata ?? {});
+      finish(info?.reason ?? formatCode(error.code), info?.metadata ?? {});
       throw error;
     }
 
@@ -104,4 +104,4 @@ export const refused = (run: RunCall, call: Call, reason: Error): Promise<Connec
   run<never>(call, () => Promise.reject(reason)).catch((error) => error);
 
 /** Returns the name of a status in logs and metrics, as gRPC writes it: `INVALID_ARGUMENT`. */
-const nameOf = (code: Code): string => Code[code].replace(/\B[A-Z]/g, '_$&').toUpperCase();
+const formatCode = (code: Code): string => Code[code].replace(/\B[A-Z]/g, '_$&').toUpperCase();

@@ -1,8 +1,8 @@
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
 import { assert } from '../../common/invariants.ts';
 import type { Caller } from '../domain/caller.ts';
-import { callerOf, refuseOtherStudios } from './callers.ts';
-import { callOf, type RunCall } from './run-call.ts';
+import { readCaller, refuseOtherStudios } from './callers.ts';
+import { newCall, type RunCall } from './run-call.ts';
 
 /** The maximum number of concurrent streams of one caller. Each may hold a page of leads that its client does not read. */
 export const MAX_STREAMS_PER_CALLER = 64;
@@ -15,7 +15,7 @@ export interface StreamContext {
 }
 
 /** By the name of a caller, which has a Caller for each of its credentials; without a name, by the Caller. */
-const streamsOf = new Map<string | Caller, number>();
+const streamsByCaller = new Map<string | Caller, number>();
 
 /**
  * Executes a call with a stream of responses, as RunCall executes one with a single response. The call ends when its
@@ -29,15 +29,15 @@ export async function* runStream<Message>(
   request: object,
   messages: () => AsyncIterable<Message>,
 ): AsyncGenerator<Message> {
-  const caller = callerOf(context);
+  const caller = readCaller(context);
   // Aborted when the caller disconnects, or the deadline has passed.
   const { method, requestHeader, signal } = context;
   const end = Promise.withResolvers<object>();
   // Rethrown below, if a consumer still waits.
-  const ended = run({ ...callOf(method, requestHeader, caller), request }, () => end.promise);
+  const ended = run({ ...newCall(method, requestHeader, caller), request }, () => end.promise);
   count(caller, 1);
   ended.finally(() => count(caller, -1)).catch(() => {});
-  const cancel = () => end.reject(reasonOf(signal));
+  const cancel = () => end.reject(toStreamError(signal));
   // A caller that disconnects between two messages requests no further one, so only the signal reports it.
   signal.addEventListener('abort', cancel);
   try {
@@ -47,7 +47,7 @@ export async function* runStream<Message>(
     }
     refuseOtherStudios(caller, request);
     for await (const message of messages()) {
-      if (signal.aborted) throw reasonOf(signal);
+      if (signal.aborted) throw toStreamError(signal);
       yield message;
     }
     end.resolve({});
@@ -64,13 +64,13 @@ export async function* runStream<Message>(
 /** Adds to the number of streams of a caller, and returns it. */
 function count(caller: Caller, more: number): number {
   const key = caller.name ?? caller;
-  const streams = (streamsOf.get(key) ?? 0) + more;
-  if (streams === 0) streamsOf.delete(key);
-  else streamsOf.set(key, streams);
+  const streams = (streamsByCaller.get(key) ?? 0) + more;
+  if (streams === 0) streamsByCaller.delete(key);
+  else streamsByCaller.set(key, streams);
   return streams;
 }
 
-const reasonOf = ({ reason }: AbortSignal): ConnectError =>
+const toStreamError = ({ reason }: AbortSignal): ConnectError =>
   reason instanceof ConnectError && reason.code === Code.DeadlineExceeded
     ? reason
     : new ConnectError('the caller has disconnected, or does not read', Code.Canceled);

@@ -14,7 +14,7 @@ import {
   removeMember,
 } from '../usecases/members-and-sources.ts';
 import { emptyStudio, getStudio, listStudios, type PutStudioCommand, putStudio } from '../usecases/studios.ts';
-import { actorOf, callerOf, memberOrOperator } from './callers.ts';
+import { memberOrOperator, readActor, readCaller } from './callers.ts';
 import {
   apiKeyScope,
   apiKeyToWire,
@@ -40,7 +40,7 @@ export function apiKeyService(
         name,
         scopes: scopes.map(apiKeyScope.fromWire),
         expiresAt: dateFromWire(expireTime),
-        ...actorOf(context),
+        ...readActor(context),
       });
       return { apiKey: apiKeyToWire(key), secret };
     },
@@ -53,19 +53,19 @@ export function apiKeyService(
 
     async replaceApiKey({ studioId, memberId, apiKeyId, expireTime }, context) {
       const expiresAt = dateFromWire(expireTime);
-      const command = { studioId, memberId, keyId: apiKeyId, expiresAt, ...actorOf(context) };
+      const command = { studioId, memberId, keyId: apiKeyId, expiresAt, ...readActor(context) };
       const { key, secret } = await replaceApiKey(deps, command);
       return { apiKey: apiKeyToWire(key), secret };
     },
 
     async revokeApiKey({ studioId, memberId, apiKeyId }, context) {
       const manager = { studioId, memberId: memberOrOperator(memberId, context) };
-      const command = { ...manager, keyId: apiKeyId, ...actorOf(context) };
+      const command = { ...manager, keyId: apiKeyId, ...readActor(context) };
       return { apiKey: apiKeyToWire(await revokeApiKey(deps, command)) };
     },
 
     async authenticateApiKey({ secretSha256 }, context) {
-      return bearerToWire(await authenticate(secretSha256, undefined, callerOf(context).studios));
+      return bearerToWire(await authenticate(secretSha256, undefined, readCaller(context).studios));
     },
   };
 }
@@ -74,14 +74,17 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
   const endedStudios = new EndedStudios();
   return {
     async putStudio({ studio, memberId, updateMask, requestId }, context) {
-      const command = studio && { ...studioPut(studio, memberId, updateMask), requestId, ...actorOf(context) };
+      const command = studio && { ...studioPut(studio, memberId, updateMask), requestId, ...readActor(context) };
       return { studio: studioToWire(await putStudio(deps, command)) };
     },
 
-    emptyStudio: ({ studioId }, context) => emptyStudio(deps, { studioId, ...actorOf(context) }),
+    emptyStudio: ({ studioId }, context) => emptyStudio(deps, { studioId, ...readActor(context) }),
 
     async eraseStudio(request, context) {
-      const { erasedLeadCount, ...report } = await eraseStudio(deps, endedStudios, { ...request, ...actorOf(context) });
+      const { erasedLeadCount, ...report } = await eraseStudio(deps, endedStudios, {
+        ...request,
+        ...readActor(context),
+      });
       return { ...report, erasedLeadCount: BigInt(erasedLeadCount) };
     },
 
@@ -95,30 +98,30 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
     },
 
     async putApiKeyQuota({ studioId, apiKeyId, quotaLimit, memberId, requestId }, context) {
-      const command = { studioId, keyId: apiKeyId, quotaLimit, memberId, requestId, ...actorOf(context) };
+      const command = { studioId, keyId: apiKeyId, quotaLimit, memberId, requestId, ...readActor(context) };
       return { apiKey: apiKeyToWire(await putApiKeyQuota(deps, command)) };
     },
 
     async putMember({ member, actingMemberId, requestId }, context) {
       const role = member && memberRole.fromWire(member.role);
-      const command = member && { ...member, role, actingMemberId, requestId, ...actorOf(context) };
+      const command = member && { ...member, role, actingMemberId, requestId, ...readActor(context) };
       const stored = await putMember(deps, command);
       return stored ? { member: memberToWire(stored) } : {};
     },
 
     async removeMember({ studioId, memberId, actingMemberId, requestId }, context) {
-      const command = { studioId, memberId, actingMemberId, requestId, ...actorOf(context) };
+      const command = { studioId, memberId, actingMemberId, requestId, ...readActor(context) };
       const removed = await removeMember(deps, command);
       return removed ? { member: memberToWire(removed) } : {};
     },
 
     async putLeadSource({ leadSource, requestId }, context) {
-      const stored = await putLeadSource(deps, leadSource && { ...leadSource, requestId, ...actorOf(context) });
+      const stored = await putLeadSource(deps, leadSource && { ...leadSource, requestId, ...readActor(context) });
       return stored ? { leadSource: leadSourceToWire(stored) } : {};
     },
 
     async removeLeadSource({ studioId, leadSourceId, requestId }, context) {
-      const command = { studioId, sourceId: leadSourceId, requestId, ...actorOf(context) };
+      const command = { studioId, sourceId: leadSourceId, requestId, ...readActor(context) };
       const removed = await removeLeadSource(deps, command);
       return removed ? { leadSource: leadSourceToWire(removed) } : {};
     },

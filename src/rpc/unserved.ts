@@ -8,7 +8,7 @@ import { enveloped } from '../../common/envelopes.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { callerIfAny } from './callers.ts';
 import { unauthenticated } from './refusals.ts';
-import { callOf, type RunCall, refused } from './run-call.ts';
+import { newCall, type RunCall, refused } from './run-call.ts';
 
 /** The faults of requests that no method serves, by the HTTP status. */
 const UNSERVED: Readonly<Record<number, string>> = {
@@ -30,11 +30,11 @@ export async function unserved(
     : known
       ? new Refusal('INVALID_REQUEST', known)
       : new ConnectError('unknown method', Code.Unimplemented);
-  return answerOf(header, await refused(run, callOf(method, header, caller), refusal), caller ? status : 401);
+  return toAnswer(header, await refused(run, newCall(method, header, caller), refusal), caller ? status : 401);
 }
 
 /** Returns the answer with an error, in the protocol of a request. @param status of HTTP, where the protocol has none of its own */
-export function answerOf(
+export function toAnswer(
   header: Headers,
   error: ConnectError,
   status = codeToHttpStatus(error.code),

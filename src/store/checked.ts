@@ -188,9 +188,9 @@ export function checkedLeadChange(
   if (lead instanceof UnreadableRecord) return lead;
   if (!Number.isSafeInteger(revision)) return unreadable('lead', lead, 'revision');
   const times = Object.entries(kinds).map(([kind, time]) => [isResentToOne(kind) ? 'resent' : kind, time] as const);
-  const timeOf = new Map<string, unknown>(times);
+  const timeByKind = new Map<string, unknown>(times);
   const known = CHANGE_KINDS.flatMap((kind) => {
-    const time = timeOf.get(kind);
+    const time = timeByKind.get(kind);
     return isTime(time) ? [{ kind, time }] : [];
   });
   return {
@@ -231,7 +231,7 @@ export interface AnyField<Value = unknown> {
   /** The field is replaced whichever field is unreadable. */
   readonly isAlwaysReplaced?: true;
   /** Returns the part of a stored value that counts, and undefined if the value is unreadable. */
-  readonly partOf?: (value: unknown) => Value | undefined;
+  readonly readPart?: (value: unknown) => Value | undefined;
   /** The value in a document without the field, and in a row whose INSERT does not name it. */
   readonly absent?: Value;
   /** The column; default: the name in snake case. */
@@ -250,15 +250,15 @@ export interface RecordType<Record> {
   readonly table: string;
   readonly fields: Fields<Record>;
   /** Returns the ids by which an error names the record; default: its own. */
-  readonly idsOf?: (read: Unchecked<Record>) => Ids;
+  readonly toIds?: (read: Unchecked<Record>) => Ids;
 }
 
 const isReadable = ({ nullable, isValid }: Pick<AnyField, 'isValid' | 'nullable'>, value: unknown): boolean =>
   value === null ? nullable === true : isValid(value);
 
-export function checked<Record>({ kind, fields, idsOf }: RecordType<Record>, read: Unchecked<Record>): Checked<Record> {
+export function checked<Record>({ kind, fields, toIds }: RecordType<Record>, read: Unchecked<Record>): Checked<Record> {
   for (const name in fields) {
-    if (!isReadable(fields[name], read[name])) return unreadable(kind, idsOf?.(read) ?? (read as unknown as Ids), name);
+    if (!isReadable(fields[name], read[name])) return unreadable(kind, toIds?.(read) ?? (read as unknown as Ids), name);
   }
   return read as Record;
 }

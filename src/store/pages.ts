@@ -14,10 +14,10 @@ const MAX_READS = 10;
 interface Listing<Stored, Record> {
   /** Reads at most `count` records after an id, in the order of the list; null: from its start. */
   read(after: string | null, count: number): Promise<readonly Stored[]> | readonly Stored[];
-  idOf(stored: Stored): string;
+  toId(stored: Stored): string;
   /** Returns null for a record that does not belong in the list. */
   check(stored: Stored): Checked<Record> | null;
-  /** Whether a page token has room for what idOf returns; default: whether it is a UUID. */
+  /** Whether a page token has room for what toId returns; default: whether it is a UUID. */
   isPosition?(id: string | null): boolean;
   /** The minimum size of further reads. */
   readonly nextRead?: number;
@@ -29,7 +29,7 @@ interface Listing<Stored, Record> {
  * texts, is always filled.
  */
 export async function readPage<Stored, Record>(
-  { read, idOf, check, isPosition = isCanonicalUuid, nextRead = MIN_NEXT_READ }: Listing<Stored, Record>,
+  { read, toId, check, isPosition = isCanonicalUuid, nextRead = MIN_NEXT_READ }: Listing<Stored, Record>,
   { after, limit }: { readonly after: string | null; readonly limit: number },
   report: ReportUnreadable,
 ): Promise<Page<Record>> {
@@ -53,7 +53,7 @@ export async function readPage<Stored, Record>(
         report(record);
         skipped += 1;
       } else if (records.length === limit) {
-        return { records, next: ofLastRecord === undefined ? null : idOf(ofLastRecord), skipped: skippedBefore };
+        return { records, next: ofLastRecord === undefined ? null : toId(ofLastRecord), skipped: skippedBefore };
       } else {
         records.push(record);
         ofLastRecord = stored;
@@ -62,7 +62,7 @@ export async function readPage<Stored, Record>(
     }
     const last = found.at(-1);
     if (last === undefined || found.length < count) return { records, next: null, skipped };
-    const next = idOf(last);
+    const next = toId(last);
     assert(next !== position, 'page_moves');
     position = next;
   }
@@ -92,7 +92,7 @@ interface Queue<Stored, Record, Position> {
   /** Reads the first `count` records behind a position; null: from the start. Positions must be in a total order. */
   behind(position: Position | null, count: number): Promise<readonly Stored[]> | readonly Stored[];
   /** Undefined: the record has none that can be read. */
-  positionOf(stored: Stored): Position | undefined;
+  toPosition(stored: Stored): Position | undefined;
   /** Returns null for an unreadable record, and undefined for one that is passed over only now. */
   check(stored: Stored): Record | null | undefined;
 }
@@ -104,7 +104,7 @@ interface Queue<Stored, Record, Position> {
  * readable, are read again after START_BEHIND_MS.
  */
 export function firstReadable<Stored, Record, Position extends object>(
-  { first, behind, positionOf, check }: Queue<Stored, Record, Position>,
+  { first, behind, toPosition, check }: Queue<Stored, Record, Position>,
   now = () => performance.now(),
 ): (limit: number) => Promise<Record[]> {
   let start: { readonly behind: Position; readonly until: number } | undefined;
@@ -126,7 +126,7 @@ export function firstReadable<Stored, Record, Position extends object>(
         else if (record !== null) records.push(record);
         if (records.length === limit) return records;
       }
-      const last = found.map(positionOf).findLast((each) => each !== undefined);
+      const last = found.map(toPosition).findLast((each) => each !== undefined);
       if (last === undefined || found.length < NEXT_READ) return records;
       position = last;
     }

@@ -45,7 +45,7 @@ const isAny = () => true;
 const isBoolean = (value: unknown): boolean => typeof value === 'boolean';
 const isName = (value: unknown): boolean => isText(value, BOUNDS.name.max);
 const isEventText = (value: unknown): boolean => isText(value, MAX_TEXT);
-const isOf = (words: readonly string[]) => (value: unknown) => isOneOf(words, value);
+const isAmong = (words: readonly string[]) => (value: unknown) => isOneOf(words, value);
 const isListOf = (isItem: (item: unknown) => boolean) => (value: unknown) =>
   Array.isArray(value) && value.every(isItem);
 const isHash = (value: unknown): boolean => value instanceof Uint8Array && value.length === SHA256_BYTES;
@@ -78,7 +78,7 @@ export const API_KEY: RecordType<ApiKey> = {
     studioId: { kind: 'text', isValid: isCrmId },
     memberId: { kind: 'text', isValid: isCrmId, replacement: '' },
     name: { kind: 'text', isValid: isName, replacement: NO_NAME },
-    scopes: { kind: 'words', isValid: Array.isArray, replacement: [], partOf: knownScopes },
+    scopes: { kind: 'words', isValid: Array.isArray, replacement: [], readPart: knownScopes },
     createdAt: { kind: 'time', isValid: isTime, replacement: NO_TIME },
     expiresAt: { kind: 'time', isValid: isTime, replacement: NO_TIME, isAlwaysReplaced: true },
     revokedAt: { kind: 'time', isValid: isTime, nullable: true },
@@ -95,15 +95,15 @@ export const STUDIO: RecordType<Studio> = {
   table: 'studios',
   fields: {
     id: { kind: 'text', isValid: isCrmId },
-    status: { kind: 'text', isValid: isOf(STUDIO_STATUSES), replacement: 'suspended', isAlwaysReplaced: true },
+    status: { kind: 'text', isValid: isAmong(STUDIO_STATUSES), replacement: 'suspended', isAlwaysReplaced: true },
     regionCode: { kind: 'text', isValid: isRegion, nullable: true },
     quotaLimit: { kind: 'int', isValid: isQuotaLimit, nullable: true, absent: null },
     keepEnquiries: { kind: 'bool', isValid: isBoolean, replacement: false, absent: true },
-    isTest: { kind: 'bool', isValid: isBoolean, partOf: (value) => value === true, absent: false },
+    isTest: { kind: 'bool', isValid: isBoolean, readPart: (value) => value === true, absent: false },
     retention: { kind: 'retention', isValid: isRetention, nullable: true, absent: null },
-    formerRegions: { kind: 'json', isValid: isAny, partOf: regionsIn, absent: [] },
+    formerRegions: { kind: 'json', isValid: isAny, readPart: regionsIn, absent: [] },
   },
-  idsOf: ({ id }) => ({ studioId: id, id }),
+  toIds: ({ id }) => ({ studioId: id, id }),
 };
 
 export const MEMBER: RecordType<Member> = {
@@ -112,7 +112,7 @@ export const MEMBER: RecordType<Member> = {
   fields: {
     studioId: { kind: 'text', isValid: isAny },
     id: { kind: 'text', isValid: isAny },
-    role: { kind: 'text', isValid: isOf(MEMBER_ROLES) },
+    role: { kind: 'text', isValid: isAmong(MEMBER_ROLES) },
   },
 };
 
@@ -133,7 +133,7 @@ export const AUDIT_EVENT: RecordType<AuditEvent> = {
   fields: {
     studioId: { kind: 'text', isValid: isAny },
     leadId: { kind: 'text', isValid: isAny, nullable: true, absent: null },
-    action: { kind: 'text', isValid: isOf(AUDIT_ACTIONS) },
+    action: { kind: 'text', isValid: isAmong(AUDIT_ACTIONS) },
     memberId: { kind: 'text', isValid: isCrmId, nullable: true },
     caller: { kind: 'text', isValid: isEventText, nullable: true, absent: null },
     callId: { kind: 'text', isValid: isRequestId, nullable: true, absent: null },
@@ -142,7 +142,7 @@ export const AUDIT_EVENT: RecordType<AuditEvent> = {
     from: { kind: 'text', isValid: isEventText, nullable: true, absent: null, column: 'from_value' },
     to: { kind: 'text', isValid: isEventText, nullable: true, absent: null, column: 'to_value' },
   },
-  idsOf: ({ studioId, leadId, apiKeyId }) => ({ studioId, id: leadId ?? apiKeyId ?? studioId }),
+  toIds: ({ studioId, leadId, apiKeyId }) => ({ studioId, id: leadId ?? apiKeyId ?? studioId }),
 };
 
 /** An unreadable consumer has all studios. Without a number, by which its deliveries are stored, it cannot be read at all. */
@@ -154,11 +154,11 @@ export const CONSUMER: RecordType<Omit<Consumer, 'fault'>> = {
     name: { kind: 'text', isValid: isConsumerName, replacement: '' },
     studioIds: { kind: 'json', isValid: isListOf(isCrmId), nullable: true, isAlwaysReplaced: true },
     includesTests: { kind: 'bool', isValid: isBoolean, replacement: true, isAlwaysReplaced: true },
-    start: { kind: 'text', isValid: isOf(CONSUMER_STARTS), replacement: 'now', isAlwaysReplaced: true },
+    start: { kind: 'text', isValid: isAmong(CONSUMER_STARTS), replacement: 'now', isAlwaysReplaced: true },
     createdAt: { kind: 'time', isValid: isTime, replacement: NO_TIME },
     backfills: { kind: 'json', isValid: isListOf(isBackfill), replacement: [], isAlwaysReplaced: true },
   },
-  idsOf: ({ name }) => ({ studioId: '', id: name }),
+  toIds: ({ name }) => ({ studioId: '', id: name }),
 };
 
 export const DATABASE_EPOCH: Fields<DatabaseEpoch> = {

@@ -1,5 +1,5 @@
 import { assert } from '../../common/invariants.ts';
-import { hashKeySecret, hintOf, secretsIn } from '../../common/rules/key-secret.ts';
+import { hashKeySecret, secretsIn, toHint } from '../../common/rules/key-secret.ts';
 import { type ApiKey, isLive, mayManageKeys } from '../domain/api-key.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
@@ -94,7 +94,7 @@ export async function findLeakedKeys(
   const { secrets, misspelt } = await secretsIn(pieces);
   const found: FoundSecret[] = [];
   for (const secret of secrets) {
-    const secretHint = hintOf(secret);
+    const secretHint = toHint(secret);
     const credential = await store.findCredential(hashKeySecret(secret));
     const { key, studio } = credential ?? {};
     const isValid = credential !== null && refusalOfCredential(credential, clock()) === undefined;

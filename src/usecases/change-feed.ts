@@ -11,7 +11,7 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import { hasStudio, listDeliveries, sendAgain } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { pageLimit } from './read-leads.ts';
-import { MAX_LEADS_PER_CALL, noteLeadIds, partsOf, requestedBy, startOfPage, tokenAfter } from './requests.ts';
+import { MAX_LEADS_PER_CALL, noteLeadIds, requestedBy, splitIntoParts, startOfPage, tokenAfter } from './requests.ts';
 
 /** The maximum number of leads that a poll returns. Later ones are returned once these are acknowledged. */
 export const MAX_LEADS_PER_POLL = 200;
@@ -67,7 +67,7 @@ export class LeadChangePoller {
     if (!isSame(found, this.#last)) {
       this.#last = {
         changes: found,
-        versions: new Map(found.map((change) => [keyOfChanged(change), versionOf(change)])),
+        versions: new Map(found.map((change) => [keyOfChanged(change), toVersion(change)])),
       };
     }
     return this.#last;
@@ -146,10 +146,10 @@ export class LeadChangePollers {
 }
 
 /** A lead that was set aside comes again at the same revision. */
-const versionOf = ({ revision, since, attempts }: LeadChange): string => `${revision} ${since?.getTime()} ${attempts}`;
+const toVersion = ({ revision, since, attempts }: LeadChange): string => `${revision} ${since?.getTime()} ${attempts}`;
 
 const isSame = (found: readonly LeadChange[], { changes, versions }: PollResult): boolean =>
-  found.length === changes.length && found.every((change) => versions.get(keyOfChanged(change)) === versionOf(change));
+  found.length === changes.length && found.every((change) => versions.get(keyOfChanged(change)) === toVersion(change));
 
 /** The maximum wait of a pull; milliseconds. */
 export const MAX_WAIT_MS = 20_000;
@@ -196,7 +196,7 @@ export async function pullLeadChanges(
 }
 
 const changeParts = (changes: readonly LeadChange[], most: number) =>
-  partsOf(changes, most, ({ lead }) => ('enquiries' in lead ? lead.enquiries : undefined));
+  splitIntoParts(changes, most, ({ lead }) => ('enquiries' in lead ? lead.enquiries : undefined));
 
 /** The maximum number of changes in a message. */
 const MAX_CHANGES_PER_MESSAGE = 100;
@@ -235,7 +235,7 @@ export async function* watchLeadChanges(
     // Most polls find no change. Comparing by identity keeps them free of cost with many watchers.
     if (poll && poll !== sent) {
       const versions = sent?.versions;
-      const fresh = poll.changes.filter((change) => versions?.get(keyOfChanged(change)) !== versionOf(change));
+      const fresh = poll.changes.filter((change) => versions?.get(keyOfChanged(change)) !== toVersion(change));
       // Leads that this poll does not contain were acknowledged.
       sent = poll;
       for (const changes of changeParts(fresh, MAX_CHANGES_PER_MESSAGE)) {

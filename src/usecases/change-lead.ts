@@ -7,7 +7,7 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import type { ChangeLeadStageOutcome, LeadState, UpdateLeadOutcome } from '../store/port/lead-changes.ts';
 import type { Changing } from './dependencies.ts';
 import { noteRequester, requestedBy } from './requests.ts';
-import { regionsOf } from './studios.ts';
+import { findRegions } from './studios.ts';
 
 export interface ChangeLeadStageCommand extends Requester {
   readonly studioId: string;
@@ -43,7 +43,7 @@ export async function changeLeadStage(
     if (!lead) throw new Refusal('LEAD_NOT_FOUND');
     const { contact } = lead;
     // A lead that is reopened claims its contact by the current region.
-    const claims = { contact, ...openClaims(contact, await regionsOf(store, studioId)) };
+    const claims = { contact, ...openClaims(contact, await findRegions(store, studioId)) };
     const change = { studioId, leadId, stage: stage as LeadStage, claims, expectedUpdatedAt };
     const outcome = await store.changeLeadStage({ ...change, ...requestedBy(command, clock, requestId) });
     // Else the contact was corrected concurrently: retry with the new one.
@@ -92,7 +92,7 @@ export async function updateLead(
     const source = await store.findLeadSource(studioId, sourceId);
     if (!source?.enabled) throw new Refusal('SOURCE_INVALID');
   }
-  const claims = openClaims(correction.contact ?? lead.contact, await regionsOf(store, studioId));
+  const claims = openClaims(correction.contact ?? lead.contact, await findRegions(store, studioId));
   const by = requestedBy(command, clock, requestId);
   return leadAfter(await store.updateLead({ studioId, leadId, correction, claims, expectedUpdatedAt, ...by }));
 }

@@ -1,6 +1,6 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { LEAD_STAGES, type LeadStage } from '../domain/lead.ts';
-import { filterOf, type GivenLeadFilter, isAnyTime, isMatch } from '../domain/lead-filter.ts';
+import { type GivenLeadFilter, isAnyTime, isMatch, parseFilter } from '../domain/lead-filter.ts';
 import { Faults } from '../domain/refusal.ts';
 import { MAX_LEAD_SOURCES } from '../domain/studio.ts';
 import type { Reading } from './dependencies.ts';
@@ -46,7 +46,7 @@ export async function countLeads(
   { studioId, filter: given }: CountLeadsQuery,
 ): Promise<LeadCounts> {
   const faults = new Faults();
-  const filter = filterOf(given, faults);
+  const filter = parseFilter(given, faults);
   await existingStudio(store, studioId, faults);
   faults.refuseIfAny();
 

@@ -2,11 +2,11 @@ import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Actor } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
-import { fingerprintOf } from '../domain/fingerprint.ts';
+import { computeFingerprint } from '../domain/fingerprint.ts';
 import { asCreated, type Lead } from '../domain/lead.ts';
 import type { CreateLeadOutcome } from '../domain/lead-creation.ts';
 import { refusalOfCreation, replayOutcome } from '../domain/lead-creation.ts';
-import { type GivenLeadData, leadDataOf, noteLeadFaults } from '../domain/lead-data.ts';
+import { type GivenLeadData, noteLeadFaults, toLeadData } from '../domain/lead-data.ts';
 import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';
@@ -54,8 +54,8 @@ export async function createLead(
   noteCreationFaults(faults, command);
   faults.refuseIfAny();
   const idempotencyKey = command.idempotencyKey.toLowerCase();
-  const capture = leadDataOf(command);
-  const fingerprint = fingerprintOf(capture);
+  const capture = toLeadData(command);
+  const fingerprint = computeFingerprint(capture);
 
   const { studio, source, key }: LeadContext = read ?? (await readLeadContext(store, studioId, capture.sourceId));
   if (!studio) throw new Refusal('STUDIO_NOT_FOUND');
@@ -65,7 +65,7 @@ export async function createLead(
     // The source may have been disabled after the lead was created; a retry still gets the original response.
     const earlier = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
     if (!earlier) throw new Refusal('SOURCE_INVALID');
-    return resultOf(replayOutcome(earlier, fingerprint));
+    return toCreatedLead(replayOutcome(earlier, fingerprint));
   }
 
   const id = newId();
@@ -73,7 +73,7 @@ export async function createLead(
   const created = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt } as const;
   const lead: Lead = key ? { ...created, apiKeyId: key.id } : created;
   const claims = { idempotencyKey, fingerprint, ...openClaims(capture.contact, studio) };
-  return resultOf(await store.createLead(lead, claims, { keepsEnquiry: studio.keepEnquiries, by }));
+  return toCreatedLead(await store.createLead(lead, claims, { keepsEnquiry: studio.keepEnquiries, by }));
 }
 
 async function readLeadContext(
@@ -89,7 +89,7 @@ async function readLeadContext(
   return { studio, source };
 }
 
-function resultOf(outcome: CreateLeadOutcome): CreatedLead {
+function toCreatedLead(outcome: CreateLeadOutcome): CreatedLead {
   switch (outcome.kind) {
     case 'created':
       return { lead: outcome.lead, replayed: false };

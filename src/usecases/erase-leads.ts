@@ -8,7 +8,7 @@ import { UnreadableRecord } from '../store/port/faults.ts';
 import type { EraseLeadOutcome, LeadErasure } from '../store/port/lead-erasure.ts';
 import type { Store } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
-import { leadsOf } from './read-leads.ts';
+import { findContactLeads } from './read-leads.ts';
 import { eachStoredPage, noteRequester, requestedBy } from './requests.ts';
 import { studioIds } from './studios.ts';
 
@@ -73,7 +73,7 @@ export async function eraseContact(
   const skipped = new Set<string>();
   for (let erasedCount = 0; ; ) {
     // Erased leads are no longer found.
-    const found = await leadsOf(store, studioId, contact as Contact, 'former');
+    const found = await findContactLeads(store, studioId, contact as Contact, 'former');
     const { leads, mayBeIncomplete } = found;
     const unreadable = found.unreadable.filter((id) => !skipped.has(id));
     const isEnough = erasedCount >= MAX_LEADS_PER_CONTACT;
@@ -127,7 +127,7 @@ export interface ClosedLeads {
 /** Returns how many leads are selected. */
 export async function countClosedLeads({ store }: Reading, which: ClosedLeads): Promise<number> {
   let count = 0;
-  for await (const leads of pagesOf(store, which)) count += leads.length;
+  for await (const leads of walkClosedLeads(store, which)) count += leads.length;
   return count;
 }
 
@@ -143,7 +143,7 @@ export async function eraseClosedLeads(
   onProgress: (count: number) => void,
 ): Promise<number> {
   let count = 0;
-  for await (const leads of pagesOf(store, which)) {
+  for await (const leads of walkClosedLeads(store, which)) {
     const outcomes = await Promise.all(
       // A lead that was reopened or corrected since it was read is no longer selected.
       leads.map(({ studioId, id: leadId, updatedAt: expectedUpdatedAt }) =>
@@ -157,7 +157,7 @@ export async function eraseClosedLeads(
 }
 
 /** Yields the selected leads. */
-async function* pagesOf(store: Store, { studioId, before }: ClosedLeads): AsyncGenerator<Lead[]> {
+async function* walkClosedLeads(store: Store, { studioId, before }: ClosedLeads): AsyncGenerator<Lead[]> {
   for await (const id of studioIds({ store }, studioId)) {
     for await (const { records } of eachStoredPage((after) => store.walkLeads(id, after, MAX_LEADS_PER_PAGE))) {
       yield records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);

@@ -3,7 +3,7 @@ import { noteContactFault } from '../domain/lead-data.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { LeadRecord } from '../store/port/lead-reads.ts';
 import type { Reading } from './dependencies.ts';
-import { leadsOf } from './read-leads.ts';
+import { findContactLeads } from './read-leads.ts';
 import { existingStudio } from './studios.ts';
 
 /** What there is to know of an export of a contact once all leads were sent. */
@@ -28,7 +28,7 @@ export async function* exportContact(
   const faults = new Faults();
   noteContactFault(faults, 'contact', contact);
   await existingStudio(store, studioId, faults);
-  const found = await leadsOf(store, studioId, contact as Contact, 'former');
+  const found = await findContactLeads(store, studioId, contact as Contact, 'former');
   let skippedCount = found.unreadable.length;
   for (const id of found.leads.map((lead) => lead.id).toSorted()) {
     const record = await store.findLeadRecord(studioId, id);

@@ -2,12 +2,12 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { pageTokenFault } from '../../common/rules/field-rules.ts';
 import { exportPosition, type LeadPlace, resumeTokenAfter, updatePosition } from '../domain/cursor.ts';
 import type { Lead } from '../domain/lead.ts';
-import { filterOf, type GivenLeadFilter, isByUpdate, scopeOf } from '../domain/lead-filter.ts';
+import { type GivenLeadFilter, isByUpdate, parseFilter, toScope } from '../domain/lead-filter.ts';
 import { LOWEST_ID } from '../domain/new-id.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Reading } from './dependencies.ts';
 import { eventsOfLead, type LeadEvent } from './lead-events.ts';
-import { eachStoredPage, partsOf } from './requests.ts';
+import { eachStoredPage, splitIntoParts } from './requests.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
 /** The number of leads that an export reads at a time, and the most that it holds in memory. */
@@ -53,14 +53,14 @@ export async function* exportLeads(
   { studioId, resumeToken, includesTests = false, includesEvents = false, filter: given }: ExportLeadsQuery,
 ): AsyncGenerator<ExportedLeads> {
   const faults = new Faults();
-  const filter = filterOf(given, faults);
-  const [isOrderedByUpdate, scope] = [isByUpdate(filter, 'oldest'), scopeOf(studioId, filter)];
+  const filter = parseFilter(given, faults);
+  const [isOrderedByUpdate, scope] = [isByUpdate(filter, 'oldest'), toScope(studioId, filter)];
   const begin = resumeToken === '' ? null : exportPosition(scope, resumeToken, isOrderedByUpdate);
   if (begin === undefined) {
     const fault = 'must be unchanged, of an export of the same studio and filter';
     faults.note('resumeToken', pageTokenFault(resumeToken) ?? fault);
   }
-  const positionOf = isOrderedByUpdate ? updatePosition : ({ id }: Pick<Lead, 'id'>) => id;
+  const toPosition = isOrderedByUpdate ? updatePosition : ({ id }: Pick<Lead, 'id'>) => id;
   if (studioId !== '') await existingStudio(store, studioId, faults);
   faults.refuseIfAny();
 
@@ -69,16 +69,16 @@ export async function* exportLeads(
     const read = (after: string | null) => store.walkLeads(id, after, limit, filter);
     const pages = eachStoredPage(read, begin?.studioId === id ? begin.position : null);
     for await (const { records: leads, next, skipped: skippedCount, after } of pages) {
-      const parts = [...partsOf(leads, MAX_LEADS_PER_PAGE, ({ enquiries }) => enquiries)];
+      const parts = [...splitIntoParts(leads, MAX_LEADS_PER_PAGE, ({ enquiries }) => enquiries)];
       if (parts.length === 0 && (skippedCount > 0 || next !== null)) parts.push([]);
       for (const [index, part] of parts.entries()) {
         const isLast = index === parts.length - 1;
         // Unreadable leads at the end of a studio, or of a part, are read, and counted, again by an export that resumes there.
-        const position = (isLast ? next : null) ?? part.map(positionOf).at(-1) ?? after ?? positionOf(BEFORE_ALL);
+        const position = (isLast ? next : null) ?? part.map(toPosition).at(-1) ?? after ?? toPosition(BEFORE_ALL);
         const resumeToken = resumeTokenAfter(scope, { studioId: id, position });
         const exported = { leads: part, resumeToken, skippedCount: index === 0 ? skippedCount : 0 };
-        const eventsOf = () => Promise.all(part.map((lead) => eventsOfLead({ store }, lead)));
-        yield includesEvents ? { ...exported, events: await eventsOf() } : exported;
+        const readPartEvents = () => Promise.all(part.map((lead) => eventsOfLead({ store }, lead)));
+        yield includesEvents ? { ...exported, events: await readPartEvents() } : exported;
       }
       // A store may return without waiting for I/O, and a long export would then block the event loop.
       await yieldToEventLoop();

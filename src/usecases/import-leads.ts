@@ -1,11 +1,11 @@
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import type { Requester } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
-import { fingerprintOf } from '../domain/fingerprint.ts';
+import { computeFingerprint } from '../domain/fingerprint.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
 import type { CreateLeadOutcome } from '../domain/lead-creation.ts';
 import { refusalOfCreation } from '../domain/lead-creation.ts';
-import { leadDataOf } from '../domain/lead-data.ts';
+import { toLeadData } from '../domain/lead-data.ts';
 import { CLOCKS_DIFFER_MS, newIdAt } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
@@ -78,12 +78,12 @@ export async function importLeads(
       throw new Refusal('SOURCE_INVALID');
     // Ids sort by creation time.
     const id = newIdAt(lead.createdAt);
-    const claims = { idempotencyKey, fingerprint: fingerprintOf(lead), ...openClaims(lead.contact, studio) };
-    return resultOf(await store.createLead({ ...lead, id }, claims, { now, by }));
+    const claims = { idempotencyKey, fingerprint: computeFingerprint(lead), ...openClaims(lead.contact, studio) };
+    return toImportedLead(await store.createLead({ ...lead, id }, claims, { now, by }));
   }
 }
 
-function resultOf(outcome: CreateLeadOutcome): ImportedLead {
+function toImportedLead(outcome: CreateLeadOutcome): ImportedLead {
   switch (outcome.kind) {
     case 'created':
       return { kind: 'imported', leadId: outcome.lead.id };
@@ -114,6 +114,6 @@ function validate(
   faults.refuseIfAny();
   return {
     idempotencyKey: idempotencyKey.toLowerCase(),
-    lead: { studioId, ...leadDataOf(unchecked), stage: stage as LeadStage, createdAt, updatedAt },
+    lead: { studioId, ...toLeadData(unchecked), stage: stage as LeadStage, createdAt, updatedAt },
   };
 }

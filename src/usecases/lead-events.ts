@@ -40,12 +40,12 @@ export async function eventsOfLead(
   { store }: Reading,
   { studioId, id, enquiries = [] }: Pick<Lead, 'studioId' | 'id'> & Partial<Pick<Lead, 'enquiries'>>,
 ): Promise<LeadEvent[]> {
-  const audited = (await store.listAuditEvents(studioId, id)).toReversed().flatMap(eventOf);
+  const audited = (await store.listAuditEvents(studioId, id)).toReversed().flatMap(toLeadEvents);
   const events = [...audited, ...enquiries.map(enquiryEvent)];
   return events.sort((a, b) => a.time.getTime() - b.time.getTime());
 }
 
-function eventOf({ action, time, memberId, caller, from, to }: AuditEvent): LeadEvent[] {
+function toLeadEvents({ action, time, memberId, caller, from, to }: AuditEvent): LeadEvent[] {
   const by = { time, memberId, caller };
   switch (action) {
     case 'lead-stage-changed':

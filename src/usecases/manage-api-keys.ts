@@ -1,6 +1,6 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { hashKeySecret, hintOf, newKeySecret } from '../../common/rules/key-secret.ts';
+import { hashKeySecret, newKeySecret, toHint } from '../../common/rules/key-secret.ts';
 import { DAY_MS } from '../../common/units.ts';
 import {
   type ApiKey,
@@ -77,7 +77,7 @@ export async function createApiKey(deps: Dependencies, command: CreateApiKeyComm
     expiresAt: expiresAt as Date,
     revokedAt: null,
     secretSha256: hashKeySecret(secret),
-    secretHint: hintOf(secret),
+    secretHint: toHint(secret),
     lastUsedAt: null,
     quotaLimit: null,
   };
@@ -140,8 +140,8 @@ export async function countEndingKeys(deps: Changing): Promise<ReadonlyMap<numbe
   const within = (days: number) => new Date(now.getTime() + days * DAY_MS);
   const keys = await endingApiKeys(deps, within(Math.max(...ENDING_WITHIN_DAYS)));
   const inUse = keys.filter((key) => isInUse(key, now));
-  const countOf = (days: number) => inUse.filter(({ expiresAt }) => expiresAt < within(days)).length;
-  return new Map(ENDING_WITHIN_DAYS.map((days) => [days, countOf(days)]));
+  const countEnding = (days: number) => inUse.filter(({ expiresAt }) => expiresAt < within(days)).length;
+  return new Map(ENDING_WITHIN_DAYS.map((days) => [days, countEnding(days)]));
 }
 
 export interface ReplaceApiKeyCommand extends KeyManager {
@@ -171,7 +171,7 @@ export async function replaceApiKey({ store, clock }: Changing, command: Replace
     ...requestedBy(command, clock),
     memberId,
     secretSha256: hashKeySecret(secret),
-    secretHint: hintOf(secret),
+    secretHint: toHint(secret),
     expiresAt: expiresAt ?? null,
     now,
   });

@@ -5,14 +5,14 @@ import { type Contact, mayHaveOtherKeys, searchKeys } from '../domain/contact.ts
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { isOpen, type Lead, type LeadView, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
 import { noteContactFault } from '../domain/lead-data.ts';
-import { filterOf, type GivenLeadFilter, isByUpdate, scopeOf } from '../domain/lead-filter.ts';
+import { type GivenLeadFilter, isByUpdate, parseFilter, toScope } from '../domain/lead-filter.ts';
 import { HIGHEST_ID, newestFirst } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadOfStudio } from '../store/port/deliveries.ts';
 import type { Store } from '../store/store.ts';
 import type { Reading } from './dependencies.ts';
 import { notePageFaults, type PageQuery, startOfPage, tokenAfter } from './requests.ts';
-import { regionsOf } from './studios.ts';
+import { findRegions } from './studios.ts';
 
 export interface GetLeadQuery extends LeadOfStudio {
   /** Undefined: unknown. */
@@ -78,8 +78,8 @@ export async function listLeads(
 ): Promise<LeadPage> {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
-  const filter = filterOf(given, faults);
-  const [list, scope] = [isByUpdate(filter, 'newest') ? 'leadsByUpdate' : 'leads', scopeOf(studioId, filter)] as const;
+  const filter = parseFilter(given, faults);
+  const [list, scope] = [isByUpdate(filter, 'newest') ? 'leadsByUpdate' : 'leads', toScope(studioId, filter)] as const;
   const before = startOfPage(list, scope, page, faults);
   if (!view) faults.note('view', 'must be a known view');
   faults.refuseIfAny();
@@ -143,7 +143,7 @@ export async function findLeads(
   notePageFaults(faults, { pageSize, pageToken }, before, 'must be unchanged, of this studio and contact');
   faults.refuseIfAny();
 
-  const { leads, unreadable, mayBeIncomplete } = await leadsOf(store, studioId, contact as Contact);
+  const { leads, unreadable, mayBeIncomplete } = await findContactLeads(store, studioId, contact as Contact);
   const found = leads.toSorted(newestFirst);
   // The first page has all open leads.
   const open = before === null ? found.filter(({ stage }) => isOpen(stage)) : [];
@@ -164,8 +164,8 @@ export async function findLeads(
  *
  * @param former whether to include leads that had the contact before a correction
  */
-export async function leadsOf(store: Store, studioId: string, contact: Contact, former?: 'former') {
-  const regions = await regionsOf(store, studioId);
+export async function findContactLeads(store: Store, studioId: string, contact: Contact, former?: 'former') {
+  const regions = await findRegions(store, studioId);
   const keys = searchKeys(contact, regions);
   // Leads of release 1.2 may have all digits in their key, with those of an extension; and the keys of other contacts, too.
   const allDigits = { ...contact, value: contact.value.replace(/[^+\p{Nd}]/gu, '') };

@@ -2,7 +2,7 @@ import { assert } from '../../common/invariants.ts';
 import { crmIdFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Actor, AuditContext, Requester } from '../domain/audit.ts';
 import { idBeforePage, type ListName, pageTokenAfter } from '../domain/cursor.ts';
-import { bytesOf, type Enquiry } from '../domain/enquiry.ts';
+import { countBytes, type Enquiry } from '../domain/enquiry.ts';
 import type { Clock } from '../domain/new-id.ts';
 import type { Faults } from '../domain/refusal.ts';
 
@@ -92,16 +92,16 @@ const PART_BYTES = 1024 * 1024;
  *
  * @param most the maximum number of a part
  */
-export function* partsOf<Record>(
+export function* splitIntoParts<Record>(
   records: readonly Record[],
   most: number,
-  enquiriesOf: (record: Record) => readonly Enquiry[] | undefined,
+  readEnquiries: (record: Record) => readonly Enquiry[] | undefined,
 ): Generator<readonly Record[]> {
   let begin = 0;
   let bytes = 0;
   for (const [index, record] of records.entries()) {
-    const enquiries = enquiriesOf(record);
-    const size = enquiries ? bytesOf(enquiries) : 0;
+    const enquiries = readEnquiries(record);
+    const size = enquiries ? countBytes(enquiries) : 0;
     if (index > begin && (index - begin === most || bytes + size > PART_BYTES)) {
       yield records.slice(begin, index);
       [begin, bytes] = [index, 0];

@@ -185,7 +185,7 @@ class StudiosToRetain {
     if (!retention && leads.length === 0 && next === null) return;
     if (!this.waiting.has(id)) this.waiting.set(id, retention ? START : { removedTo: null });
     // Not when a lead was erased: that may be years ago, or unreadable.
-    const since = retention?.since ?? (await endOf(this.#deps, id));
+    const since = retention?.since ?? (await findStudioEnd(this.#deps, id));
     const isLatest = since && since <= latestProof(clock()) && !(this.#firstTime && since < this.#firstTime);
     if (isLatest) this.#firstTime = since;
   }
@@ -194,7 +194,7 @@ class StudiosToRetain {
 const NO_LEADS = { leads: [], next: null } as const;
 
 /** Returns when a studio has ended, or if that is not known, when it had its latest event; undefined: neither is. */
-async function endOf({ store }: Reading, studioId: string): Promise<Date | undefined> {
+async function findStudioEnd({ store }: Reading, studioId: string): Promise<Date | undefined> {
   const events = await store.listAuditEvents(studioId, null);
   return (events.find(({ to, action }) => to === 'ended' && action === 'studio-status-changed') ?? events[0])?.time;
 }

@@ -27,7 +27,7 @@ export class RetentionTurns {
    * @param first the time to begin with, if there is none; null: none yet
    */
   async next(first: Date | null): Promise<Date | null> {
-    const { store, clock: clockOf } = this.#deps;
+    const { store, clock: readClock } = this.#deps;
     const found = await store.findRetentionTime();
     const at = this.#now();
     const seen = this.#seen;
@@ -43,7 +43,7 @@ export class RetentionTurns {
     if (at - seen.at < this.#idleMs) return null;
     // Not for all of a long silence: only for the last of it is it likely that the clock was right.
     const elapsedMs = Math.min(at - seen.at, 2 * this.#idleMs);
-    const clock = clockOf().getTime();
+    const clock = readClock().getTime();
     const time = new Date(nextRetentionTime(found.time.getTime(), clock, elapsedMs));
     if (!(await store.putRetentionTime(found.version, time))) return null;
     this.#seen = { version: found.version + 1, at: this.#now() };

@@ -147,7 +147,7 @@ export async function existingStudio(
 }
 
 /** Returns the regions of a studio; an unknown one has none. */
-export async function regionsOf(store: Pick<DirectoryStore, 'findStudio'>, studioId: string): Promise<StudioRegions> {
+export async function findRegions(store: Pick<DirectoryStore, 'findStudio'>, studioId: string): Promise<StudioRegions> {
   return (await store.findStudio(studioId)) ?? { regionCode: null, formerRegions: [] };
 }
 

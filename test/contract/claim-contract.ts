@@ -4,7 +4,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import type { CreateLeadOutcome } from '../../src/domain/lead-creation.ts';
 import type { Studio } from '../../src/domain/studio.ts';
 import type { Store } from '../../src/store/store.ts';
-import { leadsOf } from '../../src/usecases/read-leads.ts';
+import { findContactLeads } from '../../src/usecases/read-leads.ts';
 import { aClaim, aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { contradictionsIn } from '../support/contradictions.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
@@ -88,7 +88,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
     const claimsNow = (lead: Lead) => claimsOf(lead, openClaims(lead.contact, { regionCode: null }));
     const FREE = { regionCode: null, formerRegions: [] };
     const foundBy = async (contact: Contact, former?: 'former') => {
-      const { leads } = await leadsOf(store, STUDIO_ID, contact, former);
+      const { leads } = await findContactLeads(store, STUDIO_ID, contact, former);
       return leads.map(({ id }) => id).toSorted();
     };
     const nothingIsWrong = async () => expect(await contradictionsIn(opened().databaseUrl)).toEqual([]);

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type Contact, openClaims } from '../../src/domain/contact.ts';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
-import { textsOf } from '../../src/domain/lead-data.ts';
+import { readTexts } from '../../src/domain/lead-data.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aClaim, aLead, aStudio, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
@@ -66,12 +66,12 @@ export function findLeadsContract(opened: () => OpenedStore): void {
       await created(lead, claimsOf(lead, { idempotencyKey }));
       const record = () => store.findLeadRecord(STUDIO_ID, lead.id);
       expect(await record()).toEqual({ lead, idempotencyKey, original: null });
-      const original = textsOf(lead);
+      const original = readTexts(lead);
       const now = await corrected(lead, { displayName: 'Ada King', sourceId: null, note: null });
       expect(await record()).toEqual({ lead: now, idempotencyKey, original });
       const again = aLead({ contact: lead.contact, note: 'again' });
       await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
-      const enquiry = { id: expect.any(String), time: again.createdAt, ...textsOf(again) };
+      const enquiry = { id: expect.any(String), time: again.createdAt, ...readTexts(again) };
       store = await opened().reopen();
       expect(await record()).toEqual({ lead: { ...now, enquiries: [enquiry] }, idempotencyKey, original });
 

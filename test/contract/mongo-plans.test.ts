@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { expiredLeads } from '../../src/domain/retention.ts';
-import { collectionsOf } from '../../src/store/mongo/collections.ts';
+import { createCollections } from '../../src/store/mongo/collections.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
 import { deliveryDocument } from '../../src/store/mongo/distribution.ts';
 import { type ApiKeyDocument, apiKeyDocument, type DeliveryDocument } from '../../src/store/mongo/documents.ts';
@@ -108,7 +108,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     });
     client.on('commandSucceeded', ({ reply }) => received.push(...((reply as Document).cursor?.firstBatch ?? [])));
     for (const index of INDEXES) await createIndex(database(), index);
-    const collections = collectionsOf(database(), causalSessions(client, database()).run);
+    const collections = createCollections(database(), causalSessions(client, database()).run);
     const connection: Connection = {
       ...collections,
       indexes: { expectValid: async () => {} },

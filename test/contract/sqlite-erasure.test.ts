@@ -8,7 +8,7 @@ import { vacuumDatabase } from '../../src/store/open-store.ts';
 import { LOG_STAYS } from '../../src/store/port/listeners.ts';
 import { openedFiles } from '../../src/store/sqlite/opened-files.ts';
 import { hashBytes } from '../../src/store/sqlite/rows.ts';
-import { checkpointsOf, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { createCheckpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
@@ -220,7 +220,7 @@ test('a truncation of the log that failed is done later', async () => {
   expect(found()).toBe(true);
   // The worker cannot open the file.
   const { identities } = openedFiles(join(folder, 'leads.db'));
-  const checkpoints = checkpointsOf(join(link, 'leads.db'), identities);
+  const checkpoints = createCheckpoints(join(link, 'leads.db'), identities);
   onTestFinished(() => checkpoints.close());
   checkpoints.erased();
   await new Promise((resolve) => setTimeout(resolve, 500));
@@ -263,7 +263,7 @@ test('what another process keeps in the log is told when an erasure ends, and af
 
   let told = 0;
   const { identities } = openedFiles(path);
-  const checkpoints = checkpointsOf(path, identities, () => {
+  const checkpoints = createCheckpoints(path, identities, () => {
     told += 1;
   });
   checkpoints.erased();

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { vacuumFile } from '../../src/store/sqlite/database-file.ts';
 import { openedFiles } from '../../src/store/sqlite/opened-files.ts';
-import { checkpointsOf, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { createCheckpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { backUp } from '../support/backups.ts';
 import { aLead, claimsOf, STUDIO_ID } from '../support/builders.ts';
 import { SMALL_DISKS } from '../support/small-disk.ts';
@@ -151,7 +151,7 @@ test('the worker that moves the log leaves a file alone that has taken the place
   await openSqliteStore(other).close();
   const bytes = readFileSync(other);
   renameSync(other, path);
-  const checkpoints = checkpointsOf(path, identities);
+  const checkpoints = createCheckpoints(path, identities);
   checkpoints.erased();
   await checkpoints.close();
   expect(readFileSync(path).equals(bytes)).toBe(true);

@@ -9,7 +9,7 @@ import type { Environment } from '../../common/settings.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { tokenDigits, tokenHash } from '../../src/callers-file.ts';
 import { ANY_CALLER, CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
-import { mayUse, refusalOf as roleRefusal } from '../../src/rpc/callers.ts';
+import { mayUse, findRefusal as roleRefusal } from '../../src/rpc/callers.ts';
 import { ALL_SERVICES } from '../../src/rpc/routes.ts';
 import { MAX_STREAMS_PER_CALLER } from '../../src/rpc/run-stream.ts';
 import { times } from '../support/builders.ts';

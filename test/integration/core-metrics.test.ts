@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { STORE_CALL_MS } from '../../common/deadlines.ts';
 import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { type CoreMetrics, createCoreMetrics } from '../../src/rpc/metrics.ts';
-import { callOf, callRunner } from '../../src/rpc/run-call.ts';
+import { callRunner, newCall } from '../../src/rpc/run-call.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aConsumer, anApiKey, aStudio, BY, DAY_MS } from '../support/builders.ts';
 import { temporaryFolder } from '../tools/processes.ts';
@@ -79,7 +79,7 @@ test('acknowledgements of the consumer without a name are counted apart', async 
   const run = callRunner(pino({ enabled: false }), metrics);
   const acknowledge = async (consumer: string, body = async () => ({})) =>
     run(
-      { ...callOf(undefined, new Headers(), undefined), operation: 'AcknowledgeLeadChanges', request: { consumer } },
+      { ...newCall(undefined, new Headers(), undefined), operation: 'AcknowledgeLeadChanges', request: { consumer } },
       body,
     );
   const counted = async () =>

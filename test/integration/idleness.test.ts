@@ -133,7 +133,7 @@ test('once all requests are answered, a process has no entry, listener or timer 
   };
   await visit(1);
   const held = lookInside(classes);
-  await expect.poll(held).toMatchObject({ 'ExchangeBatcher.#queues': 0, 'ExchangeBatcher.#pendingOf': 0 });
+  await expect.poll(held).toMatchObject({ 'ExchangeBatcher.#queues': 0, 'ExchangeBatcher.#pendingByGroup': 0 });
   const [before, timersBefore, withMoreListeners] = [held(), timers(), listeners()];
   await visit(30);
   await expect.poll(held, { interval: 500, timeout: 60_000 }).toEqual(before);

@@ -19,13 +19,13 @@ import { ProblemAnswers } from '../../gateway/port/problem-json.ts';
 import { RequestState, senderToCheck } from '../../gateway/request.ts';
 import { ExchangeResponseSchema } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { readCoreConfig } from '../../src/config.ts';
-import { settledOf } from '../../src/domain/lead-change.ts';
+import { countSettled } from '../../src/domain/lead-change.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { createCoreServer } from '../../src/port/core-server.ts';
 
-import { Callers, callerOf, valuesOf } from '../../src/rpc/callers.ts';
+import { Callers, callerValues, readCaller } from '../../src/rpc/callers.ts';
 import { createCoreMetrics } from '../../src/rpc/metrics.ts';
-import { callOf, callRunner } from '../../src/rpc/run-call.ts';
+import { callRunner, newCall } from '../../src/rpc/run-call.ts';
 import { KeyedMutex } from '../../src/store/mongo/apply-once.ts';
 import { requestBatcher } from '../../src/store/mongo/collections.ts';
 import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
@@ -99,7 +99,7 @@ const leadOfAnother = () => aLead({ studioId: 'another', displayName: NAME });
 
 /** Runs work that no RPC reaches in this test, as a call is run. */
 const asCall = (work: () => Promise<object>) =>
-  run(callOf(undefined, new Headers(), undefined), work).catch(({ code, rawMessage }) =>
+  run(newCall(undefined, new Headers(), undefined), work).catch(({ code, rawMessage }) =>
     Promise.reject({ code, details: rawMessage }),
   );
 
@@ -118,10 +118,10 @@ async function ignoring<Result>(write: string, work: () => Promise<Result>): Pro
 /** How the core relies on each invariant, broken; rejects with what the caller of the item gets. */
 const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
   acknowledged_at_most_named: () => {
-    broken = { acknowledgeDeliveries: async (_, named) => settledOf(named.length + 1, [], () => null) };
+    broken = { acknowledgeDeliveries: async (_, named) => countSettled(named.length + 1, [], () => null) };
     return caller.call('LeadIntakeService/AcknowledgeLeadChanges', { acknowledgements: [] });
   },
-  caller_of_admitted_call: () => asCall(async () => callerOf({ values: valuesOf(undefined) })),
+  caller_of_admitted_call: () => asCall(async () => readCaller({ values: callerValues(undefined) })),
   creation_has_outcome: () => ignoring('INSERT', () => caller.call('LeadIntakeService/CreateLead', aRequest())),
   credential_of_secret: async () => {
     broken = { findCredential: () => real.findCredential(key.secretSha256) };

@@ -12,8 +12,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/core/exchange-batcher.ts',
-        find: 'this.#pendingOf.delete(group)',
-        put: 'this.#pendingOf.set(group, 0)',
+        find: 'this.#pendingByGroup.delete(group)',
+        put: 'this.#pendingByGroup.set(group, 0)',
       },
     ],
   },

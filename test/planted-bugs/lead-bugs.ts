@@ -95,8 +95,8 @@ export const LEAD_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/usecases/export-contact.ts',
-        find: "leadsOf(store, studioId, contact as Contact, 'former')",
-        put: 'leadsOf(store, studioId, contact as Contact)',
+        find: "findContactLeads(store, studioId, contact as Contact, 'former')",
+        put: 'findContactLeads(store, studioId, contact as Contact)',
       },
     ],
   },

@@ -67,7 +67,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     name: 'a token continues the list of another filter',
     suite: FILTERS,
     caughtBy: 'a token continues the list of its filter, however that is written, and no other',
-    patches: [{ file: 'src/usecases/read-leads.ts', find: 'scopeOf(studioId, filter)', put: 'studioId' }],
+    patches: [{ file: 'src/usecases/read-leads.ts', find: 'toScope(studioId, filter)', put: 'studioId' }],
   },
   {
     name: 'a list by changes skips leads that changed at one time',

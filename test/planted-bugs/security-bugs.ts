@@ -42,7 +42,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/core/exchange-calls.ts',
-        find: 'error && token.insteadOf(authorization, error) === undefined',
+        find: 'error && token.findReplacement(authorization, error) === undefined',
         put: 'error',
       },
     ],

@@ -79,8 +79,8 @@ export const PAST_FAULTS: readonly PastFault[] = [
   fault(
     'EraseContact misses a lead by its former contact',
     'src/usecases/erase-leads.ts',
-    "leadsOf(store, studioId, contact as Contact, 'former')",
-    'leadsOf(store, studioId, contact as Contact)',
+    "findContactLeads(store, studioId, contact as Contact, 'former')",
+    'findContactLeads(store, studioId, contact as Contact)',
   ),
   fault(
     "an import of one's own export writes closed and erased leads again",

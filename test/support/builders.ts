@@ -4,9 +4,9 @@ import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { AuditContext } from '../../src/domain/audit.ts';
 import type { NewConsumer } from '../../src/domain/consumer.ts';
 import { type ClaimsOfContact, openClaims } from '../../src/domain/contact.ts';
-import { fingerprintOf } from '../../src/domain/fingerprint.ts';
+import { computeFingerprint } from '../../src/domain/fingerprint.ts';
 import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
-import { textsOf } from '../../src/domain/lead-data.ts';
+import { readTexts } from '../../src/domain/lead-data.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
 import type { LoggedRequest } from '../../src/domain/request-log.ts';
 import type { LeadSource, Member, Studio } from '../../src/domain/studio.ts';
@@ -62,7 +62,7 @@ export function aLead(overrides: Partial<Lead> = {}): Lead {
   return {
     id,
     studioId: STUDIO_ID,
-    ...textsOf({ displayName: 'Ada Lovelace' }),
+    ...readTexts({ displayName: 'Ada Lovelace' }),
     contact: { type: 'email', value: `${id}@example.org` },
     stage: 'new',
     createdAt,
@@ -76,7 +76,7 @@ export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadC
   return {
     contact: lead.contact,
     idempotencyKey: newId(),
-    fingerprint: fingerprintOf(lead),
+    fingerprint: computeFingerprint(lead),
     ...openClaims(lead.contact, aStudio()),
     ...overrides,
   };

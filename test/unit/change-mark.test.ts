@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
-import { type ChangeMark, DISTRIBUTED, deliveryOf, marked } from '../../src/domain/lead-change.ts';
+import { type ChangeMark, computeDelivery, DISTRIBUTED, marked } from '../../src/domain/lead-change.ts';
 import { NOW, plus } from '../support/builders.ts';
 
 const LONG_AGO = plus(NOW, -1e10);
@@ -12,7 +12,7 @@ test.each<[string, ChangeMark['since'], string[]]>([
   ['was acknowledged', null, ['updated']],
 ])('consumers hear of what they have not heard of a lead that %s, and changes', (_, since, kinds) => {
   const mark = marked({ revision: 0, since, kinds: { created: LONG_AGO } }, 'updated', plus(NOW, 1));
-  expect(Object.keys(deliveryOf(mark, LONG_AGO, 1)?.kinds ?? {})).toEqual(kinds);
+  expect(Object.keys(computeDelivery(mark, LONG_AGO, 1)?.kinds ?? {})).toEqual(kinds);
   expect(Object.values(mark.kinds)).not.toContainEqual(new Date(0));
 });
 
@@ -22,14 +22,14 @@ test.each<[string, Date, Date]>([
   ['its creation without a time of that', new Date(DISTRIBUTED), LONG_AGO],
 ])('a mark that release 1.2 distributed is for the consumer without a name alone, since %s', (_, since, first) => {
   const mark = { revision: 7, since, kinds: { created: first, updated: plus(NOW, 1) } };
-  expect(deliveryOf(mark, LONG_AGO, DEFAULT_CONSUMER.number)).toEqual({ ...mark, since: first });
-  expect(deliveryOf(mark, LONG_AGO, 1)).toBe(null);
+  expect(computeDelivery(mark, LONG_AGO, DEFAULT_CONSUMER.number)).toEqual({ ...mark, since: first });
+  expect(computeDelivery(mark, LONG_AGO, 1)).toBe(null);
   // Its next change is for all; a named consumer may hear of the former ones again.
   const changed = marked(mark, 'erased', plus(NOW, 2));
-  expect(Object.keys(deliveryOf(changed, LONG_AGO, DEFAULT_CONSUMER.number)?.kinds ?? {})).toEqual([
+  expect(Object.keys(computeDelivery(changed, LONG_AGO, DEFAULT_CONSUMER.number)?.kinds ?? {})).toEqual([
     'created',
     'updated',
     'erased',
   ]);
-  expect(Object.keys(deliveryOf(changed, LONG_AGO, 1)?.kinds ?? {})).toContain('erased');
+  expect(Object.keys(computeDelivery(changed, LONG_AGO, 1)?.kinds ?? {})).toContain('erased');
 });

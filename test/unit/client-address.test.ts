@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { clientAddresses, clientNetwork, clientOf, loggedAddress } from '../../gateway/client-address.ts';
+import { clientAddresses, clientNetwork, loggedAddress, toClient } from '../../gateway/client-address.ts';
 
 test.each([
   ['198.51.100.7', '198.51.100.7', '198.51.100.0/24'],
@@ -21,7 +21,7 @@ test.each([
   ['1::8', '1:0:0:0', '1:0:0::/48'],
 ])('counts %s as the client %s, and logs %s', (address, network, logged) => {
   const request = { clientAddress: address };
-  expect(clientOf(address)).toBe(network);
+  expect(toClient(address)).toBe(network);
   expect(clientNetwork(request)).toBe(network);
   expect(loggedAddress(request, 'network')).toBe(logged);
   expect(loggedAddress(request, 'whole')).toBe(address);

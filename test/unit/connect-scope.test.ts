@@ -16,7 +16,7 @@ const log = pino({ level: 'silent' });
 async function answerWith(arrive: (request: IncomingMessage, begin: () => void) => void) {
   const routes = (router: ConnectRouter) => void router.service(Health, { check: () => ({ status: 1 }) });
   const exchange = { implement: () => expect.fail('no exchange is made'), readMaxBytes: 1 };
-  const methods = { routes, exchange, maxTimeoutMsOf: () => 1000, readMaxBytes: 1000 };
+  const methods = { routes, exchange, findMaxTimeoutMs: () => 1000, readMaxBytes: 1000 };
   const scope = connectScope(methods, callRunner(log), log);
   const app = fastify({ http2: true }) as unknown as FastifyInstance;
   app.addHook('preHandler', async ({ raw }) => arrive(raw, () => scope.begin(raw, createContextValues())));

@@ -13,7 +13,7 @@ import {
   LeadImportSchema,
   LeadSchema,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { DATA_FIELDS, TEXT_FIELDS, textsOf } from '../../src/domain/lead-data.ts';
+import { DATA_FIELDS, readTexts, TEXT_FIELDS } from '../../src/domain/lead-data.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import {
   apiKeyToWire,
@@ -72,7 +72,7 @@ test('each message that has the data of a lead has all its fields', () => {
 test('every field that a message has in the contract is sent', () => {
   const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, field]));
   const { contact } = aLead();
-  const enquiries = [{ id: newId(), time: NOW, contact, ...textsOf({ displayName: '', ...texts }) }];
+  const enquiries = [{ id: newId(), time: NOW, contact, ...readTexts({ displayName: '', ...texts }) }];
   const lead = aLead({ ...texts, enquiries, apiKeyId: newId() });
   const kinds = [{ kind: 'created', time: NOW }] as const;
   const change = leadChangeToWire({ lead, revision: 1, since: NOW, kinds, attempts: 1 });

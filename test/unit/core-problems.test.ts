@@ -6,12 +6,12 @@ import type { FaultyField, ProblemCode } from '../../gateway/problems.ts';
 import { StatusSchema } from '../../proto/gen/google/rpc/status_pb.ts';
 import { RefusalReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts';
 import { Refusal } from '../../src/domain/refusal.ts';
-import { connectErrorOf, statusOf } from '../../src/rpc/refusals.ts';
+import { toConnectError, toStatus } from '../../src/rpc/refusals.ts';
 
 const problemOfFaults = (...fields: readonly string[]) => {
   const faults = fields.map((field) => ({ field, message: 'must be another' }));
   return problemOfStatus(
-    statusOf(connectErrorOf(new Refusal('INVALID_REQUEST', 'The request is not valid.', { faults }))),
+    toStatus(toConnectError(new Refusal('INVALID_REQUEST', 'The request is not valid.', { faults }))),
   );
 };
 
@@ -79,9 +79,9 @@ const OF_OTHER_METHODS = [
 test('no reason that a gateway may be given is an internal error', () => {
   const reasons = Object.keys(RefusalReason).filter((name) => Number.isNaN(Number(name)) && name !== 'UNSPECIFIED');
   const internal = reasons.filter((reason) => {
-    const error = connectErrorOf(new Refusal(reason as ConstructorParameters<typeof Refusal>[0]));
+    const error = toConnectError(new Refusal(reason as ConstructorParameters<typeof Refusal>[0]));
     const { code } = problemOfError(error);
-    expect(problemOfStatus(statusOf(error)).code).toBe(code);
+    expect(problemOfStatus(toStatus(error)).code).toBe(code);
     return code === 'internal_error';
   });
   expect(internal.toSorted()).toEqual(OF_OTHER_METHODS.toSorted());

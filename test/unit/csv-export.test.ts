@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CSV_HEADER, csvLines, defused, restored } from '../../operator/csv-export.ts';
-import { textsOf } from '../../src/domain/lead-data.ts';
+import { readTexts } from '../../src/domain/lead-data.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { aLead, HARD_TEXTS, NOW, plus } from '../support/builders.ts';
 
@@ -51,7 +51,7 @@ test('another reader of RFC 4180 reads every text unchanged', () => {
       createdAt: NOW,
       updatedAt: plus(NOW, 1),
       ...(index % 2 && { apiKeyId: newId() }),
-      ...(index % 2 && { enquiries: [{ id: newId(), time: NOW, ...textsOf({ displayName: text, note: text }) }] }),
+      ...(index % 2 && { enquiries: [{ id: newId(), time: NOW, ...readTexts({ displayName: text, note: text }) }] }),
     }),
   );
 

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { enveloped, envelopesOf } from '../../common/envelopes.ts';
+import { enveloped, readEnvelopes } from '../../common/envelopes.ts';
 import { times } from '../support/builders.ts';
 
 const MAX_BYTES = 300;
@@ -14,7 +14,7 @@ const all = Buffer.concat(MESSAGES.map((message, index) => enveloped(message, in
 /** What is in a stream that gets some bytes in pieces and ends. */
 async function read(bytes: Buffer, pieceBytes = bytes.length) {
   const stream = new PassThrough();
-  const envelopes = envelopesOf(stream, MAX_BYTES);
+  const envelopes = readEnvelopes(stream, MAX_BYTES);
   for (let at = 0; at < bytes.length; at += pieceBytes) stream.write(bytes.subarray(at, at + pieceBytes));
   stream.end();
   const found: { flags: number; message: Buffer }[] = [];
@@ -41,7 +41,7 @@ test.each<[string, Buffer]>([
 test('a stream that is cut off or fails is an error, after what has arrived', async () => {
   for (const error of [undefined, new Error('the network')]) {
     const stream = new PassThrough();
-    const envelopes = envelopesOf(stream, MAX_BYTES);
+    const envelopes = readEnvelopes(stream, MAX_BYTES);
     stream.write(enveloped(Buffer.from('first')));
     await new Promise(setImmediate);
     stream.destroy(error);
@@ -52,7 +52,7 @@ test('a stream that is cut off or fails is an error, after what has arrived', as
 
 test('while nobody takes what has arrived, nothing is read', async () => {
   const stream = new PassThrough({ readableHighWaterMark: 10, writableHighWaterMark: 10 });
-  const envelopes = envelopesOf(stream, MAX_BYTES);
+  const envelopes = readEnvelopes(stream, MAX_BYTES);
   const sent = times(100, (index) => enveloped(Buffer.from([index])));
   for (const bytes of sent) stream.write(bytes);
   stream.end();

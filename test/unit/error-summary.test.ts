@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { isUnprocessed } from '../../common/core-connection.ts';
-import { errorSummary, stacksOf } from '../../common/error-summary.ts';
+import { errorSummary, formatStacks } from '../../common/error-summary.ts';
 
 // Libraries may pass on an error as the cause of its own cause. Who follows such a chain to its end stops the process.
 test('a chain of causes that leads back to itself is followed to no end by anybody', () => {
@@ -9,6 +9,6 @@ test('a chain of causes that leads back to itself is followed to no end by anybo
   inner.cause = outer;
 
   expect(errorSummary(outer)).toBe('the call failed: the connection was closed');
-  expect(stacksOf(outer)).toContain('the connection was closed');
+  expect(formatStacks(outer)).toContain('the connection was closed');
   expect(isUnprocessed(outer)).toBe(false);
 });

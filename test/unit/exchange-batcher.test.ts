@@ -114,7 +114,7 @@ function controlled({ reads = true, maxSentWeight }: { reads?: boolean; maxSentW
     return answer;
   };
   const call = (index: number) => calls[index] as OtherSide;
-  return { batcher, calls, call, submit, pendingOf: (group: string) => batcher.pendingOf(group) };
+  return { batcher, calls, call, submit, pendingOf: (group: string) => batcher.countPending(group) };
 }
 
 /** Waits for the end of this turn of the event loop and the next ones. */

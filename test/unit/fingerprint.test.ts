@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { fingerprintOf, sameData } from '../../src/domain/fingerprint.ts';
-import { type LeadData, TEXT_FIELDS, textsOf } from '../../src/domain/lead-data.ts';
+import { computeFingerprint, sameData } from '../../src/domain/fingerprint.ts';
+import { type LeadData, readTexts, TEXT_FIELDS } from '../../src/domain/lead-data.ts';
 
 const capture: LeadData = {
-  ...textsOf({ displayName: 'Ada', sourceId: '01890a5d-ac96-774b-bcce-b302099a8057', note: 'Hello' }),
+  ...readTexts({ displayName: 'Ada', sourceId: '01890a5d-ac96-774b-bcce-b302099a8057', note: 'Hello' }),
   contact: { type: 'email', value: 'ada@example.org' },
 };
 
@@ -12,8 +12,8 @@ describe('fingerprints', () => {
     const { displayName, contact, ...others } = capture;
     const reordered = { ...others, contact: { value: contact.value, type: contact.type }, displayName };
 
-    expect(fingerprintOf(reordered)).toEqual(fingerprintOf(capture));
-    expect(sameData(fingerprintOf(reordered), fingerprintOf(capture))).toBe(true);
+    expect(computeFingerprint(reordered)).toEqual(computeFingerprint(capture));
+    expect(sameData(computeFingerprint(reordered), computeFingerprint(capture))).toBe(true);
   });
 
   test.each<[what: string, change: Partial<LeadData>]>([
@@ -24,23 +24,23 @@ describe('fingerprints', () => {
     ['the end of one field', { displayName: 'Ada","email"', contact: { type: 'email', value: '"ada@example.org' } }],
     ['the field that has a text', { sourceId: null, note: '01890a5d-ac96-774b-bcce-b302099a8057' }],
   ])('differ when %s differs', (_, change) => {
-    expect(sameData(fingerprintOf({ ...capture, ...change }), fingerprintOf(capture))).toBe(false);
+    expect(sameData(computeFingerprint({ ...capture, ...change }), computeFingerprint(capture))).toBe(false);
   });
 
   test('composed and decomposed text are different data', () => {
-    const [composed, decomposed] = ['\u00e9', 'e\u0301'].map((note) => fingerprintOf({ ...capture, note }));
+    const [composed, decomposed] = ['\u00e9', 'e\u0301'].map((note) => computeFingerprint({ ...capture, note }));
     expect(composed && decomposed && sameData(composed, decomposed)).toBe(false);
   });
 
   test('of different versions are never equal', () => {
-    const fingerprint = fingerprintOf(capture);
+    const fingerprint = computeFingerprint(capture);
 
     expect(sameData(fingerprint, { ...fingerprint, version: fingerprint.version + 1 })).toBe(false);
   });
 
   test('of version 1 never change, because retries are recognised by them as long as the lead exists', () => {
-    expect(fingerprintOf(capture)).toEqual({ version: 1, sha256: '78Xe3ptzlgZulXqJ8EonTnngcZnSZzIVHHGwcvNDlII' });
-    expect(fingerprintOf({ ...capture, sourceId: null, note: null })).toEqual({
+    expect(computeFingerprint(capture)).toEqual({ version: 1, sha256: '78Xe3ptzlgZulXqJ8EonTnngcZnSZzIVHHGwcvNDlII' });
+    expect(computeFingerprint({ ...capture, sourceId: null, note: null })).toEqual({
       version: 1,
       sha256: 'TG3dSYgOYqXdh_wMbTrJ-W5PgjxmODXx93qMr8_fONc',
     });

@@ -19,7 +19,7 @@ class NumberedQueue {
     {
       first: (count) => this.#read(-1, count),
       behind: (position, count) => this.#read(position?.at ?? -1, count),
-      positionOf: (at) => ({ at }),
+      toPosition: (at) => ({ at }),
       check: (record) => (this.unreadable.has(record) ? null : record),
     },
     () => this.nowMs,

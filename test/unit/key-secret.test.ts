@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { hashKeySecret, hintOf, isKeySecret, newKeySecret, secretsIn } from '../../common/rules/key-secret.ts';
+import { hashKeySecret, isKeySecret, newKeySecret, secretsIn, toHint } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 
 const ALPHABET = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'];
@@ -47,7 +47,7 @@ describe('key secrets', () => {
   });
 
   test('have their last four characters as a hint', () => {
-    expect(hintOf('lik_abcdefgh')).toBe('efgh');
+    expect(toHint('lik_abcdefgh')).toBe('efgh');
   });
 
   test('are found in a text wherever it is cut, each once, and nothing that a cut makes look like one', async () => {

@@ -4,7 +4,7 @@ import { Code } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
 import { RefusalReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts';
 import { type RefusalReason as Reason, Refusal } from '../../src/domain/refusal.ts';
-import { connectErrorOf } from '../../src/rpc/refusals.ts';
+import { toConnectError } from '../../src/rpc/refusals.ts';
 import { ROOT } from '../tools/processes.ts';
 
 test('each refusal has the status that its comment in refusal.proto gives', () => {
@@ -13,7 +13,7 @@ test('each refusal has the status that its comment in refusal.proto gives', () =
     reason,
     status,
   ]);
-  const statusOf = (reason: string) => Code[connectErrorOf(new Refusal(reason as Reason)).code] ?? '';
+  const statusOf = (reason: string) => Code[toConnectError(new Refusal(reason as Reason)).code] ?? '';
   const sent = Object.keys(RefusalReason)
     .filter((reason) => reason !== 'UNSPECIFIED' && Number.isNaN(Number(reason)))
     .map((reason) => [

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { filterOf } from '../../src/domain/lead-filter.ts';
+import { parseFilter } from '../../src/domain/lead-filter.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { Faults, MAX_FAULTS, Refusal } from '../../src/domain/refusal.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -85,7 +85,7 @@ test.each(LISTS)('of a list of faulty %s no more are looked at than are reported
 
 test('the sources of a filter are looked at if there are not too many', () => {
   const [faults, counted] = [new Faults(), countedList(20, randomUUID())];
-  const filter = filterOf({ stages: [], sourceIds: counted.list, created: anyTime, updated: anyTime }, faults);
+  const filter = parseFilter({ stages: [], sourceIds: counted.list, created: anyTime, updated: anyTime }, faults);
   expect(() => faults.refuseIfAny()).not.toThrow();
   expect(filter?.sourceIds).toEqual([counted.list[0]]);
 });

@@ -58,7 +58,7 @@ const sources = (): string[] =>
     },
   )
     .split('\n')
-    .filter((path) => path !== '' && !path.startsWith('sdk/conformance/'));
+    .filter((path) => path !== '' && !/^sdk\/(?:conformance|test)\//.test(path));
 
 const expressionsIn = (path: string): string[] =>
   parse(Lang.TypeScript, readFileSync(join(ROOT, path), 'utf8'))

@@ -15,7 +15,7 @@ import {
   PullLeadChangesResponseSchema,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { FeedChange } from '../../relay/core.ts';
-import { headersOf, isWanted, messageOf } from '../../relay/message.ts';
+import { createMessage, isWanted, signHeaders } from '../../relay/message.ts';
 import { payloadFaults, payloadFields } from '../support/webhook-payloads.ts';
 
 const ID = '01970000-0000-7000-8000-000000000001';
@@ -55,7 +55,7 @@ const ENQUIRY = {
 describe('the payload', () => {
   // @proves relay-9
   test('is thin: ids, revision and kinds, and nothing of a person', () => {
-    const { id, body } = messageOf(aChange([Kind.CREATED, Kind.STAGE_CHANGED], { enquiries: [ENQUIRY] }), 'thin');
+    const { id, body } = createMessage(aChange([Kind.CREATED, Kind.STAGE_CHANGED], { enquiries: [ENQUIRY] }), 'thin');
     expect(id).toBe(`${ID}_1764063000123`);
     expect(JSON.parse(body)).toEqual({
       type: 'lead.changed',
@@ -72,7 +72,7 @@ describe('the payload', () => {
 
   test('tells of restores of the database, as a pull does', () => {
     const restores = { databaseEpoch: 2n ** 53n + 1n, restoredToTime: time('2026-11-24T01:55:00.000Z') };
-    expect(JSON.parse(messageOf(aChange([Kind.RESENT], {}, restores), 'thin').body).data).toMatchObject({
+    expect(JSON.parse(createMessage(aChange([Kind.RESENT], {}, restores), 'thin').body).data).toMatchObject({
       databaseEpoch: '9007199254740993',
       restoredToTime: '2026-11-24T01:55:00.000Z',
     });
@@ -84,7 +84,7 @@ describe('the payload', () => {
   test('is full by choice: the lead with its contact and enquiries', () => {
     const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, `The ${field}`]));
     const lead = { ...texts, enquiries: [{ ...ENQUIRY, ...texts }] };
-    const sent = JSON.parse(messageOf(aChange([Kind.ENQUIRED], lead), 'full').body).data.lead;
+    const sent = JSON.parse(createMessage(aChange([Kind.ENQUIRED], lead), 'full').body).data.lead;
     expect(sent).toEqual({
       ...texts,
       contact: { email: 'ada@example.org' },
@@ -107,7 +107,7 @@ describe('the payload', () => {
   // @proves bounds-104
   test('has no enquiries where it would have more than 64 KiB', () => {
     const bytesOf = (length: number) => {
-      const { body } = messageOf(
+      const { body } = createMessage(
         aChange([Kind.ENQUIRED], { enquiries: [{ ...ENQUIRY, note: 'ü'.repeat(length) }] }),
         'full',
       );
@@ -122,7 +122,7 @@ describe('the payload', () => {
 
   test.each(['thin', 'full'] as const)('of an erasure has nothing of the person: %s', (payload) => {
     const erased = { displayName: '', eraseTime: time('2026-11-25T09:30:00.123Z') };
-    expect(JSON.parse(messageOf(aChange([Kind.ERASED], erased), payload).body)).toEqual({
+    expect(JSON.parse(createMessage(aChange([Kind.ERASED], erased), payload).body)).toEqual({
       type: 'lead.erased',
       timestamp: '2026-11-25T09:30:00.123Z',
       data: { studioId: 'demo', leadId: ID, revision: '1764063000123', kinds: ['erased'], databaseEpoch: '0' },
@@ -130,7 +130,7 @@ describe('the payload', () => {
   });
 
   test('calls a kind of a later release "changed"', () => {
-    expect(JSON.parse(messageOf(aChange([77 as Kind, 78 as Kind, Kind.UPDATED]), 'thin').body).data.kinds).toEqual([
+    expect(JSON.parse(createMessage(aChange([77 as Kind, 78 as Kind, Kind.UPDATED]), 'thin').body).data.kinds).toEqual([
       'changed',
       'updated',
     ]);
@@ -180,7 +180,7 @@ describe('the JSON schema of payloads', () => {
     const paths = new Set<string>();
     fc.assert(
       fc.property(aFeedChange, fc.constantFrom<'thin' | 'full'>('thin', 'full'), (change, payload) => {
-        const { body } = messageOf(change, payload);
+        const { body } = createMessage(change, payload);
         expect(payloadFaults(body)).toEqual([]);
         for (const path of pathsIn(JSON.parse(body))) paths.add(path);
       }),
@@ -218,13 +218,13 @@ test('an endpoint is sent the kinds that it names, erasures, and kinds of later 
 // @proves relay-2
 describe('the signatures', () => {
   const SECRETS = ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLwSw', 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'] as const;
-  const message = messageOf(aChange([Kind.CREATED]), 'full');
+  const message = createMessage(aChange([Kind.CREATED]), 'full');
   const now = new Date();
 
   test('are those of the specification: of id, time in seconds and body, by HMAC with SHA-256', () => {
     const key = Buffer.from('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLwSw', 'base64');
     const signed = `${message.id}.${Math.floor(now.getTime() / 1000)}.${message.body}`;
-    expect(headersOf(message, [new Secret(SECRETS[0])], now)).toMatchObject({
+    expect(signHeaders(message, [new Secret(SECRETS[0])], now)).toMatchObject({
       'content-type': 'application/json',
       'webhook-id': message.id,
       'webhook-timestamp': `${Math.floor(now.getTime() / 1000)}`,
@@ -233,7 +233,7 @@ describe('the signatures', () => {
   });
 
   test('are one for each secret, in one header: a receiver with either accepts it', () => {
-    const headers = headersOf(
+    const headers = signHeaders(
       message,
       SECRETS.map((secret) => new Secret(secret)),
       now,
@@ -245,7 +245,7 @@ describe('the signatures', () => {
   });
 
   test('are of these bytes, this id and this time', () => {
-    const headers = headersOf(message, [new Secret(SECRETS[0])], now);
+    const headers = signHeaders(message, [new Secret(SECRETS[0])], now);
     const verify = (changed: object, body = message.body) =>
       new Webhook(SECRETS[0]).verify(body, { ...headers, ...changed });
     expect(() => verify({})).not.toThrow();

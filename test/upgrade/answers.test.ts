@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import { isOpen, type Lead } from '../../src/domain/lead.ts';
-import { textsOf } from '../../src/domain/lead-data.ts';
+import { readTexts } from '../../src/domain/lead-data.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Refusal } from '../../src/domain/refusal.ts';
 import type { Studio } from '../../src/domain/studio.ts';
@@ -59,7 +59,7 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
     return store;
   }
   const createAgain = (store: Store, { id, ...command }: MadeLead, overrides: Partial<MadeLead> = {}) =>
-    createLead({ store, newId }, { ...command, ...overrides, ...textsOf({ ...command, ...overrides }) }).catch(
+    createLead({ store, newId }, { ...command, ...overrides, ...readTexts({ ...command, ...overrides }) }).catch(
       (error: Refusal) => error.reason,
     );
   const isErased = ({ idempotencyKey }: MadeLead) =>

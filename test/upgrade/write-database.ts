@@ -8,7 +8,7 @@
 import { writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { Contact } from '../../src/domain/contact.ts';
-import { textsOf } from '../../src/domain/lead-data.ts';
+import { readTexts } from '../../src/domain/lead-data.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import type { Refusal } from '../../src/domain/refusal.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -34,7 +34,7 @@ const deps = { store, clock: systemClock, newId };
 const leads: MadeLead[] = [];
 async function create(studioId: string, contact: Contact, more: Pick<MadeLead, 'sourceId' | 'note'> = {}) {
   const requested = { studioId, idempotencyKey: newId(), displayName: 'Grace Hopper 👩🏽‍🚀', contact, ...more };
-  const { lead } = await createLead(deps, { ...requested, ...textsOf(requested) });
+  const { lead } = await createLead(deps, { ...requested, ...readTexts(requested) });
   leads.push({ ...requested, id: lead.id });
   return lead;
 }
@@ -78,7 +78,7 @@ const erased = await create('berlin', byEmail('erased@example.org'), { sourceId:
 await eraseLead(deps, { studioId: 'berlin', leadId: erased.id, memberId: 'owner', caller: 'crm' });
 const imports = (['new', 'won'] as const).map((stage) => ({
   idempotencyKey: newId(),
-  ...textsOf({ displayName: 'Ada Lovelace' }),
+  ...readTexts({ displayName: 'Ada Lovelace' }),
   contact: byEmail(`${stage}-of-before@example.org`),
   stage,
   createdAt: new Date('2019-05-04T10:00:00.123Z'),

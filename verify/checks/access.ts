@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { ProblemCode } from '../../gateway/problems.ts';
 import { type Answer, type Api, aCapture } from '../api.ts';
 import type { Check } from '../check.ts';
-import { checkProblem, leadOf, refusalOf } from '../expectations.ts';
+import { checkProblem, expectLeadIn, expectRefusalIn } from '../expectations.ts';
 
 const KEY_INVALID = 'integration_key_invalid';
 
@@ -21,7 +21,7 @@ export const ACCESS_CHECKS: readonly Check[] = [
     rules: ['5.1', '5.8', '7.integration_key_invalid', '7.order'],
     async run(api) {
       for (const operation of OPERATIONS) {
-        refusalOf(await operation(api, { authorization: null }), 401, KEY_INVALID);
+        expectRefusalIn(await operation(api, { authorization: null }), 401, KEY_INVALID);
       }
     },
   },
@@ -31,7 +31,8 @@ export const ACCESS_CHECKS: readonly Check[] = [
     async run(api) {
       const unknown = randomBytes(32).toString('base64url');
       for (const value of [`Bearer ${unknown}`, `Bearer lik_${unknown}`, 'Bearer', `Basic ${unknown}`]) {
-        for (const operation of OPERATIONS) refusalOf(await operation(api, { authorization: value }), 401, KEY_INVALID);
+        for (const operation of OPERATIONS)
+          expectRefusalIn(await operation(api, { authorization: value }), 401, KEY_INVALID);
       }
     },
   },
@@ -40,7 +41,7 @@ export const ACCESS_CHECKS: readonly Check[] = [
     rules: ['5.5'],
     async run(api) {
       const headers = { authorization: null, cookie: `session=${randomUUID()}` };
-      for (const operation of OPERATIONS) refusalOf(await operation(api, headers), 401, KEY_INVALID);
+      for (const operation of OPERATIONS) expectRefusalIn(await operation(api, headers), 401, KEY_INVALID);
     },
   },
   {
@@ -86,7 +87,7 @@ export const ACCESS_CHECKS: readonly Check[] = [
     ],
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
-      leadOf(await api.create(capture, key), 201);
+      expectLeadIn(await api.create(capture, key), 201);
       const errors: readonly (readonly [Answer, status: number, code: ProblemCode])[] = [
         [await api.create({ wrong: 1 }), 400, 'integration_invalid_request'],
         [await api.create(aCapture({ sourceId: randomUUID() })), 400, 'integration_source_invalid'],
@@ -95,7 +96,7 @@ export const ACCESS_CHECKS: readonly Check[] = [
         [await api.create({ ...capture, note: 'other' }, key), 409, 'integration_idempotency_conflict'],
         [await api.create(capture), 409, 'integration_lead_already_open'],
       ];
-      for (const [answer, status, code] of errors) checkProblem(refusalOf(answer, status, code), status);
+      for (const [answer, status, code] of errors) checkProblem(expectRefusalIn(answer, status, code), status);
       const ids = errors.map(([{ text }]) => JSON.parse(text).requestId);
       assert.equal(new Set(ids).size, ids.length, 'two requests have the same id');
     },

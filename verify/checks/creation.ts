@@ -4,7 +4,7 @@ import type { ProblemCode } from '../../gateway/problems.ts';
 import { type Api, aCapture, anEmail, type Capture } from '../api.ts';
 import type { Check } from '../check.ts';
 import type { RuleId } from '../contract-rules.ts';
-import { leadOf, refusalOf } from '../expectations.ts';
+import { expectLeadIn, expectRefusalIn } from '../expectations.ts';
 
 const INVALID = 'integration_invalid_request';
 
@@ -73,7 +73,7 @@ export const CREATION_CHECKS: readonly Check[] = [
       '4.1.headers',
     ],
     async run(api) {
-      leadOf(await api.create(aCapture()), 201);
+      expectLeadIn(await api.create(aCapture()), 201);
     },
   },
   {
@@ -81,11 +81,11 @@ export const CREATION_CHECKS: readonly Check[] = [
     rules: ['2.1.displayName', '2.1.note', '2.1.sourceId', '2.2.note', '2.2.sourceId', '2.2.unchanged'],
     async run(api) {
       const texts = { displayName: '  Zoë “Ada” O’Neill-Łukasz  ', note: 'Two\nlines, a tab\t, ünïcödé, 日本' };
-      const full = leadOf(await api.create(aCapture(texts)), 201);
+      const full = expectLeadIn(await api.create(aCapture(texts)), 201);
       assert.equal(full.displayName, texts.displayName, 'the name was changed');
       assert.equal(full.note, texts.note, 'the note was changed');
       for (const absent of [{}, { note: null, sourceId: null }]) {
-        const { note, sourceId } = leadOf(await api.create(aCapture(absent)), 201);
+        const { note, sourceId } = expectLeadIn(await api.create(aCapture(absent)), 201);
         assert.deepEqual({ note, sourceId }, { note: null, sourceId: null });
       }
     },
@@ -96,7 +96,7 @@ export const CREATION_CHECKS: readonly Check[] = [
     async run(api) {
       const contact = anEmail();
       const created = await api.create(aCapture({ contact }));
-      const read = await api.read(leadOf(created, 201).id);
+      const read = await api.read(expectLeadIn(created, 201).id);
       for (const { text } of [created, read]) assert(!text.includes(contact.value), `the contact is in ${text}`);
     },
   },
@@ -108,7 +108,7 @@ export const CREATION_CHECKS: readonly Check[] = [
       const answer = await api.create(aCapture({ sourceId: api.sourceId ?? null }));
       const refusal = 'LEAD_INTAKE_SOURCE_ID is refused: is it an enabled source of the studio of the key?';
       assert.notEqual(answer.status, 400, refusal);
-      const { sourceId } = leadOf(answer, 201);
+      const { sourceId } = expectLeadIn(answer, 201);
       assert.equal(sourceId, api.sourceId?.toLowerCase());
     },
   },
@@ -140,7 +140,7 @@ export const CREATION_CHECKS: readonly Check[] = [
     async run(api) {
       const uuid = randomUUID();
       for (const key of [null, 'order-4711', uuid.replaceAll('-', ''), `{${uuid}}`, `${uuid}0`]) {
-        refusalOf(await api.create(aCapture(), key), 400, INVALID);
+        expectRefusalIn(await api.create(aCapture(), key), 400, INVALID);
       }
     },
   },
@@ -149,18 +149,18 @@ export const CREATION_CHECKS: readonly Check[] = [
 /** Expects a body to be valid. There are few of the shortest contacts, so one may have an open lead from an earlier run. */
 async function accepted(api: Api, capture: Capture): Promise<void> {
   const answer = await api.create(capture);
-  if (answer.status === 409) refusalOf(answer, 409, 'integration_lead_already_open');
-  else leadOf(answer, 201);
+  if (answer.status === 409) expectRefusalIn(answer, 409, 'integration_lead_already_open');
+  else expectLeadIn(answer, 201);
 }
 
 /** Expects a body to be refused, and its Idempotency-Key and contact to stay free. */
 async function refused(api: Api, body: unknown, code: ProblemCode = INVALID): Promise<void> {
   const key = randomUUID();
-  refusalOf(await api.create(body, key), 400, code);
+  expectRefusalIn(await api.create(body, key), 400, code);
   const { contact } = (body ?? {}) as Partial<Capture>;
   const isUsable = contact?.type === 'email' && contact.value?.length <= 254 && Object.keys(contact).length === 2;
   // If the refused request had written a lead, this one would get a conflict or an open lead.
-  leadOf(await api.create(aCapture(isUsable ? { contact } : {}), key), 201);
+  expectLeadIn(await api.create(aCapture(isUsable ? { contact } : {}), key), 201);
 }
 
 function emailOfLength(length: number): Capture['contact'] {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Answer, aCapture } from '../api.ts';
 import type { Check } from '../check.ts';
 import { addsLeads, CONCURRENCY, concurrently } from '../concurrently.ts';
-import { leadOf, refusalOf } from '../expectations.ts';
+import { expectLeadIn, expectRefusalIn } from '../expectations.ts';
 
 const CONFLICT = 'integration_idempotency_conflict';
 
@@ -16,7 +16,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
       const [capture, key] = [aCapture({ note: 'once' }), randomUUID()];
       await addsLeads(api, 1, async () => {
         const original = await api.create(capture, key);
-        leadOf(original, 201);
+        expectLeadIn(original, 201);
         for (let times = 0; times < 3; times += 1) expectSame(await api.create(capture, key), original);
       });
     },
@@ -28,7 +28,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
       const key = randomUUID();
       const { displayName, contact } = aCapture();
       const original = await api.create({ displayName, contact }, key);
-      leadOf(original, 201);
+      expectLeadIn(original, 201);
       const reordered = { contact: { value: contact.value, type: contact.type }, displayName };
       expectSame(await api.create(reordered, key), original);
       expectSame(await api.create({ ...reordered, note: null, sourceId: null }, key), original);
@@ -41,7 +41,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
       const [capture, key] = [aCapture(), randomUUID()];
       await addsLeads(api, 1, async () => {
         const [original, ...others] = await concurrently(() => api.create(capture, key));
-        leadOf(original as Answer, 201);
+        expectLeadIn(original as Answer, 201);
         for (const other of others) expectSame(other, original as Answer);
       });
     },
@@ -52,14 +52,14 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
     async run(api) {
       const [capture, key] = [aCapture({ note: 'first' }), randomUUID()];
       const original = await api.create(capture, key);
-      const { id } = leadOf(original, 201);
+      const { id } = expectLeadIn(original, 201);
       const { contact } = aCapture();
       await addsLeads(api, 0, async () => {
         for (const other of [{ note: 'second' }, { note: null }, { displayName: 'Somebody else' }, { contact }]) {
-          refusalOf(await api.create({ ...capture, ...other }, key), 409, CONFLICT);
+          expectRefusalIn(await api.create({ ...capture, ...other }, key), 409, CONFLICT);
         }
       });
-      assert.equal(leadOf(await api.read(id), 200).note, 'first');
+      assert.equal(expectLeadIn(await api.read(id), 200).note, 'first');
       expectSame(await api.create(capture, key), original);
     },
   },
@@ -72,7 +72,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
         const answers = await concurrently(() => api.create(aCapture(), key));
         const created = answers.filter(({ status }) => status === 201);
         assert.equal(created.length, 1, `${created.length} leads were created`);
-        for (const answer of answers) if (answer.status !== 201) refusalOf(answer, 409, CONFLICT);
+        for (const answer of answers) if (answer.status !== 201) expectRefusalIn(answer, 409, CONFLICT);
       });
     },
   },
@@ -81,8 +81,8 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
     rules: ['4.1.success'],
     async run(api) {
       const key = randomUUID();
-      refusalOf(await api.create({ ...aCapture(), displayName: '' }, key), 400, 'integration_invalid_request');
-      leadOf(await api.create(aCapture(), key), 201);
+      expectRefusalIn(await api.create({ ...aCapture(), displayName: '' }, key), 400, 'integration_invalid_request');
+      expectLeadIn(await api.create(aCapture(), key), 201);
     },
   },
 ];

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { aCapture, anEmail } from '../api.ts';
 import type { Check } from '../check.ts';
 import { addsLeads, concurrently } from '../concurrently.ts';
-import { leadOf, refusalOf } from '../expectations.ts';
+import { expectLeadIn, expectRefusalIn } from '../expectations.ts';
 
 const ALREADY_OPEN = 'integration_lead_already_open';
 
@@ -15,11 +15,11 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
     async run(api) {
       const phone = { type: 'phone', value: `+4930${`${Date.now()}`.slice(-7)}` };
       for (const contact of [anEmail(), phone]) {
-        const { id } = leadOf(await api.create(aCapture({ contact })), 201);
+        const { id } = expectLeadIn(await api.create(aCapture({ contact })), 201);
         const { text } = await api.read(id);
         await addsLeads(api, 0, async () => {
           const another = aCapture({ contact, displayName: 'Somebody else' });
-          refusalOf(await api.create(another), 409, ALREADY_OPEN);
+          expectRefusalIn(await api.create(another), 409, ALREADY_OPEN);
         });
         assert.equal((await api.read(id)).text, text);
       }
@@ -31,8 +31,8 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
       const original = await api.create(capture, key);
-      leadOf(original, 201);
-      refusalOf(await api.create(capture), 409, ALREADY_OPEN);
+      expectLeadIn(original, 201);
+      expectRefusalIn(await api.create(capture), 409, ALREADY_OPEN);
       assert.equal((await api.create(capture, key)).text, original.text);
     },
   },
@@ -41,9 +41,9 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
     rules: ['4.1.success'],
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
-      leadOf(await api.create(capture), 201);
-      refusalOf(await api.create(capture, key), 409, ALREADY_OPEN);
-      leadOf(await api.create(aCapture(), key), 201);
+      expectLeadIn(await api.create(capture), 201);
+      expectRefusalIn(await api.create(capture, key), 409, ALREADY_OPEN);
+      expectLeadIn(await api.create(aCapture(), key), 201);
     },
   },
   {
@@ -55,7 +55,7 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
         const answers = await concurrently((index) => api.create(aCapture({ contact, note: `${index}` })));
         const created = answers.filter(({ status }) => status === 201);
         assert.equal(created.length, 1, `${created.length} leads were created`);
-        for (const answer of answers) if (answer.status !== 201) refusalOf(answer, 409, ALREADY_OPEN);
+        for (const answer of answers) if (answer.status !== 201) expectRefusalIn(answer, 409, ALREADY_OPEN);
       });
     },
   },

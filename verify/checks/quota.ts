@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Answer } from '../api.ts';
 import type { Check } from '../check.ts';
-import { checkProblem, refusalOf } from '../expectations.ts';
+import { checkProblem, expectRefusalIn } from '../expectations.ts';
 
 /** The number of requests after which the check gives up exhausting the quota. */
 const MAX_REQUESTS = 20_000;
@@ -49,7 +49,7 @@ export const QUOTA_CHECKS: readonly Check[] = [
 ];
 
 function secondsToWait(answer: Answer): number {
-  checkProblem(refusalOf(answer, 429, 'integration_rate_limited'), 429);
+  checkProblem(expectRefusalIn(answer, 429, 'integration_rate_limited'), 429);
   const value = answer.headers.get('retry-after') ?? 'none';
   assert.match(value, /^[1-9]\d*$/, `Retry-After is ${value}`);
   return Number(value);

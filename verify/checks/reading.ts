@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Api, aCapture, type Lead } from '../api.ts';
 import type { Check } from '../check.ts';
-import { leadOf, pageOf, refusalOf } from '../expectations.ts';
+import { expectLeadIn, expectPageIn, expectRefusalIn } from '../expectations.ts';
 
 const INVALID = 'integration_invalid_request';
 const LIMIT_RULES = ['4.3.limit', '8.limit'] as const;
@@ -13,22 +13,22 @@ export const READING_CHECKS: readonly Check[] = [
     title: 'reading a new lead returns it as it was created',
     rules: ['4.2.current-state'],
     async run(api) {
-      const created = leadOf(await api.create(aCapture({ note: 'read me' })), 201);
-      assert.deepEqual(leadOf(await api.read(created.id), 200), created);
+      const created = expectLeadIn(await api.create(aCapture({ note: 'read me' })), 201);
+      assert.deepEqual(expectLeadIn(await api.read(created.id), 200), created);
     },
   },
   {
     title: 'an unknown lead is not found',
     rules: ['4.2.not-found', '7.integration_lead_not_found'],
     async run(api) {
-      refusalOf(await api.read(randomUUID()), 404, 'integration_lead_not_found');
+      expectRefusalIn(await api.read(randomUUID()), 404, 'integration_lead_not_found');
     },
   },
   {
     title: 'an id that is not a UUID is refused',
     rules: ['4.2.id'],
     async run(api) {
-      for (const id of ['1', randomUUID().replaceAll('-', '')]) refusalOf(await api.read(id), 400, INVALID);
+      for (const id of ['1', randomUUID().replaceAll('-', '')]) expectRefusalIn(await api.read(id), 400, INVALID);
     },
   },
   {
@@ -36,7 +36,7 @@ export const READING_CHECKS: readonly Check[] = [
     rules: ['2.4.leads', '2.4.nextCursor', '4.3.paging', '4.3.cursor', '8.leads'],
     async run(api) {
       const created: Lead[] = [];
-      while (created.length < 5) created.push(leadOf(await api.create(aCapture()), 201));
+      while (created.length < 5) created.push(expectLeadIn(await api.create(aCapture()), 201));
       const listed = await follow(api, 'limit=100');
       const ids = listed.map(({ id }) => id);
       assert.equal(new Set(ids).size, ids.length, 'a lead is listed twice');
@@ -59,13 +59,13 @@ export const READING_CHECKS: readonly Check[] = [
     title: 'a page has as many leads as requested, or 25 by default',
     rules: LIMIT_RULES,
     async run(api) {
-      for (let count = await api.countLeads(); count < 26; count += 1) leadOf(await api.create(aCapture()), 201);
+      for (let count = await api.countLeads(); count < 26; count += 1) expectLeadIn(await api.create(aCapture()), 201);
       for (const [query, count] of [
         ['', 25],
         ['limit=1', 1],
         ['limit=26', 26],
       ] as const) {
-        const { leads, nextCursor } = pageOf(await api.list(query));
+        const { leads, nextCursor } = expectPageIn(await api.list(query));
         assert.equal(leads.length, count, `the query "${query}" returned ${leads.length} leads`);
         if (count < 26) assert.notEqual(nextCursor, null, 'nextCursor is null although there are more leads');
       }
@@ -76,7 +76,7 @@ export const READING_CHECKS: readonly Check[] = [
     rules: LIMIT_RULES,
     async run(api) {
       for (const limit of ['0', '101', '-1', '1.5', 'ten']) {
-        refusalOf(await api.list(`limit=${limit}`), 400, INVALID);
+        expectRefusalIn(await api.list(`limit=${limit}`), 400, INVALID);
       }
     },
   },
@@ -85,7 +85,7 @@ export const READING_CHECKS: readonly Check[] = [
     rules: ['4.3.cursor', '8.cursor', '7.integration_invalid_request'],
     async run(api) {
       for (const cursor of ['x', 'not~a~cursor', 'A'.repeat(512), 'A'.repeat(513)]) {
-        refusalOf(await api.list(`cursor=${cursor}`), 400, INVALID);
+        expectRefusalIn(await api.list(`cursor=${cursor}`), 400, INVALID);
       }
     },
   },
@@ -95,7 +95,7 @@ export const READING_CHECKS: readonly Check[] = [
 async function follow(api: Api, query: string): Promise<Lead[]> {
   const leads: Lead[] = [];
   for (let cursor: string | null | undefined; cursor !== null; ) {
-    const page = pageOf(await api.list(cursor === undefined ? query : `${query}&cursor=${cursor}`));
+    const page = expectPageIn(await api.list(cursor === undefined ? query : `${query}&cursor=${cursor}`));
     assert.notEqual(page.nextCursor, cursor, 'a page returned its own cursor');
     leads.push(...page.leads);
     cursor = page.nextCursor;

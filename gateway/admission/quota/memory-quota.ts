@@ -65,7 +65,7 @@ export function createMemoryQuota(
     async consume(caller, limits, patienceMs = 0) {
       if (closed) throw new QuotaUnavailable('the quota is closed');
       const nowMs = clock();
-      const [keyName, studioName] = namesOf(caller);
+      const [keyName, studioName] = toCounterNames(caller);
       const subjects = [
         { of: 'key', name: keyName, limit: limits.key, window: findWindow(keyName, nowMs) },
         { of: 'studio', name: studioName, limit: limits.studio, window: findWindow(studioName, nowMs) },
@@ -97,7 +97,7 @@ export function createMemoryQuota(
     async refund(caller, windows) {
       if (closed) throw new QuotaUnavailable('the quota is closed');
       const nowMs = clock();
-      for (const [index, name] of namesOf(caller).entries()) {
+      for (const [index, name] of toCounterNames(caller).entries()) {
         const window = findWindow(name, nowMs);
         if (window && window.id === windows[index]) window.count -= 1;
       }
@@ -112,7 +112,7 @@ export function createMemoryQuota(
   };
 }
 
-const namesOf = ({ apiKeyId, studioId }: QuotaCaller) => [apiKeyId, `studio ${studioId}`] as const;
+const toCounterNames = ({ apiKeyId, studioId }: QuotaCaller) => [apiKeyId, `studio ${studioId}`] as const;
 
 /** A key or studio, whose requests are counted if it has a limit, and its window. */
 interface Subject {

@@ -66,7 +66,7 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
       // Without a connection the error has no reason; the last connection error has it.
       const reason = isConnected() ? error : (connectionFault ?? error);
       // Only the message: the error object has the failed command, which may be the one with the password.
-      throw new QuotaUnavailable(`Redis cannot count requests: ${messageOf(reason)}`);
+      throw new QuotaUnavailable(`Redis cannot count requests: ${describeRedisError(reason)}`);
     }
   }
 
@@ -97,7 +97,9 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
     async fault() {
       const probes = isCluster ? CLUSTER_PROBES : [PROBE];
       const outcomes = await Promise.allSettled(probes.map((probe) => consume(probe, NO_LIMIT)));
-      const faults = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [messageOf(outcome.reason)] : []));
+      const faults = outcomes.flatMap((outcome) =>
+        outcome.status === 'rejected' ? [describeRedisError(outcome.reason)] : [],
+      );
       countedShare = 1 - faults.length / probes.length;
       // A failed node of a cluster affects only its studios: another gateway could not count for them either.
       return countedShare > 0 ? undefined : faults[0];
@@ -151,7 +153,7 @@ async function withinDeadline<T>(wait: Promise<void>, work: () => Promise<T>): P
 }
 
 /** A connection attempt to several addresses fails with an error that has a code but no message. */
-function messageOf(error: unknown): string {
+function describeRedisError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   // The log takes a text that differs for another fault.
   const message = error.message.replace(/ Retrying from scratch after \d+ms\./, '');

@@ -31,7 +31,7 @@ local function window(counter)
   return left, tonumber(count)
 end
 
-local function endOf(left)
+local function timeAfter(left)
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000) + left
 end
@@ -112,7 +112,7 @@ if admitted == 1 then
       redis.call('SET', this.counter, 1, 'PX', length)
       this.left = length
     end
-    table.insert(result, endOf(this.left))
+    table.insert(result, timeAfter(this.left))
   end
 elseif wait == 0 and best.isOwn and best.seconds * 1000 > best.refused then
   redis.call('SET', best.refusal, best.seconds * 1000 .. ' ' .. best.limit, 'PX', best.seconds * 1000)
@@ -124,7 +124,7 @@ return result
 const REFUND = `${WINDOW}
 for i, counter in ipairs(KEYS) do
   local left, count = window(counter)
-  if count > 0 and math.abs(endOf(left) - ARGV[i]) < ${END_TOLERANCE_MS} then redis.call('DECR', counter) end
+  if count > 0 and math.abs(timeAfter(left) - ARGV[i]) < ${END_TOLERANCE_MS} then redis.call('DECR', counter) end
 end
 `;
 
@@ -159,11 +159,11 @@ export function windowNames(
   prefix = '',
 ): readonly [key: WindowNames, studio: WindowNames] {
   const node = isCluster ? `{${studioId}}` : '';
-  const namesOf = (whose: string): WindowNames => ({
+  const toWindowNames = (whose: string): WindowNames => ({
     counter: `${prefix}lead-intake:quota:${whose}${node}`,
     refusal: `${prefix}lead-intake:quota:refusal:${whose}${node}`,
   });
-  return [namesOf(apiKeyId), namesOf(`studio:${studioId}`)];
+  return [toWindowNames(apiKeyId), toWindowNames(`studio:${studioId}`)];
 }
 
 /** Defines the two scripts as commands. Both take the number of their keys first. */

@@ -46,7 +46,7 @@ function addTabs(group, index) {
   const tabs = samples.map((sample, place) => {
     const tab = document.createElement('button');
     tab.type = 'button';
-    tab.textContent = languageOf(sample);
+    tab.textContent = readLanguage(sample);
     tab.setAttribute('role', 'tab');
     tab.id = `tab-${index}-${place}`;
     sample.id = `sample-${index}-${place}`;
@@ -88,7 +88,7 @@ function remembered() {
 
 function show(group, language) {
   const samples = [...group.querySelectorAll('figure')];
-  const shown = samples.find((sample) => languageOf(sample) === language) ?? samples[0];
+  const shown = samples.find((sample) => readLanguage(sample) === language) ?? samples[0];
   for (const sample of samples) {
     const isShown = sample === shown;
     sample.hidden = !isShown;
@@ -98,7 +98,7 @@ function show(group, language) {
   }
 }
 
-function languageOf(sample) {
+function readLanguage(sample) {
   return sample.querySelector('figcaption').textContent;
 }
 
@@ -135,7 +135,7 @@ function addSearch(form) {
     }
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     const { found, hasAll } = find(sections, words);
-    results.replaceChildren(...found.map((each) => resultOf(each, words)));
+    results.replaceChildren(...found.map((each) => createResult(each, words)));
     if (words.length > 0 && !hasAll) results.prepend(item('Nothing has all of these words.'));
   };
   input.addEventListener('input', search);
@@ -164,7 +164,7 @@ async function sectionsToSearch() {
 function find(sections, words) {
   const forms = words.map((word) => [word, ...(SYNONYMS[word] ?? [])]);
   const rated = sections
-    .map((section) => ({ section, ratings: forms.map((each) => ratingOf(section, each)) }))
+    .map((section) => ({ section, ratings: forms.map((each) => rateSection(section, each)) }))
     .map(({ section, ratings }) => ({
       section,
       had: ratings.filter((rating) => rating > 0).length,
@@ -185,7 +185,7 @@ function find(sections, words) {
 }
 
 /** How well a section fits a word, in any of its forms; 0 if it does not have it. A status leads to the pages of its problems. */
-function ratingOf({ path, page, title, text }, forms) {
+function rateSection({ path, page, title, text }, forms) {
   const rate = (where, whole, part) =>
     Math.max(...forms.map((word) => (isWordIn(where, word) ? whole : where.toLowerCase().includes(word) ? part : 0)));
   const isStatus =
@@ -197,7 +197,7 @@ function isWordIn(text, word) {
   return ` ${text.toLowerCase().replaceAll(/[^\p{L}\p{N}.]+/gu, ' ')} `.includes(` ${word} `);
 }
 
-function resultOf({ path, id, page, title, text }, [word]) {
+function createResult({ path, id, page, title, text }, [word]) {
   const link = document.createElement('a');
   link.href = new URL(path.slice(1) + (id && `#${id}`), root).href;
   link.textContent = id ? `${page} › ${title}` : page;

@@ -10,8 +10,8 @@ export function decideConsumer(
 ): CreateConsumerOutcome | { readonly kind: 'new'; readonly consumer: Omit<Consumer, 'number'> } {
   const namesake = consumers.find(({ name }) => name === consumer.name);
   if (namesake) {
-    const whichOf = ({ start, studioIds, includesTests }: NewConsumer) => [start, studioIds, includesTests];
-    const isSame = !namesake.fault && isDeepStrictEqual(whichOf(namesake), whichOf(consumer));
+    const selectLasting = ({ start, studioIds, includesTests }: NewConsumer) => [start, studioIds, includesTests];
+    const isSame = !namesake.fault && isDeepStrictEqual(selectLasting(namesake), selectLasting(consumer));
     return isSame ? { kind: 'created', consumer: namesake } : { kind: 'exists' };
   }
   if (consumer.name === DEFAULT_CONSUMER.name) return { kind: 'exists' };

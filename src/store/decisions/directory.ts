@@ -126,12 +126,12 @@ export const sourceEvents =
 /** Decides about a new member or source of a studio, or a new value of one. @param status the studio's; null: there is none */
 export function decideEntry(
   { status, before, isFull }: { readonly status: unknown; readonly before: unknown; readonly isFull: boolean },
-  eventsOf: EventsOfEntry,
+  createEvents: EventsOfEntry,
   isApplied: boolean,
 ): Decision<PutOutcome, 'put'> {
   if (status === null) return { outcome: 'no-studio' };
   if (status === 'ended') return { outcome: 'ended' };
   if (isApplied) return { outcome: 'put' };
   if (before === undefined && isFull) return { outcome: 'limit-reached' };
-  return { outcome: 'put', write: 'put', events: eventsOf(before) };
+  return { outcome: 'put', write: 'put', events: createEvents(before) };
 }

@@ -3,7 +3,7 @@ import { contactKeys, isSameContact, MAX_FORMER_KEYS, type OpenClaims, type Regi
 import { type KeptEnquiries, withEnquiry } from '../../domain/enquiry.ts';
 import { type ErasedLead, isOpen, type Lead, nextUpdate } from '../../domain/lead.ts';
 import { type ChangeMark, marked } from '../../domain/lead-change.ts';
-import { type Correction, correctedFields, type OriginalFields, textsOf } from '../../domain/lead-data.ts';
+import { type Correction, correctedFields, type OriginalFields, readTexts } from '../../domain/lead-data.ts';
 import { type Checked, readableOrThrow } from '../checked.ts';
 import { UnreadableRecord } from '../port/faults.ts';
 import type { ChangeLeadStageOutcome, LeadStageChange, LeadUpdate, UpdateLeadOutcome } from '../port/lead-changes.ts';
@@ -78,7 +78,7 @@ export function decideLeadStage(
   const contactKeys = isOpen(stage) ? claims.contactKeys : [...new Set([...found.contactKeys, ...claims.contactKeys])];
   const { regionCode } = claims;
   // By what it had claimed, whoever shares only that with it is found: an enquiry of theirs may be at the lead.
-  const formerKeys = formerKeysOf(found).filter((key) => !contactKeys.includes(key));
+  const formerKeys = computeFormerKeys(found).filter((key) => !contactKeys.includes(key));
   const claimed = { contactKeys, regionCode, isOpen: isOpen(stage), formerKeys };
   const updatedAt = nextUpdate(lead.updatedAt, now);
   const mark = marked(found.mark, 'stage-changed', updatedAt);
@@ -103,7 +103,7 @@ export function decideLeadUpdate(
   const corrected = correctedFields(lead, correction);
   if (corrected.length === 0) return { outcome: { kind: 'unchanged', lead, revision }, write: null };
   const updatedAt = nextUpdate(lead.updatedAt, now);
-  const formerKeys = formerKeysOf(found);
+  const formerKeys = computeFormerKeys(found);
   const mark = marked(found.mark, 'updated', updatedAt);
   return {
     outcome: { kind: 'updated', lead: { ...lead, ...correction, updatedAt }, revision: mark.revision },
@@ -117,7 +117,7 @@ export function decideLeadUpdate(
   };
 }
 
-const formerKeysOf = ({ formerKeys, contactKeys }: StoredLead): string[] =>
+const computeFormerKeys = ({ formerKeys, contactKeys }: StoredLead): string[] =>
   [...new Set([...formerKeys, ...contactKeys])].slice(0, MAX_FORMER_KEYS);
 
 export function decideLeadErasure(
@@ -167,9 +167,9 @@ export function decideEnquiry(
   // With a lead that cannot be read nothing can be compared, and what it was created with must not be replaced.
   if (lead === null || lead instanceof UnreadableRecord || original instanceof UnreadableRecord) return null;
   const enquiries = isOpen(lead.stage)
-    ? withEnquiry(lead, before, { time, contact, ...textsOf(refused) }, idempotencyKey)
+    ? withEnquiry(lead, before, { time, contact, ...readTexts(refused) }, idempotencyKey)
     : null;
-  return enquiries && { mark: marked(mark, 'enquired', time), original: { ...textsOf(original ?? lead), enquiries } };
+  return enquiries && { mark: marked(mark, 'enquired', time), original: { ...readTexts(original ?? lead), enquiries } };
 }
 
 export const creationEvent = ({ stage }: Pick<Lead, 'stage'>, by: AuditContext): DecidedEvent =>

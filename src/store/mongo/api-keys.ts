@@ -21,10 +21,10 @@ import {
   AFTER_ALL_SLOTS,
   type ApiKeyDocument,
   apiKeyDocument,
-  apiKeyOf,
   fieldsIn,
-  memberOf,
-  sourceOf,
+  readApiKey,
+  readMember,
+  readSource,
   storedFields,
 } from './documents.ts';
 import { WITHOUT_HISTORY } from './queries.ts';
@@ -53,7 +53,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads): 
           const options = { ...WITHOUT_HISTORY, sort: { slot: -1 }, limit: count } as const;
           return apiKeys.find({ studioId, slot }, options).toArray();
         };
-        return readPage({ read, idOf: ({ slot }) => slot, check: legible }, { after: before, limit }, report);
+        return readPage({ read, toId: ({ slot }) => slot, check: legible }, { after: before, limit }, report);
       }),
 
     replaceApiKey: write(decideKeyReplacement),
@@ -80,9 +80,9 @@ function credentialFinder(
   const keysBySecret = requestBatcher<Uint8Array, ApiKey | null>(async (secrets) => {
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
     const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
-    const keys = found.flatMap((document) => readableOrNull(apiKeyOf(document), report) ?? []);
-    const keysFound = new Map(keys.map((key) => [hexOf(key.secretSha256), key]));
-    return secrets.map((hash) => keysFound.get(hexOf(hash)) ?? null);
+    const keys = found.flatMap((document) => readableOrNull(readApiKey(document), report) ?? []);
+    const keysFound = new Map(keys.map((key) => [toHex(key.secretSha256), key]));
+    return secrets.map((hash) => keysFound.get(toHex(hash)) ?? null);
   });
   return (secretSha256, sourceId) =>
     call(async (deadline) => {
@@ -92,8 +92,8 @@ function credentialFinder(
       const paths = [`members.${memberId}`, ...(sourceId === undefined ? [] : [`sources.${sourceId}`])];
       const studio = await studioReads.submit({ studioId, paths }, deadline);
       if (!studio) return null;
-      const member = readableOrNull(memberOf(studio, memberId), report);
-      const source = sourceId === undefined ? null : readableOrNull(sourceOf(studio, sourceId), report);
+      const member = readableOrNull(readMember(studio, memberId), report);
+      const source = sourceId === undefined ? null : readableOrNull(readSource(studio, sourceId), report);
       return { key, studio: checkedStudio(fieldsIn(STUDIO, studio), report), issuerRole: member?.role ?? null, source };
     });
 }
@@ -112,7 +112,7 @@ function keyWriter(connection: Connection) {
   const { apiKeys, indexes, report } = connection;
   const change = changer(connection, apiKeys);
   const storedApiKey = (found: ApiKeyDocument): StoredApiKey => ({
-    key: apiKeyOf(found),
+    key: readApiKey(found),
     legible: () => readableOrNull(legibleKey(found, report), report),
     slot: found.slot,
   });
@@ -178,7 +178,7 @@ async function freeSlot(
 ): Promise<string | undefined> {
   const holders = await slotHolders(apiKeys, studioId);
   const live = holders.filter((holder) => {
-    const key = apiKeyOf(holder);
+    const key = readApiKey(holder);
     // An unreadable key may be live, unless its expiry can be read.
     return key instanceof UnreadableRecord ? !isPast(holder.expiresAt, now) : isLive(key, now);
   });
@@ -194,4 +194,4 @@ async function freeSlot(
 
 const isPast = (time: unknown, now: Date): boolean => time instanceof Date && time <= now;
 
-const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

@@ -28,10 +28,10 @@ const KEYS_PER_READ = 50;
  */
 export function mongoAudit(connection: Connection): AuditStore {
   const { leads, apiKeys, studios, feed, call, report } = connection;
-  const eventsOf = (history: unknown, subject: Subject) =>
-    Array.isArray(history) ? history.flatMap((entry) => readableOrNull(eventOf(entry, subject), report) ?? []) : [];
+  const readEvents = (history: unknown, subject: Subject) =>
+    Array.isArray(history) ? history.flatMap((entry) => readableOrNull(readEvent(entry, subject), report) ?? []) : [];
   const [changeFeed, changeStudio] = [changer(connection, feed), changer(connection, studios)];
-  const walk = historyWalker(connection, eventsOf);
+  const walk = historyWalker(connection, readEvents);
   return {
     async recordAct(studioId, act, by) {
       const event = eventOfAct(by, act);
@@ -46,13 +46,13 @@ export function mongoAudit(connection: Connection): AuditStore {
       call(async () => {
         if (leadId !== null) {
           const lead = await leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, HISTORY);
-          return eventsOf(lead?.history, { studioId, leadId }).slice(-MAX_AUDIT_EVENTS).toReversed();
+          return readEvents(lead?.history, { studioId, leadId }).slice(-MAX_AUDIT_EVENTS).toReversed();
         }
         const isOfAll = studioId === OF_DEPLOYMENT;
         const subject = await (isOfAll
           ? feed.findOne({ _id: 'consumers' }, HISTORY)
           : studios.findOne({ _id: studioId }, HISTORY));
-        let found = newestOf(placed(eventsOf(subject?.history, { studioId })));
+        let found = selectNewest(placed(readEvents(subject?.history, { studioId })));
         // A few keys at a time, and of many keys only those with newer events than were found.
         for (let below = AFTER_ALL_SLOTS; ; ) {
           const oldest = found.length === MAX_AUDIT_EVENTS ? found[0] : undefined;
@@ -60,10 +60,10 @@ export function mongoAudit(connection: Connection): AuditStore {
           const filter = { studioId, slot: { $gte: '', $lt: below }, ...time };
           const keys = await apiKeys.find(filter, { ...KEY_HISTORY, limit: KEYS_PER_READ }).toArray();
           const read = keys.map(({ _id, history }) => ({ apiKeyId: String(_id), history }));
-          found = newestOf([
+          found = selectNewest([
             // A key that gets another slot meanwhile may be read twice.
             ...found.filter(({ event }) => !read.some(({ apiKeyId }) => apiKeyId === event.apiKeyId)),
-            ...read.flatMap(({ apiKeyId, history }) => placed(eventsOf(history, { studioId, apiKeyId }))),
+            ...read.flatMap(({ apiKeyId, history }) => placed(readEvents(history, { studioId, apiKeyId }))),
           ]);
           const last = keys.at(-1);
           if (last === undefined || keys.length < KEYS_PER_READ) break;
@@ -85,7 +85,7 @@ const MAX_OLD = MIN_EVENTS / MOVED_AT_ONCE;
 /** What has a history, in the order of a walk. */
 interface Walked {
   readonly collection: Pick<Connection['leads'], 'find' | 'collectionName'>;
-  readonly subjectOf: (id: never, studioId: string) => Subject;
+  readonly toSubject: (id: never, studioId: string) => Subject;
 }
 
 /**
@@ -95,13 +95,13 @@ interface Walked {
  */
 function historyWalker(
   { feed, studios, apiKeys, leads, oldEvents }: Connection,
-  eventsOf: (history: unknown, subject: Subject) => readonly AuditEvent[],
+  readEvents: (history: unknown, subject: Subject) => readonly AuditEvent[],
 ): AuditStore['walkAuditEvents'] {
   const walked = [
-    { collection: feed, subjectOf: () => ({ studioId: OF_DEPLOYMENT }) },
-    { collection: studios, subjectOf: (studioId: string) => ({ studioId }) },
-    { collection: apiKeys, subjectOf: (id: UUID, studioId: string) => ({ studioId, apiKeyId: String(id) }) },
-    { collection: leads, subjectOf: ({ studioId, id }: LeadKey) => ({ studioId, leadId: String(id) }) },
+    { collection: feed, toSubject: () => ({ studioId: OF_DEPLOYMENT }) },
+    { collection: studios, toSubject: (studioId: string) => ({ studioId }) },
+    { collection: apiKeys, toSubject: (id: UUID, studioId: string) => ({ studioId, apiKeyId: String(id) }) },
+    { collection: leads, toSubject: ({ studioId, id }: LeadKey) => ({ studioId, leadId: String(id) }) },
   ] as unknown as readonly Walked[];
 
   /**
@@ -111,13 +111,13 @@ function historyWalker(
    * @param enough the number of events with which a part ends
    */
   async function eventsIn(
-    { collection, subjectOf }: Walked,
+    { collection, toSubject }: Walked,
     { _id, studioId, history, moved }: LeadDocument,
     { start, end }: Parameters<AuditStore['walkAuditEvents']>[0],
     { from, enough }: { readonly from: number; readonly enough: number },
   ) {
     const read = (entries: unknown) =>
-      eventsOf(entries, subjectOf(_id as never, studioId)).filter(({ time }) => time >= start && time < end);
+      readEvents(entries, toSubject(_id as never, studioId)).filter(({ time }) => time >= start && time < end);
     // Those of which the document knows are not in its history any more, as it was read.
     const [$gte, $lt] = [from, moved].map((number) => oldEventsId(collection.collectionName, _id, number));
     const old = moved === undefined ? NONE : await nextSince(start, oldEvents, { _id: { $gte, $lt } }, MAX_OLD);
@@ -174,7 +174,7 @@ interface Subject {
   readonly apiKeyId?: string;
 }
 
-function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEvent> {
+function readEvent(entry: HistoryEntry | null, subject: Subject): Checked<AuditEvent> {
   return checked(AUDIT_EVENT, { ...fieldsIn(AUDIT_EVENT, Object(entry)), leadId: null, apiKeyId: null, ...subject });
 }
 
@@ -196,5 +196,5 @@ function placed(events: readonly AuditEvent[]): PlacedEvent[] {
   });
 }
 
-const newestOf = (events: readonly PlacedEvent[]): PlacedEvent[] =>
+const selectNewest = (events: readonly PlacedEvent[]): PlacedEvent[] =>
   events.toSorted((a, b) => a.place - b.place).slice(-MAX_AUDIT_EVENTS);

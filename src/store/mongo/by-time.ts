@@ -25,7 +25,7 @@ interface Queued<Schema extends Document> {
   readonly collection: Pick<Collection<Schema>, 'find' | 'countDocuments'>;
   /** The path of the time. */
   readonly field: string;
-  readonly timeOf: (document: Schema) => Date | undefined;
+  readonly readTime: (document: Schema) => Date | undefined;
   /** A condition of the whole queue. */
   readonly only?: object;
   /** What times exceed those of the clock by; none is lower. */
@@ -39,7 +39,7 @@ const timeOfMark = ({ changes }: LeadDocument) => (changes?.since instanceof Dat
 
 /** Finds leads by the time of their first undistributed change, oldest first; of each only its mark. */
 export const marksByTime = ({ leads: collection }: Pick<Collections, 'leads'>) =>
-  byTime({ collection, field: 'changes.since', timeOf: timeOfMark, options: MARK });
+  byTime({ collection, field: 'changes.since', readTime: timeOfMark, options: MARK });
 
 /** Finds the deliveries of a consumer that are due in a range: see DEFERRED. */
 export const deliveriesByTime = (
@@ -50,7 +50,7 @@ export const deliveriesByTime = (
   byTime<DeliveryDocument>({
     collection,
     field: 'due',
-    timeOf: ({ due }) => due,
+    readTime: ({ due }) => due,
     only: { consumer },
     options: READ,
     ...range,
@@ -64,7 +64,7 @@ export const deliveriesByTime = (
  * may mean that too many match, it is found by counting, which needs no order.
  */
 function byTime<Schema extends Document>(queued: Queued<Schema>) {
-  const { collection, field, timeOf, only, offset = 0, end = ACKNOWLEDGED, options } = queued;
+  const { collection, field, readTime, only, offset = 0, end = ACKNOWLEDGED, options } = queued;
   const lowest = offset === 0 ? {} : { $gte: new Date(offset) };
   const timeByClock = () => Date.now() + offset;
   let ceiling = end;
@@ -113,14 +113,14 @@ function byTime<Schema extends Document>(queued: Queued<Schema>) {
 
   /** Lowers the ceiling so that about twice as many leads as found are below it. */
   function lowerTo(found: readonly Schema[]): void {
-    const [first = 0, last = 0] = [found[0], found.at(-1)].map((each) => each && timeOf(each)?.getTime());
+    const [first = 0, last = 0] = [found[0], found.at(-1)].map((each) => each && readTime(each)?.getTime());
     const lowered = last + Math.max(last - first, 1);
     if (lowered < ceiling.getTime()) ceiling = new Date(lowered);
   }
 
   return {
-    positionOf(document: Schema): ChangePosition | undefined {
-      const since = timeOf(document);
+    toPosition(document: Schema): ChangePosition | undefined {
+      const since = readTime(document);
       return since && { since, _id: document._id };
     },
 

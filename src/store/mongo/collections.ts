@@ -24,10 +24,10 @@ import type { LeadDocument } from './lead-documents.ts';
 import { READ } from './queries.ts';
 import { isDuplicate } from './server-refusal.ts';
 
-export type Collections = Readonly<ReturnType<typeof collectionsOf>>;
+export type Collections = Readonly<ReturnType<typeof createCollections>>;
 
 /** The collections of the adapter. Every command is bounded in time, and observed. */
-export function collectionsOf(database: Db, perform: Perform, observer?: StoreObserver, slow?: SlowCommands) {
+export function createCollections(database: Db, perform: Perform, observer?: StoreObserver, slow?: SlowCommands) {
   const bounded = <Schema extends Document>(name: string) =>
     boundedCollection(database.collection<Schema>(name), STORE_CALL_MS, perform, observer, slow);
   return {
@@ -75,7 +75,7 @@ export function boundedCollection<Schema extends Document>(
   observer: StoreObserver | undefined,
   slow?: SlowCommands,
 ): Collection<Schema> {
-  const optionsOf = (session: ClientSession): CommandOperationOptions => ({
+  const createCommandOptions = (session: ClientSession): CommandOperationOptions => ({
     session,
     // The driver adds the session's time to the object that it is given, so each command gets one of its own.
     readConcern: new ReadConcern((collection.readConcern?.level ?? 'majority') as ReadConcernLevel),
@@ -93,7 +93,7 @@ export function boundedCollection<Schema extends Document>(
       timeoutMs,
     );
     try {
-      const result = await Promise.race([perform(name, (session) => command(optionsOf(session))), timeout]);
+      const result = await Promise.race([perform(name, (session) => command(createCommandOptions(session))), timeout]);
       finish?.(true);
       return result;
     } catch (error) {
@@ -104,7 +104,7 @@ export function boundedCollection<Schema extends Document>(
       clearTimeout(timer);
       const durationMs = performance.now() - began;
       if (slow && durationMs >= slow.fromMs) {
-        slow.report(`${collection.collectionName}.${method} ${shapeOf(filter)}`, durationMs);
+        slow.report(`${collection.collectionName}.${method} ${describeShape(filter)}`, durationMs);
       }
     }
   };
@@ -130,12 +130,12 @@ export function boundedCollection<Schema extends Document>(
 }
 
 /** The names in a filter, a document or the first of several, without their values. */
-function shapeOf(value: unknown): string {
-  if (Array.isArray(value)) return value.length === 0 ? '[]' : `[${shapeOf(value[0])}]`;
+function describeShape(value: unknown): string {
+  if (Array.isArray(value)) return value.length === 0 ? '[]' : `[${describeShape(value[0])}]`;
   if (value === null || typeof value !== 'object' || Object.getPrototypeOf(value) !== Object.prototype) return '?';
   // The members and sources of a studio are fields by their ids.
-  const nameOf = (name: string) => name.replace(/(?<=^(?:members|sources)\.).*/, '?');
-  return `{${Object.entries(value).map(([name, each]) => `${nameOf(name)}: ${shapeOf(each)}`)}}`;
+  const hideId = (name: string) => name.replace(/(?<=^(?:members|sources)\.).*/, '?');
+  return `{${Object.entries(value).map(([name, each]) => `${hideId(name)}: ${describeShape(each)}`)}}`;
 }
 
 const MAX_BATCH_SIZE = 64;
@@ -155,11 +155,11 @@ export interface Batched<Request, Result> {
  * of its requests arrived.
  *
  * @param perform returns a result for each request, in order; if it rejects, all requests do
- * @param keyOf returns the same key for equal requests; default: no requests are equal
+ * @param toKey returns the same key for equal requests; default: no requests are equal
  */
 export function requestBatcher<Request, Result>(
   perform: (requests: readonly Request[]) => Promise<readonly Result[]>,
-  keyOf: (request: Request) => unknown = (request) => request,
+  toKey: (request: Request) => unknown = (request) => request,
 ): Batched<Request, Result> {
   type Pending = Pick<PromiseWithResolvers<Result>, 'resolve' | 'reject'> & {
     readonly request: Request;
@@ -211,7 +211,7 @@ export function requestBatcher<Request, Result>(
   return {
     submit: (request, deadline) =>
       new Promise((resolve, reject) => {
-        const key = keyOf(request);
+        const key = toKey(request);
         const equal = pending.get(key) ?? [];
         if (equal.length === 0) pending.set(key, equal);
         equal.push({ request, deadline, resolve, reject });

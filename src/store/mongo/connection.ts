@@ -11,7 +11,7 @@ import { describeDuplicates } from '../database-state.ts';
 import { type ReportUnreadable, StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
 import type { StoreListeners } from '../port/listeners.ts';
 import type { Store } from '../store.ts';
-import { type Collections, collectionsOf } from './collections.ts';
+import { type Collections, createCollections } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
 import {
   createIndex,
@@ -91,7 +91,7 @@ export async function connect(
   ...[observer, report = () => {}, slow]: StoreListeners
 ): Promise<Connection & Pick<Store, 'check' | 'close'>> {
   const client = new MongoClient(url, CLIENT_OPTIONS);
-  const database = databaseOf(client, url);
+  const database = selectDatabase(client, url);
   const closing = new AbortController();
   const inFlight = new Set<Promise<unknown>>();
   const reconnectingClient = reconnecting(client, closing.signal);
@@ -129,7 +129,7 @@ export async function connect(
   }
 
   return {
-    ...collectionsOf(database, sessions.run, observer, slow),
+    ...createCollections(database, sessions.run, observer, slow),
     indexes,
     report,
 
@@ -234,7 +234,7 @@ export async function withSlowClient<Result>(
   closing?.addEventListener('abort', abort, { once: true });
   try {
     await client.connect().finally(expectRightServer);
-    return await work(databaseOf(client, url), client);
+    return await work(selectDatabase(client, url), client);
   } finally {
     closing?.removeEventListener('abort', abort);
     await closeClient(client);
@@ -254,4 +254,4 @@ async function buildIndex(database: Db, index: Index): Promise<string | undefine
   }
 }
 
-const databaseOf = (client: MongoClient, url: string): Db => client.db(databaseNameIn(url, client), CONCERNS);
+const selectDatabase = (client: MongoClient, url: string): Db => client.db(databaseNameIn(url, client), CONCERNS);

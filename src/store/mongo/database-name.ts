@@ -34,7 +34,7 @@ export function mongoUrlFault(url: string): string | undefined {
  * @param client a client of the address; its constructor does not connect
  * @throws what the driver finds wrong with the address
  */
-export function databaseNameIn(url: string, client = clientOf(url)): string {
+export function databaseNameIn(url: string, client = createMongoClient(url)): string {
   const { ConnectionString }: typeof import('mongodb-connection-string-url') = load('mongodb-connection-string-url');
   const { dbName } = client.options;
   const { pathname, searchParams } = new ConnectionString(url);
@@ -42,7 +42,7 @@ export function databaseNameIn(url: string, client = clientOf(url)): string {
   return isNamed ? dbName : DEFAULT_NAME;
 }
 
-function clientOf(url: string): MongoClient {
+function createMongoClient(url: string): MongoClient {
   const driver: typeof import('mongodb') = load('mongodb');
   return new driver.MongoClient(url);
 }

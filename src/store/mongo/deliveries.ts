@@ -4,14 +4,14 @@ import type { Lead } from '../../domain/lead.ts';
 import {
   type Acknowledgement,
   asideBefore,
+  countSettled,
   DEFERRED,
-  dueOf,
   HANDLED,
   type LeadChange,
-  retryTimeOf,
   SET_ASIDE,
   type Settled,
-  settledOf,
+  toDue,
+  toRetryTime,
 } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
@@ -20,8 +20,14 @@ import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
 import type { DeliveryDocument } from './documents.ts';
-import { enquiredLeadOf, erasedLeadOf, isErased, type LeadDocument, markOf } from './lead-documents.ts';
-import { among, deliveryKey, ID_ONLY, leadKey, nameOf, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
+import {
+  enquiredLeadFromDocument,
+  erasedLeadFromDocument,
+  isErased,
+  type LeadDocument,
+  markFromDocument,
+} from './lead-documents.ts';
+import { among, deliveryKey, ID_ONLY, keyText, leadKey, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
 import { updateEach } from './write-each.ts';
 
 /** A delivery with its lead; undefined: somebody has deleted the lead. */
@@ -45,7 +51,7 @@ const KEPT_MS = 60_000;
 const IS_UNHANDLED = { $not: { $gte: new Date(HANDLED) } } as const;
 
 /** A condition for the deliveries of some leads. */
-const namedOf = (consumer: number, leads: readonly LeadOfStudio[]) =>
+const filterNamed = (consumer: number, leads: readonly LeadOfStudio[]) =>
   among(leads.map(({ studioId, leadId }) => deliveryKey(consumer, leadKey(studioId, leadId))));
 
 function deliveryReader(connection: Connection) {
@@ -55,11 +61,11 @@ function deliveryReader(connection: Connection) {
     if (found.length === 0) return [];
     const keys = found.map(({ _id: { studioId, id } }) => ({ studioId, id }));
     const read = await leads.find(among(keys), WITHOUT_HISTORY).toArray();
-    const byKey = new Map(read.map((lead) => [nameOf(lead._id), lead]));
+    const byKey = new Map(read.map((lead) => [keyText(lead._id), lead]));
     // Their leads were deleted, as those of a test studio are: nobody could acknowledge them.
-    const lost = found.filter(({ _id }) => !byKey.has(nameOf(_id)));
+    const lost = found.filter(({ _id }) => !byKey.has(keyText(_id)));
     if (lost.length > 0) await deliveries.deleteMany(among(lost.map(({ _id }) => _id)), OF_MANY);
-    return current(found.map((delivery) => ({ delivery, lead: byKey.get(nameOf(delivery._id)) })));
+    return current(found.map((delivery) => ({ delivery, lead: byKey.get(keyText(delivery._id)) })));
   }
 
   /**
@@ -68,15 +74,15 @@ function deliveryReader(connection: Connection) {
    * read again.
    */
   async function current(found: readonly Omit<Delivered, 'isCurrent'>[]): Promise<Delivered[]> {
-    const marked = found.map((each) => ({ ...each, mark: each.lead && markOf(each.lead) }));
+    const marked = found.map((each) => ({ ...each, mark: each.lead && markFromDocument(each.lead) }));
     const others = marked.filter(({ delivery, mark }) => mark && delivery.revision !== mark.revision);
     const keys = others.map(({ delivery }) => delivery._id);
     const options = { ...READ, projection: { revision: 1 } } as const;
     const read = keys.length > 0 ? await deliveries.find(among(keys), options).toArray() : [];
-    const revisions = new Map(read.map(({ _id, revision }) => [nameOf(_id), revision]));
+    const revisions = new Map(read.map(({ _id, revision }) => [keyText(_id), revision]));
     return marked.map(({ mark, ...each }) => {
       const { _id, revision } = each.delivery;
-      const isSame = revision === mark?.revision || revision === revisions.get(nameOf(_id));
+      const isSame = revision === mark?.revision || revision === revisions.get(keyText(_id));
       return { ...each, isCurrent: isSame && !mark?.since };
     });
   }
@@ -86,7 +92,7 @@ function deliveryReader(connection: Connection) {
     return firstReadable<Delivered, LeadChange, ChangePosition>({
       first: async (count) => withLeads(await queue.first(count)),
       behind: async (position, count) => withLeads(await queue.behind(position, count)),
-      positionOf: ({ delivery }) => queue.positionOf(delivery),
+      toPosition: ({ delivery }) => queue.toPosition(delivery),
       check({ delivery, lead, isCurrent }) {
         if (!lead) return null;
         return isCurrent ? readableOrNull(deliveredChange(lead, delivery), report) : undefined;
@@ -104,16 +110,16 @@ function deliverySettler({ leads: stored, deliveries }: Connection) {
     leads: readonly Acknowledgement[],
     changes: readonly AnyBulkWriteOperation<DeliveryDocument>[],
   ): Promise<Settled> {
-    if (leads.length === 0) return settledOf(0, [], () => null);
+    if (leads.length === 0) return countSettled(0, [], () => null);
     const { changed: settled } = await updateEach(deliveries, changes);
     const isWhole = settled === leads.length;
     const keys = leads.map(({ studioId, leadId }) => leadKey(studioId, leadId));
     const existing = isWhole ? [] : await stored.find(among(keys), ID_ONLY).toArray();
-    const unhandled = { ...namedOf(number, leads), due: IS_UNHANDLED };
+    const unhandled = { ...filterNamed(number, leads), due: IS_UNHANDLED };
     const found = isWhole ? [] : await deliveries.find(unhandled, READ).toArray();
-    const waiting = new Map<string, number | null>(existing.map(({ _id }) => [nameOf(_id), null]));
-    for (const { _id, revision } of found) waiting.set(nameOf(_id), revision);
-    return settledOf(settled, leads, ({ studioId, leadId }) => waiting.get(nameOf(leadKey(studioId, leadId))));
+    const waiting = new Map<string, number | null>(existing.map(({ _id }) => [keyText(_id), null]));
+    for (const { _id, revision } of found) waiting.set(keyText(_id), revision);
+    return countSettled(settled, leads, ({ studioId, leadId }) => waiting.get(keyText(leadKey(studioId, leadId))));
   }
 
   /** Has deliveries wait again, unless they have changed since they were read. Returns their number. */
@@ -128,9 +134,9 @@ function deliverySettler({ leads: stored, deliveries }: Connection) {
 export function mongoDeliveries(connection: Connection, { distribute, distributeSome }: Distribution): DeliveryStore {
   const { deliveries, call } = connection;
   const { settle, takeBack } = deliverySettler(connection);
-  const readerOf = deliveryReader(connection);
+  const findReader = deliveryReader(connection);
   // Apart from those that read: each has a ceiling of its own.
-  const queuesOf = ofEachConsumer((number) => ({
+  const findQueues = ofEachConsumer((number) => ({
     waiting: deliveriesByTime(connection, number),
     parked: deliveriesByTime(connection, number, { offset: SET_ASIDE, end: new Date(HANDLED) }),
     aside: deliveriesByTime(connection, number, { offset: DEFERRED, end: new Date(HANDLED) }),
@@ -142,13 +148,13 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
       call(async () => {
         const { consumers, isComplete } = await distribute();
         const consumer = consumers.find((each) => each.number === number);
-        return consumer ? { consumer, changes: await readerOf(number)(limit), isComplete } : null;
+        return consumer ? { consumer, changes: await findReader(number)(limit), isComplete } : null;
       }),
 
     measureDeliveries: (number, bound) =>
       call(async () => {
         const { isComplete } = await distribute();
-        const { waiting, parked } = queuesOf(number);
+        const { waiting, parked } = findQueues(number);
         const [[first], [firstParked]] = [await waiting.first(1), await parked.first(1)];
         const count = (due: object) => deliveries.countDocuments({ consumer: number, due }, { limit: bound });
         return {
@@ -167,7 +173,7 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
         const handled = HANDLED + Date.now();
         const updates = [...byRevision].map(([revision, seen]) => ({
           updateMany: {
-            filter: { ...namedOf(number, seen), revision: { $lte: revision }, due: IS_UNHANDLED },
+            filter: { ...filterNamed(number, seen), revision: { $lte: revision }, due: IS_UNHANDLED },
             update: { $set: { revision, due: new Date(handled) } },
           },
         }));
@@ -180,8 +186,8 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
         const updates = leads.map((lead) => {
           const { revision, reason } = lead;
           const due = { $lt: new Date(asideBefore(lead)) };
-          const filter = { ...namedOf(number, [lead]), revision: { $lte: revision }, due };
-          return { updateOne: { filter, update: { $set: { due: dueOf(lead, now), reason }, $inc: { attempts: 1 } } } };
+          const filter = { ...filterNamed(number, [lead]), revision: { $lte: revision }, due };
+          return { updateOne: { filter, update: { $set: { due: toDue(lead, now), reason }, $inc: { attempts: 1 } } } };
         });
         return settle(number, leads, updates);
       }),
@@ -194,17 +200,17 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
 
     takeBackDeliveries: (number, leads) =>
       call(async () => {
-        const isAside = { ...namedOf(number, leads), due: { $gte: new Date(DEFERRED), $lt: new Date(HANDLED) } };
+        const isAside = { ...filterNamed(number, leads), due: { $gte: new Date(DEFERRED), $lt: new Date(HANDLED) } };
         return takeBack(await deliveries.find(isAside, READ).toArray());
       }),
 
     listDeliveriesSetAside: (number, after, limit) =>
       call(async () => {
         const position = after && { since: after.due, _id: deliveryKey(number, leadKey(after.studioId, after.leadId)) };
-        const found = await queuesOf(number).aside.behind(position, limit);
+        const found = await findQueues(number).aside.behind(position, limit);
         return found.map(({ _id: { studioId, id }, revision, reason = '', attempts = 0, due }) => {
           const lead = { studioId, leadId: id.toString(), revision };
-          return { ...lead, reason, attempts, due, retryAt: retryTimeOf(due) };
+          return { ...lead, reason, attempts, due, retryAt: toRetryTime(due) };
         });
       }),
   };
@@ -212,7 +218,9 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
 
 /** The current state of a lead, with what a consumer has yet to handle of it. */
 function deliveredChange(document: LeadDocument, { since, kinds, attempts: stored }: DeliveryDocument) {
-  const lead = isErased(document) ? erasedLeadOf(document) : (enquiredLeadOf(document) as Checked<Lead>);
+  const lead = isErased(document)
+    ? erasedLeadFromDocument(document)
+    : (enquiredLeadFromDocument(document) as Checked<Lead>);
   const { revision = 0 } = Object(document.changes);
   const attempts = Number.isSafeInteger(stored) ? (stored as number) : 0;
   return checkedLeadChange(lead, { revision, since, kinds: Object(kinds), attempts });

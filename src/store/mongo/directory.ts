@@ -19,20 +19,20 @@ import type { StudioReads } from './collections.ts';
 import type { Connection } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
-  entryOf,
   fieldsIn,
-  memberOf,
+  findEntry,
   NOTHING_DUE,
+  readMember,
+  readSource,
   STUDIO_FIELDS,
   type StudioDocument,
-  sourceOf,
 } from './documents.ts';
 import { ID_ONLY, READ } from './queries.ts';
 
 export function mongoDirectory(connection: Connection, reads: StudioReads): DirectoryStore {
   const { studios, call, report } = connection;
-  const members = entriesOf(connection, reads, { list: 'members', max: MAX_MEMBERS, entryIn: memberOf });
-  const sources = entriesOf(connection, reads, { list: 'sources', max: MAX_LEAD_SOURCES, entryIn: sourceOf });
+  const members = entryStore(connection, reads, { list: 'members', max: MAX_MEMBERS, entryIn: readMember });
+  const sources = entryStore(connection, reads, { list: 'sources', max: MAX_LEAD_SOURCES, entryIn: readSource });
 
   return {
     putStudio: studioPutter(connection),
@@ -54,7 +54,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads): Dire
             .toArray();
         };
         const check = (document: StudioDocument) => checkedInParts(STUDIO, fieldsIn(STUDIO, document), report);
-        return readPage({ read, idOf: ({ _id }) => _id, check }, { after: first, limit }, report);
+        return readPage({ read, toId: ({ _id }) => _id, check }, { after: first, limit }, report);
       }),
 
     putMember: ({ studioId, id, role }, by) =>
@@ -81,8 +81,8 @@ export function mongoDirectory(connection: Connection, reads: StudioReads): Dire
         const ids = Object.keys(Object(studio.sources)).sort();
         const read = (position: string | null, count: number) =>
           ids.slice(position === null ? 0 : ids.findLastIndex((id) => id <= position) + 1).slice(0, count);
-        const check = (id: string) => sourceOf(studio, id) as Checked<LeadSource>;
-        return readPage({ read, idOf: (id) => id, check }, { after, limit }, report);
+        const check = (id: string) => readSource(studio, id) as Checked<LeadSource>;
+        return readPage({ read, toId: (id) => id, check }, { after, limit }, report);
       }),
   };
 }
@@ -146,7 +146,7 @@ interface EntryList<Record> {
 }
 
 /** Finds, puts and removes the members of studios, or their sources. */
-function entriesOf<Record>(connection: Connection, reads: StudioReads, { list, max, entryIn }: EntryList<Record>) {
+function entryStore<Record>(connection: Connection, reads: StudioReads, { list, max, entryIn }: EntryList<Record>) {
   const { studios, call, report } = connection;
   const change = changer(connection, studios);
   const ofEntry = ({ studioId, id, requestId }: Entry) => ({
@@ -155,18 +155,18 @@ function entriesOf<Record>(connection: Connection, reads: StudioReads, { list, m
     requestId,
   });
   const valueIn = (studio: StudioDocument | null, id: string): unknown =>
-    studio?.[list] && entryOf<unknown>(studio[list], id);
+    studio?.[list] && findEntry<unknown>(studio[list], id);
   const isStill = (id: string, value: unknown) =>
     ({ [`${list}.${id}`]: value === undefined ? { $exists: false } : { $eq: value } }) as Filter<StudioDocument>;
   const readable = (studio: StudioDocument | null, id: string) => studio && readableOrNull(entryIn(studio, id), report);
-  const recordOf = (studioId: string) => ({ kind: 'studio', studioId, id: studioId }) as const;
+  const studioRecord = (studioId: string) => ({ kind: 'studio', studioId, id: studioId }) as const;
 
   return {
     find: (studioId: string, id: string) =>
       call(async (deadline) => readable(await reads.submit({ studioId, paths: [`${list}.${id}`] }, deadline), id)),
 
     /** Puts an entry. The database counts the entries in the same write, so concurrent calls cannot exceed the limit. */
-    put: (entry: Entry, value: unknown, eventsOf: EventsOfEntry) =>
+    put: (entry: Entry, value: unknown, createEvents: EventsOfEntry) =>
       change<PutOutcome>({
         ...ofEntry(entry),
         async decide(studio, isApplied) {
@@ -178,16 +178,16 @@ function entriesOf<Record>(connection: Connection, reads: StudioReads, { list, m
           const full = { ...still, $expr: { $gte: [count, max] } };
           const isFull = Boolean(isNew && (await studios.findOne({ _id: studio._id, ...full }, ID_ONLY)));
           const read = { status: studio && (studio.status ?? ''), before, isFull };
-          const decision = decideEntry(read, eventsOf, isApplied);
+          const decision = decideEntry(read, createEvents, isApplied);
           if (!('write' in decision)) return decision;
           const where = { ...still, ...(before === undefined && { $expr: { $lt: [count, max] } }) };
           const update = { $set: { [`${list}.${entry.id}`]: value } } as UpdateFilter<StudioDocument>;
-          return { ...decision, where, update, record: recordOf(entry.studioId) };
+          return { ...decision, where, update, record: studioRecord(entry.studioId) };
         },
       }),
 
     /** Removes an entry; returns it as it was before. */
-    async remove(entry: Entry, eventsOf: EventsOfEntry) {
+    async remove(entry: Entry, createEvents: EventsOfEntry) {
       /** As the last attempt has read it: if one took effect, it was the last that wrote. */
       let before: StudioDocument | null = null;
       await change<null>({
@@ -199,7 +199,7 @@ function entriesOf<Record>(connection: Connection, reads: StudioReads, { list, m
           const where = isStill(entry.id, value);
           if (value === undefined) return { outcome: null, where };
           const update = { $unset: { [`${list}.${entry.id}`]: 1 } } as UpdateFilter<StudioDocument>;
-          return { outcome: null, where, update, events: eventsOf(value), record: recordOf(entry.studioId) };
+          return { outcome: null, where, update, events: createEvents(value), record: studioRecord(entry.studioId) };
         },
       });
       return readable(before, entry.id);

@@ -2,12 +2,12 @@ import type { Filter, UpdateFilter } from 'mongodb';
 import { MAX_DISTRIBUTION_MS, STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
-import { type Delivery, deliveryOf, HANDLED, isOnlyResent } from '../../domain/lead-change.ts';
+import { computeDelivery, type Delivery, HANDLED, isOnlyResent } from '../../domain/lead-change.ts';
 import { type ChangePosition, marksByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import { consumersIn } from './consumers.ts';
 import type { DeliveryDocument } from './documents.ts';
-import { ACKNOWLEDGED, type LeadDocument, markOf } from './lead-documents.ts';
+import { ACKNOWLEDGED, type LeadDocument, markFromDocument } from './lead-documents.ts';
 import { unmarkedSince } from './marks.ts';
 import { among, deliveryKey, ID_ONLY, type LeadKey, READ } from './queries.ts';
 import { DUPLICATE } from './server-refusal.ts';
@@ -38,10 +38,10 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
       // These leads have a delivery already.
       const refusals = await insertEach(deliveries, part, [DUPLICATE]);
       const refused = new Set(refusals.map(({ index }) => part[index] as DeliveryDocument));
-      for (const document of part) if (!refused.has(document)) stored.add(textOf(document._id));
+      for (const document of part) if (!refused.has(document)) stored.add(deliveryText(document._id));
       if (refused.size > 0) for (const key of await raise([...refused])) stored.add(key);
     }
-    return { has: ({ _id }) => stored.has(textOf(_id)) };
+    return { has: ({ _id }) => stored.has(deliveryText(_id)) };
   }
 
   async function raise(documents: readonly DeliveryDocument[]): Promise<string[]> {
@@ -53,20 +53,20 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
         ...(isOnlyResent(document) ? { $min: { since } } : { $min: { since, due }, $unset: WAS_ASIDE }),
       } as UpdateFilter<DeliveryDocument>;
       const filter = { ...lowerThan(document), due: { $not: IS_HANDLED } };
-      return [{ updateOne: { filter, update } }, replacementOf(document, { due: IS_HANDLED })];
+      return [{ updateOne: { filter, update } }, createReplacement(document, { due: IS_HANDLED })];
     });
     const { refused } = await updateEach(deliveries, updates);
     // Their kinds cannot be read, so they are replaced.
     const unreadable = [...refused].map((index) => documents[Math.floor(index / 2)] as DeliveryDocument);
     await updateEach(
       deliveries,
-      unreadable.map((document) => replacementOf(document)),
+      unreadable.map((document) => createReplacement(document)),
     );
     const which = among(documents.map(({ _id }) => _id));
     const found = await deliveries.find(which, { ...READ, projection: { revision: 1 } }).toArray();
-    const revisions = new Map(found.map(({ _id, revision }) => [textOf(_id), revision]));
+    const revisions = new Map(found.map(({ _id, revision }) => [deliveryText(_id), revision]));
     return documents.flatMap(({ _id, revision }) => {
-      const key = textOf(_id);
+      const key = deliveryText(_id);
       return (revisions.get(key) ?? -1) >= revision ? key : [];
     });
   }
@@ -77,7 +77,7 @@ const WAS_ASIDE = { attempts: 1, reason: 1 } as const;
 
 const lowerThan = ({ _id, studioId, revision }: DeliveryDocument) => ({ _id, studioId, revision: { $lt: revision } });
 
-const replacementOf = (document: DeliveryDocument, condition: Filter<DeliveryDocument> = {}) => {
+const createReplacement = (document: DeliveryDocument, condition: Filter<DeliveryDocument> = {}) => {
   const { _id, studioId, ...delivery } = document;
   const update = { $set: delivery, $unset: WAS_ASIDE };
   return { updateOne: { filter: { ...lowerThan(document), ...condition }, update } };
@@ -103,10 +103,10 @@ export function distribution(connection: Connection) {
     const tests = await studios.find({ _id: { $in }, isTest: true }, ID_ONLY).toArray();
     const testIds = new Set(tests.map(({ _id }) => _id));
     const each = found.map((lead) => {
-      const [mark, createdAt] = [markOf(lead), timeOrNone(lead.createdAt)];
+      const [mark, createdAt] = [markFromDocument(lead), timeOrNone(lead.createdAt)];
       const which = { id: lead.studioId, isTest: testIds.has(lead.studioId) };
       const documents = to.flatMap((consumer) => {
-        const delivery = isOfConsumer(consumer, which) && deliveryOf(mark, createdAt, consumer.number);
+        const delivery = isOfConsumer(consumer, which) && computeDelivery(mark, createdAt, consumer.number);
         return delivery ? deliveryDocument(consumer.number, lead._id, delivery) : [];
       });
       return { lead, documents };
@@ -116,7 +116,7 @@ export function distribution(connection: Connection) {
     // One that the database refuses stays marked: its deliveries are there.
     await updateEach(
       leads,
-      acknowledged.map(({ lead }) => ({ updateOne: acknowledgementOf(lead) })),
+      acknowledged.map(({ lead }) => ({ updateOne: createAcknowledgement(lead) })),
     );
   }
 
@@ -131,7 +131,7 @@ export function distribution(connection: Connection) {
       await distributeMarks(found, to);
       const last = found.at(-1);
       isComplete = found.length < MAX_MARKS || !last;
-      position = (last && marks.positionOf(last)) ?? null;
+      position = (last && marks.toPosition(last)) ?? null;
     }
     return { consumers: to, isComplete };
   }
@@ -152,7 +152,7 @@ export function distribution(connection: Connection) {
 }
 
 /** An update that acknowledges a mark once it is delivered, if it is still as it was read. What else is invalid in it stays. */
-function acknowledgementOf({ _id, studioId, changes }: LeadDocument) {
+function createAcknowledgement({ _id, studioId, changes }: LeadDocument) {
   // One that is no mark at all, and yet has a time, goes: the lead is sent with its next change.
   const { filter, update } = Array.isArray(changes)
     ? { filter: { changes: { $size: changes.length } }, update: { $unset: { changes: 1 } } }
@@ -176,4 +176,4 @@ export const deliveryDocument = (consumer: number, lead: LeadKey, delivery: Deli
   ...delivery,
 });
 
-const textOf = ({ consumer, studioId, id }: DeliveryDocument['_id']): string => `${consumer} ${studioId} ${id}`;
+const deliveryText = ({ consumer, studioId, id }: DeliveryDocument['_id']): string => `${consumer} ${studioId} ${id}`;

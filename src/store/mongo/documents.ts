@@ -87,16 +87,16 @@ export const AFTER_ALL_SLOTS = 'g';
 export const apiKeyDocument = (key: ApiKey, slot: string): ApiKeyDocument =>
   ({ ...storedFields(API_KEY, key), slot }) as ApiKeyDocument;
 
-export const apiKeyOf = (document: ApiKeyDocument): Checked<ApiKey> => checked(API_KEY, fieldsIn(API_KEY, document));
+export const readApiKey = (document: ApiKeyDocument): Checked<ApiKey> => checked(API_KEY, fieldsIn(API_KEY, document));
 
 /** Returns the unchecked record of a document or a part of one. */
 export function fieldsIn<Record>({ fields }: Pick<RecordType<Record>, 'fields'>, document: object): Unchecked<Record> {
   const record: { [name: string]: unknown } = {};
   for (const name in fields) {
-    const { kind, absent, partOf } = fields[name] as AnyField;
+    const { kind, absent, readPart } = fields[name] as AnyField;
     const stored = (document as { readonly [name: string]: unknown })[name === 'id' ? '_id' : name];
     const value = kind === 'uuid' ? uuidText(stored) : kind === 'bytes' ? bytesIn(stored) : stored;
-    record[name] = stored === undefined ? absent : partOf ? partOf(value) : value;
+    record[name] = stored === undefined ? absent : readPart ? readPart(value) : value;
   }
   return record as Unchecked<Record>;
 }
@@ -117,20 +117,20 @@ export function storedFields<Record extends object>(
   return Object.fromEntries(stored);
 }
 
-export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string): Checked<LeadSource> | null {
-  const source = entryOf(sources, id);
+export function readSource({ _id: studioId, sources }: StudioDocument, id: string): Checked<LeadSource> | null {
+  const source = findEntry(sources, id);
   return source === undefined
     ? null
     : checked(LEAD_SOURCE, { studioId, id, name: source?.name, enabled: source?.enabled });
 }
 
-export function memberOf({ _id: studioId, members }: StudioDocument, id: string): Checked<Member> | null {
-  const role = entryOf(members, id);
+export function readMember({ _id: studioId, members }: StudioDocument, id: string): Checked<Member> | null {
+  const role = findEntry(members, id);
   return role === undefined ? null : checked(MEMBER, { studioId, id, role });
 }
 
 /** Returns an own property: the CRM may assign an id such as `constructor`, which every object inherits. */
-export const entryOf = <Entry>(entries: Readonly<Record<string, Entry>>, id: string): Entry | undefined =>
+export const findEntry = <Entry>(entries: Readonly<Record<string, Entry>>, id: string): Entry | undefined =>
   Object.hasOwn(Object(entries), id) ? entries[id] : undefined;
 
 // The driver's own text is joined of five, which takes a tenth of a page's time.

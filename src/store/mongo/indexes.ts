@@ -56,7 +56,7 @@ export async function createIndex(database: Db, { collection, name, key, unique 
 
 /** Returns the missing or invalid indexes of a collection, by key and options; their names do not matter. */
 export async function indexFaults(database: Db, collection: string): Promise<readonly IndexFault[]> {
-  const found = await indexesOf(database, collection);
+  const found = await readIndexes(database, collection);
   return INDEXES.filter((index) => index.collection === collection).flatMap((index) => {
     const withSameKey = found.filter(({ key }) => hasKey(key, index));
     if (withSameKey.some((each) => weaknesses(each, index).length === 0)) return [];
@@ -92,7 +92,7 @@ function weaknesses(found: Document, index: Index): string[] {
 const listingCompleteOnly = new WeakSet<Db>();
 
 /** Returns all indexes of a collection; one with a `buildUUID` is still being built and enforces nothing. */
-async function indexesOf(database: Db, collection: string): Promise<readonly Document[]> {
+async function readIndexes(database: Db, collection: string): Promise<readonly Document[]> {
   const includeBuildUUIDs = !listingCompleteOnly.has(database);
   const command = { listIndexes: collection, ...(includeBuildUUIDs && { includeBuildUUIDs }), cursor: {} };
   try {
@@ -104,7 +104,7 @@ async function indexesOf(database: Db, collection: string): Promise<readonly Doc
     if (code === NAMESPACE_NOT_FOUND) return [];
     if (!includeBuildUUIDs || !UNKNOWN_FIELD.includes(code)) throw error;
     listingCompleteOnly.add(database);
-    return indexesOf(database, collection);
+    return readIndexes(database, collection);
   }
 }
 

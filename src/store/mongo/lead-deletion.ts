@@ -13,10 +13,10 @@ import {
   among,
   deliveryKey,
   ID_ONLY,
+  keyText,
   type LeadKey,
   leadIdsBetween,
   leadKey,
-  nameOf,
   OF_MANY,
   READ,
 } from './queries.ts';
@@ -61,8 +61,8 @@ export function mongoLeadDeletion(connection: Connection): Omit<LeadErasureStore
         const $in = consumers.flatMap(({ number }) => found.map(({ _id }) => deliveryKey(number, _id)));
         const isUnhandled = { studioId, _id: { $in }, due: { $not: { $gte: new Date(HANDLED) } } };
         const waiting = $in.length > 0 ? await deliveries.find(isUnhandled, ID_ONLY).toArray() : [];
-        const isWaiting = new Set(waiting.map(({ _id }) => nameOf(_id)));
-        const heard = found.filter(({ _id }) => !isWaiting.has(nameOf(_id)));
+        const isWaiting = new Set(waiting.map(({ _id }) => keyText(_id)));
+        const heard = found.filter(({ _id }) => !isWaiting.has(keyText(_id)));
         const removed = await remove(heard, condition);
         const ofDefault = { studioId, _id: { $in: removed.map((id) => deliveryKey(DEFAULT_CONSUMER.number, id)) } };
         if (removed.length > 0) await deliveries.deleteMany(ofDefault, OF_MANY);
@@ -105,8 +105,8 @@ function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
     ];
     const all = [...ids, ...withOldEvents];
     const left = await leads.find(among(all), ID_ONLY).toArray();
-    const names = new Set(left.map(({ _id }) => nameOf(_id)));
-    const isGone = (id: LeadKey) => !names.has(nameOf(id));
+    const names = new Set(left.map(({ _id }) => keyText(_id)));
+    const isGone = (id: LeadKey) => !names.has(keyText(id));
     for (const id of withOldEvents.filter(isGone)) {
       const [$gte, $lte] = [0, 999_999_999].map((moved) => oldEventsId('leads', id, moved));
       await oldEvents.deleteMany({ _id: { $gte, $lte } as object });

@@ -5,7 +5,7 @@ import type { KeptEnquiries } from '../../domain/enquiry.ts';
 import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import type { ChangeKind, ChangeMark } from '../../domain/lead-change.ts';
 import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
-import { DATA_FIELDS, type OriginalFields, textsOf } from '../../domain/lead-data.ts';
+import { DATA_FIELDS, type OriginalFields, readTexts } from '../../domain/lead-data.ts';
 import {
   type Checked,
   checkedEnquiries,
@@ -118,7 +118,7 @@ export const fieldsDocument = <Fields extends Partial<OriginalFields>>({ sourceI
     'sourceId'
   > & { readonly sourceId: UUID | null };
 
-export const originalDocument = (original: OriginalFields): OriginalDocument => fieldsDocument(textsOf(original));
+export const originalDocument = (original: OriginalFields): OriginalDocument => fieldsDocument(readTexts(original));
 
 export const enquiryDocument = ({ mark: changes, original }: EnquiryWrite) => ({
   changes,
@@ -126,15 +126,15 @@ export const enquiryDocument = ({ mark: changes, original }: EnquiryWrite) => ({
 });
 
 export const storedLead = (document: LeadDocument): StoredLead => ({
-  lead: presentLeadOf(document),
-  remaining: erasedLeadOf({ erasedAt: new Date(0), ...document }),
+  lead: presentLeadFromDocument(document),
+  remaining: erasedLeadFromDocument({ erasedAt: new Date(0), ...document }),
   isCorrected: document.original !== undefined,
   contactKeys: contactKeysIn(document.openContactKey),
   formerKeys: formerKeysIn(document.openContactKey),
-  mark: markOf(document),
+  mark: markFromDocument(document),
 });
 
-export function updateOf(leadId: string, { fields, mark, claims, original, isErasure }: LeadWrite) {
+export function createUpdate(leadId: string, { fields, mark, claims, original, isErasure }: LeadWrite) {
   const $set = {
     ...fieldsDocument(fields),
     changes: mark,
@@ -150,7 +150,7 @@ export function updateOf(leadId: string, { fields, mark, claims, original, isEra
 export type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
 
 /** The mark of a lead as read. What this service did not write of it counts as that of its creation. */
-export function markOf({ changes, createdAt: created }: Marked): ChangeMark {
+export function markFromDocument({ changes, createdAt: created }: Marked): ChangeMark {
   const { revision, since, kinds } = Object(changes);
   return {
     revision: Number.isSafeInteger(revision) ? revision : 0,
@@ -162,20 +162,20 @@ export function markOf({ changes, createdAt: created }: Marked): ChangeMark {
 export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   Object.prototype.toString.call(value) === '[object Object]';
 
-export const leadOf = (document: LeadDocument): Checked<Lead> => checkedLead(leadIn(document));
+export const leadFromDocument = (document: LeadDocument): Checked<Lead> => checkedLead(leadIn(document));
 
-export const presentLeadOf = (document: LeadDocument): Checked<Lead> | null =>
-  isErased(document) ? null : leadOf(document);
+export const presentLeadFromDocument = (document: LeadDocument): Checked<Lead> | null =>
+  isErased(document) ? null : leadFromDocument(document);
 
 /** The same with the enquiries of the lead. */
-export const enquiredLeadOf = (document: LeadDocument): Checked<Lead> | null =>
-  withEnquiries(presentLeadOf(document), Object(document.original).enquiries);
+export const enquiredLeadFromDocument = (document: LeadDocument): Checked<Lead> | null =>
+  withEnquiries(presentLeadFromDocument(document), Object(document.original).enquiries);
 
 /** Returns what a refused creation is compared with, but the mark. */
-export function enquiryTargetOf(document: LeadDocument): Omit<EnquiredLead, 'mark'> {
+export function enquiryTargetFromDocument(document: LeadDocument): Omit<EnquiredLead, 'mark'> {
   const original = originalIn(document);
   return {
-    lead: presentLeadOf(document),
+    lead: presentLeadFromDocument(document),
     original: original ? checkedOriginal(leadIn(document), original) : null,
     enquiries: checkedEnquiries(Object(document.original).enquiries),
   };
@@ -183,19 +183,24 @@ export function enquiryTargetOf(document: LeadDocument): Omit<EnquiredLead, 'mar
 
 export const isErased = ({ erasedAt }: Pick<LeadDocument, 'erasedAt'>): boolean => erasedAt instanceof Date;
 
-export const erasedLeadOf = (document: LeadDocument): Checked<ErasedLead> =>
+export const erasedLeadFromDocument = (document: LeadDocument): Checked<ErasedLead> =>
   checkedErasedLead(leadIn(document), document.erasedAt);
 
 /** Returns the creation of the lead of a document. @throws UnreadableRecord */
-export function creationOf(document: LeadDocument): EarlierCreation | ErasedCreation {
+export function creationFromDocument(document: LeadDocument): EarlierCreation | ErasedCreation {
   if (isErased(document)) return { kind: 'erased' };
   const { fingerprint: sha256, fingerprintVersion: version } = Object(document.idempotency);
   return earlierCreation(leadIn(document), originalIn(document), { version, sha256 });
 }
 
 /** Returns all that is kept of the lead of a document; as `leadRecord` does. */
-export const recordOf = (document: LeadDocument, report: ReportUnreadable) =>
-  leadRecord(enquiredLeadOf(document), originalIn(document), uuidText(Object(document.idempotency).key), report);
+export const recordFromDocument = (document: LeadDocument, report: ReportUnreadable) =>
+  leadRecord(
+    enquiredLeadFromDocument(document),
+    originalIn(document),
+    uuidText(Object(document.idempotency).key),
+    report,
+  );
 
 /** The unchecked texts of a lead, or of what it was created with. */
 const textsIn = (stored: Pick<LeadDocument, TextField>): Unchecked<OriginalFields> => ({
@@ -226,7 +231,7 @@ export function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
 
 /** The outcome for a lead that has a contact already; only its id must be readable. @throws UnreadableRecord */
 export function alreadyOpen(holder: LeadDocument): { readonly kind: 'already-open'; readonly leadId: string } {
-  const lead = leadOf(holder);
+  const lead = leadFromDocument(holder);
   if (lead instanceof UnreadableRecord && lead.field === 'id') throw lead;
   return { kind: 'already-open', leadId: lead.id };
 }

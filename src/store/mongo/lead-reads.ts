@@ -2,33 +2,33 @@ import { type Filter, type FindOptions, UUID } from 'mongodb';
 import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
 import { idsCreated, isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
-import { publicLeadOf } from '../../domain/public-lead.ts';
+import { toPublicLead } from '../../domain/public-lead.ts';
 import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import type { LeadReads } from '../port/lead-reads.ts';
 import { claimsWithKey, openClaim } from './claims.ts';
 import type { Connection } from './connection.ts';
 import {
-  creationOf,
-  enquiredLeadOf,
-  erasedLeadOf,
+  creationFromDocument,
+  enquiredLeadFromDocument,
+  erasedLeadFromDocument,
   isErased,
   type LeadDocument,
   leadIn,
   PUBLIC,
-  presentLeadOf,
-  recordOf,
+  presentLeadFromDocument,
+  recordFromDocument,
   SHOWN,
   WITHOUT_ORIGINAL,
 } from './lead-documents.ts';
 import { leadFinder } from './leads.ts';
 import {
   among,
+  keyText,
   type LeadKey,
   lastIdOfFull,
   leadIdsBetween,
   leadKey,
-  nameOf,
   READ,
   WITHOUT_HISTORY,
 } from './queries.ts';
@@ -56,9 +56,9 @@ function readsOfOne({ leads, call, report }: Connection) {
   /** Returns a function that reads some fields of a lead; at the same time as others. */
   function reader(options: FindOptions) {
     const finder = leadFinder<LeadKey>(leads, {
-      filterOf: among,
-      namesOf: ({ _id }) => [nameOf(_id)],
-      wanted: (key) => [nameOf(key)],
+      toFilter: among,
+      toNames: ({ _id }) => [keyText(_id)],
+      wanted: (key) => [keyText(key)],
       options,
     });
     return async <Read>(studioId: string, leadId: string, read: (document: LeadDocument) => Read) => {
@@ -71,19 +71,19 @@ function readsOfOne({ leads, call, report }: Connection) {
   return {
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
       call(() => leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }, WITHOUT_HISTORY)).then(
-        (found) => found && creationOf(found),
+        (found) => found && creationFromDocument(found),
       ),
 
     findLead: (studioId, leadId) =>
-      readShown(studioId, leadId, (document) => readableOrThrow(enquiredLeadOf(document))),
+      readShown(studioId, leadId, (document) => readableOrThrow(enquiredLeadFromDocument(document))),
 
     findPublicLead: (studioId, leadId) =>
       readPublic(studioId, leadId, (document) => {
-        const lead = readableOrThrow(presentLeadOf(document));
-        return lead && publicLeadOf(lead);
+        const lead = readableOrThrow(presentLeadFromDocument(document));
+        return lead && toPublicLead(lead);
       }),
 
-    findLeadRecord: (studioId, leadId) => readAll(studioId, leadId, (document) => recordOf(document, report)),
+    findLeadRecord: (studioId, leadId) => readAll(studioId, leadId, (document) => recordFromDocument(document, report)),
 
     presenceOfLead: (studioId, leadId) =>
       readPublic(studioId, leadId, (document) => (isErased(document) ? 'erased' : 'present')),
@@ -112,8 +112,8 @@ function searchesAndWalks({ leads, call, report }: Connection) {
         const find = (limit: number) =>
           leads.find({ studioId, openContactKey }, { ...WITHOUT_ORIGINAL, limit }).toArray();
         const sorted = (found: readonly LeadDocument[]) => {
-          const each = new Map(found.map((lead) => [nameOf(lead._id), lead])).values();
-          return leadsOfContact([...each].map(presentLeadOf), report);
+          const each = new Map(found.map((lead) => [keyText(lead._id), lead])).values();
+          return leadsOfContact([...each].map(presentLeadFromDocument), report);
         };
         const found = await find(MAX_LEADS_PER_CONTACT);
         const all = sorted(found);
@@ -136,7 +136,9 @@ function searchesAndWalks({ leads, call, report }: Connection) {
     walkErasedLeads: (studioId, after, limit) =>
       call(async () => {
         const { found, ...more } = await next(studioId, after, { ...WITHOUT_ORIGINAL, limit });
-        const erased = found.filter(isErased).flatMap((each) => readableOrNull(erasedLeadOf(each), report) ?? []);
+        const erased = found
+          .filter(isErased)
+          .flatMap((each) => readableOrNull(erasedLeadFromDocument(each), report) ?? []);
         return { leads: erased, ...more };
       }),
   } satisfies Partial<LeadReads>;
@@ -149,14 +151,14 @@ function leadLists({ leads, call, report }: Connection) {
       call(() => {
         const [order, options] = first === 'newest' ? ([-1, PUBLIC] as const) : ([1, WITHOUT_HISTORY] as const);
         const check = (document: LeadDocument) =>
-          matching(filter, first === 'newest' ? presentLeadOf(document) : enquiredLeadOf(document));
+          matching(filter, first === 'newest' ? presentLeadFromDocument(document) : enquiredLeadFromDocument(document));
         if (filter && isByUpdate(filter, first)) {
           const sort = { updatedAt: order, '_id.id': order } as const;
           const find = (where: object, limit: number) =>
             leads.find({ studioId, ...where }, { ...options, sort, limit }).toArray();
           const read = byUpdate(first, filter, find);
-          const positionOf = ({ _id: { id }, updatedAt }: LeadDocument) => `${id} ${new Date(updatedAt).getTime()}`;
-          return readPage(filteredPage({ read, idOf: positionOf, check }), { after, limit }, report);
+          const toPosition = ({ _id: { id }, updatedAt }: LeadDocument) => `${id} ${new Date(updatedAt).getTime()}`;
+          return readPage(filteredPage({ read, toId: toPosition, check }), { after, limit }, report);
         }
         const [above, below] = idsCreated(filter);
         const read = (position: string | null, limit: number) => {
@@ -164,7 +166,7 @@ function leadLists({ leads, call, report }: Connection) {
           const _id = leadIdsBetween(studioId, start, end);
           return leads.find({ studioId, _id }, { ...options, sort: { _id: order }, limit }).toArray();
         };
-        const listing = { read, idOf: ({ _id }: LeadDocument) => _id.id.toString(), check };
+        const listing = { read, toId: ({ _id }: LeadDocument) => _id.id.toString(), check };
         return readPage(filter ? filteredPage(listing) : listing, { after, limit }, report);
       });
   const listLeads = page('newest');
@@ -174,7 +176,7 @@ function leadLists({ leads, call, report }: Connection) {
 
     async listPublicLeads(studioId, before, limit) {
       const { records, ...more } = await listLeads(studioId, before, limit);
-      return { ...more, records: records.map(publicLeadOf) };
+      return { ...more, records: records.map(toPublicLead) };
     },
 
     walkLeads: page('oldest'),
@@ -236,7 +238,7 @@ function byUpdate(
       const where = { stage, erasedAt: null, updatedAt: { $gte, $lt }, ...beyond };
       found.push(...(await find(where, count - found.length)));
       // The next read of the page finds about as many in as long a period.
-      firstPeriod = Math.max(FIRST_PERIOD_MS, spanOf(found));
+      firstPeriod = Math.max(FIRST_PERIOD_MS, computeSpanMs(found));
       if (found.length === count || edge === (isNewest ? start : end)) return found;
       if (isNewest) end = edge;
       else start = edge;
@@ -245,5 +247,5 @@ function byUpdate(
 }
 
 /** How far apart the changes of leads are that are in the order of these; milliseconds. */
-const spanOf = (found: readonly LeadDocument[]): number =>
+const computeSpanMs = (found: readonly LeadDocument[]): number =>
   Math.abs(Number(found.at(-1)?.updatedAt ?? 0) - Number(found[0]?.updatedAt ?? 0));

@@ -22,18 +22,18 @@ import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, throwIfFinal, untilKnown } from './connection.ts';
 import {
   alreadyOpen,
-  creationOf,
+  createUpdate,
+  creationFromDocument,
   enquiryDocument,
-  enquiryTargetOf,
+  enquiryTargetFromDocument,
   type LeadDocument,
   leadDocument,
-  leadOf,
-  markOf,
+  leadFromDocument,
+  markFromDocument,
   storedLead,
-  updateOf,
 } from './lead-documents.ts';
 import { asRead } from './marks.ts';
-import { type LeadKey, leadKey, nameOf, WITHOUT_HISTORY } from './queries.ts';
+import { keyText, type LeadKey, leadKey, WITHOUT_HISTORY } from './queries.ts';
 import { isOfDocument, serverRefusal } from './server-refusal.ts';
 import { insertEach } from './write-each.ts';
 
@@ -66,7 +66,7 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
   const keys = recentNames();
 
   /** Returns the outcome that is stored, or that follows; undefined: nothing conflicts now, or what does has changed. */
-  async function outcomeOf(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome | undefined> {
+  async function findOutcome(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome | undefined> {
     const before = creation.attemptedAt.length > 0 && (await refusedBefore(creation));
     if (before) return before;
     const conflict = await findConflict(creation.lead, creation.claims, deadline);
@@ -81,7 +81,7 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
       await indexes.expectValid('leads');
       // A likely replay: its insert would be refused, and the batch would need a second command.
       const isLikely = creation.isKeySeen || creation.attemptedAt.length > 0;
-      const earlier = isLikely ? await outcomeOf(creation, deadline) : undefined;
+      const earlier = isLikely ? await findOutcome(creation, deadline) : undefined;
       if (earlier) return earlier;
       try {
         const { refusal } = await inserts.submit(document, deadline);
@@ -93,7 +93,7 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
         const refused = serverRefusal(error);
         if (refused) throw refused;
         // Refused by an index, or the outcome is unknown: what is stored decides.
-        const conflict = await outcomeOf(creation, deadline);
+        const conflict = await findOutcome(creation, deadline);
         if (conflict) return conflict;
         throw error;
       }
@@ -112,7 +112,7 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
         () => create(creation, deadline),
         // It may keep an enquiry. If that fails, the creation is attempted, as often as any.
         () =>
-          outcomeOf(creation, deadline).catch((error) => {
+          findOutcome(creation, deadline).catch((error) => {
             deadline.throwIfAborted();
             throwIfFinal(error);
             return undefined;
@@ -131,7 +131,7 @@ const staleClaims =
     const { studioId, _id, openContactKey, contactRule } = holder;
     const claims = [openContactKey].flat();
     const shared = keys.filter((key) => claims.includes(openClaim(key)));
-    if (shared.some((key) => hasKey(() => leadOf(holder), contactRule, key))) return false;
+    if (shared.some((key) => hasKey(() => leadFromDocument(holder), contactRule, key))) return false;
     const freed = new Map(shared.map((key) => [openClaim(key), closedClaim(key, `${_id.id}`)]));
     const $set = { openContactKey: claims.map((claim) => freed.get(claim) ?? claim) };
     await leads.updateOne({ _id, studioId, ...asRead(holder) }, { $set });
@@ -152,17 +152,17 @@ interface RefusedCreation {
 function creationRefuser({ leads }: Connection) {
   const writes = requestBatcher<RefusedCreation, Promise<boolean>>(async (requests) => {
     // Only those that have read the same state share a write: in another one, the lead may not be in their way.
-    const stateOf = ({ holder: { _id, changes } }: RefusedCreation) => `${nameOf(_id)} ${Object(changes).revision}`;
-    const byState = Map.groupBy(requests, stateOf);
+    const toState = ({ holder: { _id, changes } }: RefusedCreation) => `${keyText(_id)} ${Object(changes).revision}`;
+    const byState = Map.groupBy(requests, toState);
     const kept = new Map([...byState].map(([state, each]) => [state, keepAt(each)]));
     await Promise.allSettled(kept.values());
-    return requests.map((request) => kept.get(stateOf(request)) as Promise<boolean>);
+    return requests.map((request) => kept.get(toState(request)) as Promise<boolean>);
   });
 
   /** Keeps what creations say at one lead. Returns whether it was still as all of them had read it. */
   async function keepAt(requests: readonly RefusedCreation[]): Promise<boolean> {
     const [{ holder }] = requests as [RefusedCreation];
-    let target = { ...enquiryTargetOf(holder), mark: markOf(holder) };
+    let target = { ...enquiryTargetFromDocument(holder), mark: markFromDocument(holder) };
     let last: EnquiryWrite | null = null;
     for (const { creation } of requests) {
       const write = decideEnquiry(target, creation.lead, creation.claims.idempotencyKey);
@@ -192,7 +192,7 @@ function creationRefuser({ leads }: Connection) {
     /** Returns the refusal by which an earlier attempt has kept something; undefined: none has. */
     async refusedBefore({ lead: { studioId }, claims, attemptedAt }: Creation) {
       const found = await leads.find({ studioId, _id: { $in: attemptedAt } }, WITHOUT_HISTORY).toArray();
-      const holder = found.find((each) => isKeyKept(enquiryTargetOf(each).enquiries, claims.idempotencyKey));
+      const holder = found.find((each) => isKeyKept(enquiryTargetFromDocument(each).enquiries, claims.idempotencyKey));
       return holder && alreadyOpen(holder);
     },
   };
@@ -229,17 +229,17 @@ const batchedInserts = ({ leads }: Connection) =>
  */
 function conflictReader({ leads }: Connection) {
   const byKey = leadFinder<{ readonly studioId: string; readonly idempotencyKey: string }>(leads, {
-    filterOf: (keys) =>
+    toFilter: (keys) =>
       ofEachStudio(keys, (ofStudio) => ({
         'idempotency.key': { $in: ofStudio.map(({ idempotencyKey }) => new UUID(idempotencyKey)) },
       })),
-    namesOf: ({ studioId, idempotency }) => [`${studioId} ${idempotency.key}`],
+    toNames: ({ studioId, idempotency }) => [`${studioId} ${idempotency.key}`],
     wanted: ({ studioId, idempotencyKey }) => [`${studioId} ${idempotencyKey}`],
   });
   const byContact = leadFinder<{ readonly studioId: string; readonly claims: readonly string[] }>(leads, {
-    filterOf: (contacts) =>
+    toFilter: (contacts) =>
       ofEachStudio(contacts, (ofStudio) => ({ openContactKey: { $in: ofStudio.flatMap(({ claims }) => claims) } })),
-    namesOf: ({ studioId, openContactKey }) => [openContactKey].flat().map((key) => `${studioId} ${key}`),
+    toNames: ({ studioId, openContactKey }) => [openContactKey].flat().map((key) => `${studioId} ${key}`),
     wanted: ({ studioId, claims }) => claims.map((claim) => `${studioId} ${claim}`),
   });
   return async (
@@ -257,7 +257,7 @@ function conflictReader({ leads }: Connection) {
       : await byContact.submit({ studioId, claims: contactKeys.map(openClaim) }, deadline);
     const own = early ?? (await byKey.submit(key, deadline));
     if (own) {
-      const earlier = creationOf(own);
+      const earlier = creationFromDocument(own);
       // The same id: an insert of this call, whose response was lost.
       if ('lead' in earlier && earlier.lead.id === lead.id) return { kind: 'created', lead };
       return replayOutcome(earlier, claimed);
@@ -267,9 +267,9 @@ function conflictReader({ leads }: Connection) {
 }
 
 interface Lookup<Request> {
-  filterOf(requests: readonly Request[]): Filter<LeadDocument>;
+  toFilter(requests: readonly Request[]): Filter<LeadDocument>;
   /** By which a lead is found. */
-  namesOf(lead: LeadDocument): readonly string[];
+  toNames(lead: LeadDocument): readonly string[];
   /** Any of these names the lead that is requested. */
   wanted(request: Request): readonly string[];
   /** The options of the read; default: all but the history. */
@@ -279,12 +279,12 @@ interface Lookup<Request> {
 /** Combines reads of one lead each. */
 export const leadFinder = <Request>(
   leads: Connection['leads'],
-  { filterOf, namesOf, wanted, options = WITHOUT_HISTORY }: Lookup<Request>,
+  { toFilter, toNames, wanted, options = WITHOUT_HISTORY }: Lookup<Request>,
 ): Batched<Request, LeadDocument | null> =>
   requestBatcher(
     async (requests) => {
-      const found = await leads.find(filterOf(requests), options).toArray();
-      const byName = new Map(found.flatMap((lead) => namesOf(lead).map((name) => [name, lead])));
+      const found = await leads.find(toFilter(requests), options).toArray();
+      const byName = new Map(found.flatMap((lead) => toNames(lead).map((name) => [name, lead])));
       return requests.map((request) => wanted(request).flatMap((name) => byName.get(name) ?? [])[0] ?? null);
     },
     (request) => String(wanted(request)),
@@ -313,7 +313,7 @@ function leadWriter(connection: Connection) {
       return change<Outcome>({
         which: { studioId, _id },
         // Concurrent changes of one lead would conflict and retry until their deadline.
-        mutexKey: nameOf(_id),
+        mutexKey: keyText(_id),
         requestId,
         async onDuplicate() {
           const openContactKey = { $in: claimed.map(openClaim) };
@@ -333,7 +333,7 @@ function leadWriter(connection: Connection) {
           claimed = write.claims?.contactKeys ?? [];
           // An erasure replaces events that cannot be read, since they keep no personal data.
           const record = write.isErasure ? undefined : ({ kind: 'lead', studioId, id: leadId } as const);
-          return { outcome, where, update: updateOf(leadId, write), events, record };
+          return { outcome, where, update: createUpdate(leadId, write), events, record };
         },
       });
     };

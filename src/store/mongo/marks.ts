@@ -4,8 +4,8 @@ import { isIn } from '../../domain/lead-filter.ts';
 import { StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
 import type { ResendStore } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
-import { isPlainObject, type LeadDocument, type Marked, markOf } from './lead-documents.ts';
-import { among, lastIdOfFull, nameOf, READ, someOf } from './queries.ts';
+import { isPlainObject, type LeadDocument, type Marked, markFromDocument } from './lead-documents.ts';
+import { among, filterSome, keyText, lastIdOfFull, READ } from './queries.ts';
 import { updateEach } from './write-each.ts';
 
 /** Reads of a lead only its mark, and what that needs. */
@@ -18,10 +18,10 @@ const MAX_ATTEMPTS = 5;
 export function mongoLeadChanges({ leads, call, report }: Connection): ResendStore {
   /** Marks leads as they were read; returns the number of refused ones, and the leads that have changed meanwhile. */
   async function markAll(found: readonly LeadDocument[], mark: (lead: LeadDocument) => ChangeMark) {
-    const marks = new Map(found.map((lead) => [nameOf(lead._id), mark(lead)]));
+    const marks = new Map(found.map((lead) => [keyText(lead._id), mark(lead)]));
     // One update each, because the mark depends on the lead.
     const updates = found.map((lead) => {
-      const update = { $set: { changes: marks.get(nameOf(lead._id)) } } as UpdateFilter<LeadDocument>;
+      const update = { $set: { changes: marks.get(keyText(lead._id)) } } as UpdateFilter<LeadDocument>;
       return { updateOne: { filter: { studioId: lead.studioId, _id: lead._id, ...unmarkedSince(lead) }, update } };
     });
     const { found: matched, refused } = await updateEach(leads, updates);
@@ -30,7 +30,7 @@ export function mongoLeadChanges({ leads, call, report }: Connection): ResendSto
       report(new UnreadableRecord('lead', { studioId, id: _id.id.toString() }, 'changes'));
     const others = found.filter((_, index) => !refused.has(index)).map(({ _id }) => _id);
     const read = await leads.find(among(others), MARK).toArray();
-    const changed = read.filter((lead) => markOf(lead).revision !== marks.get(nameOf(lead._id))?.revision);
+    const changed = read.filter((lead) => markFromDocument(lead).revision !== marks.get(keyText(lead._id))?.revision);
     return { refused: refused.size, changed };
   }
 
@@ -39,14 +39,14 @@ export function mongoLeadChanges({ leads, call, report }: Connection): ResendSto
       call(async () => {
         const kind = consumer === undefined ? 'resent' : resentTo(consumer);
         const limit = 'limit' in some ? some.limit : 0;
-        const read = await leads.find(someOf(some), { ...MARK, sort: { _id: 1 }, limit }).toArray();
+        const read = await leads.find(filterSome(some), { ...MARK, sort: { _id: 1 }, limit }).toArray();
         const found = read.filter(({ updatedAt }) => isIn(updatedAt, some.updated));
         let skipped = 0;
         // A lead that has changed meanwhile may be marked for another consumer only.
         let rest: readonly LeadDocument[] = found;
         for (let attempt = 0; rest.length > 0; attempt += 1) {
           if (attempt === MAX_ATTEMPTS) throw new StoreUnavailable('leads change while they are sent again');
-          const { refused, changed } = await markAll(rest, (lead) => marked(markOf(lead), kind, now, lowest));
+          const { refused, changed } = await markAll(rest, (lead) => marked(markFromDocument(lead), kind, now, lowest));
           skipped += refused;
           rest = changed;
         }

@@ -6,7 +6,7 @@ import type { StoreListeners } from '../port/listeners.ts';
 import type { RecordReaders, Store } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
-import { collectionsOf, studioReads } from './collections.ts';
+import { createCollections, studioReads } from './collections.ts';
 import { type Connection, connect, repeating, withSlowClient } from './connection.ts';
 import { mongoConsumers } from './consumers.ts';
 import { mongoDeliveries } from './deliveries.ts';
@@ -69,7 +69,7 @@ export async function readMongo(
     await withSlowClient(url, undefined, (database, client) =>
       read(
         storeOn({
-          ...collectionsOf(database, causalSessions(client, database).run),
+          ...createCollections(database, causalSessions(client, database).run),
           indexes: { expectValid: () => Promise.reject(new StoreUnavailable('the database is only read')) },
           report,
           call: (body) => body(AbortSignal.timeout(STORE_CALL_MS)),
@@ -98,7 +98,7 @@ async function examine(database: Db): Promise<ServerState> {
     kind: 'server',
     product: ferretdb ? 'FerretDB' : 'MongoDB',
     version: ferretdb?.version ?? version,
-    topology: ferretdb ? 'in front of PostgreSQL' : topologyOf(hello),
+    topology: ferretdb ? 'in front of PostgreSQL' : readTopology(hello),
     indexFaults: await Promise.all(
       faults.map(async ({ index, fault }) => {
         const duplicates = describeDuplicates(await duplicatesUnder(database, index));
@@ -108,7 +108,7 @@ async function examine(database: Db): Promise<ServerState> {
   };
 }
 
-function topologyOf({ msg, setName }: Document): ServerState['topology'] {
+function readTopology({ msg, setName }: Document): ServerState['topology'] {
   if (msg === 'isdbgrid') return 'sharded cluster';
   return setName === undefined ? 'standalone server' : 'replica set';
 }

@@ -37,7 +37,7 @@ export const deliveryKey = (consumer: number, { studioId, id }: LeadKey): Delive
 
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
 
-export const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
+export const keyText = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
 
 /** A condition for records by their `_id`s. With their studios: on a cluster, only the shards that have them are asked. */
 export const among = <Id extends { readonly studioId: string }>(ids: readonly Id[]) => ({
@@ -52,7 +52,7 @@ export const leadIdsBetween = (studioId: string, above?: string | null, below?: 
 });
 
 /** A condition for some leads. */
-export const someOf = (some: SomeLeads) =>
+export const filterSome = (some: SomeLeads) =>
   'leadIds' in some
     ? among(some.leadIds.map((leadId) => leadKey(some.studioId, leadId)))
     : { studioId: some.studioId, _id: leadIdsBetween(some.studioId, some.after) };

@@ -7,9 +7,9 @@ import { ID_ONLY, leadIdsBetween, leadKey, OF_MANY, READ } from './queries.ts';
 import { DUPLICATE } from './server-refusal.ts';
 import { insertEach } from './write-each.ts';
 
-const idOf = ({ _id }: Pick<RequestDocument, '_id'>) => String(_id.id);
+const toId = ({ _id }: Pick<RequestDocument, '_id'>) => String(_id.id);
 
-const requestOf = ({ _id, ...fields }: RequestDocument) => checkedRequest({ ...fields, id: idOf({ _id }) });
+const toRequest = ({ _id, ...fields }: RequestDocument) => checkedRequest({ ...fields, id: toId({ _id }) });
 
 /**
  * The log of requests, in MongoDB: a document for each, in the order of lists by its `_id`. One document for a studio's would
@@ -28,7 +28,7 @@ export function mongoRequestLog({ requests, call, report }: Connection): Request
       call(() => {
         const read = (after: string | null, count: number) =>
           requests.find(below(studioId, after), { ...READ, sort: { _id: -1 }, limit: count }).toArray();
-        return readPage({ read, idOf, check: requestOf }, { after: before, limit }, report);
+        return readPage({ read, toId, check: toRequest }, { after: before, limit }, report);
       }),
 
     removeRequests: (studioId, kept) =>
@@ -37,7 +37,7 @@ export function mongoRequestLog({ requests, call, report }: Connection): Request
         if (kept) {
           const options = { ...ID_ONLY, sort: { _id: -1 }, skip: kept.newest - 1 } as const;
           const last = await requests.findOne(below(studioId, null), options);
-          end = last && idOf(last) > kept.since ? idOf(last) : kept.since;
+          end = last && toId(last) > kept.since ? toId(last) : kept.since;
         }
         await requests.deleteMany(below(studioId, end), OF_MANY);
       }),

@@ -6,7 +6,7 @@ import { checkedEpoch } from '../records.ts';
 import { changer } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import { type ConsumersDocument, NO_CONSUMERS } from './documents.ts';
-import { ID_ONLY, READ, someOf } from './queries.ts';
+import { filterSome, ID_ONLY, READ } from './queries.ts';
 
 /** Which database this is, and what it has lost, in MongoDB, whose tools note nothing in a backup. */
 export function mongoRestores(connection: Connection): RestoreStore {
@@ -35,7 +35,7 @@ export function mongoRestores(connection: Connection): RestoreStore {
 
     findMissingLeads: (studioId, leadIds) =>
       call(async () => {
-        const found = await leads.find(someOf({ studioId, leadIds }), ID_ONLY).toArray();
+        const found = await leads.find(filterSome({ studioId, leadIds }), ID_ONLY).toArray();
         const ids = new Set(found.map(({ _id }) => _id.id.toString()));
         return leadIds.filter((id) => !ids.has(id));
       }),

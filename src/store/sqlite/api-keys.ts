@@ -50,7 +50,7 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
 
     async listFormerApiKeys(studioId, before, limit) {
       const read = (after: string | null, count: number) => selectFormer.all(studioId, after ?? AFTER_ALL_IDS, count);
-      return readPage({ read, idOf: ({ id }) => id as string, check: legible }, { after: before, limit }, report);
+      return readPage({ read, toId: ({ id }) => id as string, check: legible }, { after: before, limit }, report);
     },
 
     replaceApiKey: change(decideKeyReplacement),

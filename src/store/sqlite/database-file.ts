@@ -6,7 +6,7 @@ import { dirname, resolve } from 'node:path';
 import type { FileState } from '../database-state.ts';
 import { StoreUnavailable } from '../port/faults.ts';
 import { fileFault, nearestFolder } from './file-fault.ts';
-import { isLocked, resultCodeOf } from './group-commit.ts';
+import { isLocked, readResultCode } from './group-commit.ts';
 import { openDatabase } from './open-database.ts';
 import { isBackup, withDatabase } from './restores.ts';
 import { SCHEMA_OF_1_2, SCHEMA_VERSION, schemaVersion } from './schema.ts';
@@ -146,7 +146,7 @@ export async function backUpFile(path: string, file: string, watch: BackupWatch)
   } catch (error) {
     // A killed process leaves SQLite's journal behind.
     for (const end of ['', '-journal']) await rm(partial + end, { force: true });
-    throw 'syscall' in (error as Error) ? faultOf(partial, error) : error;
+    throw 'syscall' in (error as Error) ? createFileFault(partial, error) : error;
   }
 }
 
@@ -170,7 +170,7 @@ async function makeFile(partial: string): Promise<void> {
   try {
     await (await open(partial, 'wx', 0o600)).close();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw faultOf(partial, error);
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw createFileFault(partial, error);
     throw new StoreUnavailable(`${partial} exists: another backup is running, or was killed; if so, remove the file`);
   }
 }
@@ -197,7 +197,7 @@ async function write(path: string, partial: string, { onProgress, ending }: Back
   try {
     const [status, signal] = await once(child, 'close');
     ending?.throwIfAborted();
-    if (fault) throw faultOf(isSourceFault(total, fault) ? path : partial, fault);
+    if (fault) throw createFileFault(isSourceFault(total, fault) ? path : partial, fault);
     if (status !== 0) throw new StoreUnavailable(`the backup process ended with ${signal ?? `status ${status}`}`);
   } finally {
     clearInterval(progress);
@@ -206,7 +206,7 @@ async function write(path: string, partial: string, { onProgress, ending }: Back
 }
 
 const isSourceFault = (total: number | undefined, fault: unknown): boolean =>
-  total === undefined || SOURCE_FAULTS.includes(resultCodeOf(fault));
+  total === undefined || SOURCE_FAULTS.includes(readResultCode(fault));
 
-const faultOf = (file: string, error: unknown): StoreUnavailable =>
+const createFileFault = (file: string, error: unknown): StoreUnavailable =>
   new StoreUnavailable(`the file ${file} ${fileFault(error, file)}`);

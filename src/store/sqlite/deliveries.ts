@@ -4,13 +4,13 @@ import type { Lead } from '../../domain/lead.ts';
 import {
   type Acknowledgement,
   asideBefore,
+  countSettled,
   DEFERRED,
-  dueOf,
   type LeadChange,
-  retryTimeOf,
   SET_ASIDE,
   type Settled,
-  settledOf,
+  toDue,
+  toRetryTime,
 } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
@@ -19,13 +19,13 @@ import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
 import {
   columns,
-  enquiredLeadOf,
-  erasedLeadOf,
+  enquiredLeadFromRow,
+  erasedLeadFromRow,
   idText,
   isErased,
   type ListRow,
   MARKED_LEAD,
-  markOf,
+  markFromRow,
   number,
   ofStudio,
 } from './rows.ts';
@@ -34,7 +34,7 @@ import {
 const MAX_RETURNED = 100;
 
 const CHANGE = columns({
-  ...MARKED_LEAD.sqlOf,
+  ...MARKED_LEAD.sqlByName,
   since: number('deliveries.since'),
   kinds: 'deliveries.kinds',
   attempts: 'attempts',
@@ -100,16 +100,16 @@ function deliveryReader({
         await nextTurn();
         return position === null ? selectFirst.all(consumer, limit) : selectBehind.all(consumer, ...position, limit);
       },
-      positionOf: (row) => [row[CHANGE.at.position], row[CHANGE.at.number]] as [string, string],
-      check: (row) => readableOrNull(leadChangeOf(row), report),
+      toPosition: (row) => [row[CHANGE.at.position], row[CHANGE.at.number]] as [string, string],
+      check: (row) => readableOrNull(leadChangeFromRow(row), report),
     }),
   );
 }
 
-function leadChangeOf(row: ListRow): Checked<LeadChange> {
+function leadChangeFromRow(row: ListRow): Checked<LeadChange> {
   const studioId = row[CHANGE.at.studioId] as string;
-  const lead = isErased(row) ? erasedLeadOf(studioId, row) : (enquiredLeadOf(studioId, row) as Checked<Lead>);
-  return checkedLeadChange(lead, { ...markOf(row), attempts: row[CHANGE.at.attempts] as number });
+  const lead = isErased(row) ? erasedLeadFromRow(studioId, row) : (enquiredLeadFromRow(studioId, row) as Checked<Lead>);
+  return checkedLeadChange(lead, { ...markFromRow(row), attempts: row[CHANGE.at.attempts] as number });
 }
 
 /** Returns the methods by which consumers settle their deliveries. */
@@ -141,7 +141,7 @@ function settlingMethods({ prepare, plainCommits }: Connection) {
     change: (lead: Named) => { readonly changes: number | bigint },
   ): Settled {
     const settled = leads.reduce((sum, lead) => sum + Number(change(lead).changes), 0);
-    return settledOf(settled, leads, ({ studioId, leadId }) => {
+    return countSettled(settled, leads, ({ studioId, leadId }) => {
       const [revision] = selectWaiting.get({ consumer, studioId, leadId }) ?? [];
       return revision as number | null | undefined;
     });
@@ -158,7 +158,7 @@ function settlingMethods({ prepare, plainCommits }: Connection) {
     setAsideDeliveries: (consumer, leads, now) =>
       plainCommits.write(() =>
         settle(consumer, leads, ({ studioId, leadId, revision, reason, ...aside }) => {
-          const [due, before] = [dueOf(aside, now).getTime(), asideBefore(aside)];
+          const [due, before] = [toDue(aside, now).getTime(), asideBefore(aside)];
           return setAside.run({ consumer, studioId, leadId, revision, reason, due, before });
         }),
       ),
@@ -182,7 +182,7 @@ function settlingMethods({ prepare, plainCommits }: Connection) {
       return (rows as [string, string, number, string, number, number][]).map(
         ([studioId, id, revision, reason, ms, attempts]) => {
           const due = new Date(ms);
-          return { studioId, leadId: idText(id), revision, reason, attempts, due, retryAt: retryTimeOf(due) };
+          return { studioId, leadId: idText(id), revision, reason, attempts, due, retryAt: toRetryTime(due) };
         },
       );
     },

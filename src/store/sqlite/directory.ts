@@ -13,7 +13,7 @@ import { readPage } from '../pages.ts';
 import type { DirectoryStore, EndStudioOutcome, PutOutcome } from '../port/directory.ts';
 import { checkedStudio, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
 import type { Connection } from './connection.ts';
-import { LEAD_SOURCES, rowsOf, STUDIOS } from './record-rows.ts';
+import { LEAD_SOURCES, rowMapping, STUDIOS } from './record-rows.ts';
 import type { ListRow } from './rows.ts';
 
 export function sqliteDirectory(connection: Connection): DirectoryStore {
@@ -39,12 +39,12 @@ export function sqliteDirectory(connection: Connection): DirectoryStore {
     async listLeadSources(studioId, first, limit) {
       const read = (after: string | null, count: number) => selectSources.all(studioId, after ?? '', count);
       const check = (source: Unchecked<LeadSource>) => checked(LEAD_SOURCE, source);
-      return readPage({ read, idOf, check }, { after: first, limit }, report);
+      return readPage({ read, toId, check }, { after: first, limit }, report);
     },
   };
 }
 
-const idOf = ({ id }: { readonly id: unknown }) => id as string;
+const toId = ({ id }: { readonly id: unknown }) => id as string;
 
 function sqliteStudios({
   prepare,
@@ -100,7 +100,7 @@ function sqliteStudios({
     async listStudios(first, limit) {
       const read = (after: string | null, count: number) => selectPage.all(after ?? '', count);
       const check = (studio: Unchecked<Studio>) => checkedInParts(STUDIO, studio, report);
-      return readPage({ read, idOf, check }, { after: first, limit }, report);
+      return readPage({ read, toId, check }, { after: first, limit }, report);
     },
   };
 }
@@ -113,7 +113,7 @@ function entriesIn<Entry extends Member | LeadSource>(
   storedIn: (entry: Unchecked<Entry>) => unknown,
 ) {
   const { table } = type;
-  const { query, into, written } = rowsOf(type);
+  const { query, into, written } = rowMapping(type);
   const selectStudio = prepare('SELECT status FROM studios WHERE id = ?');
   const select = query(prepare, 'WHERE studio_id = ? AND id = ?');
   const put = prepare(`INSERT OR REPLACE ${into()}`);
@@ -122,7 +122,7 @@ function entriesIn<Entry extends Member | LeadSource>(
   const checkedOrNull = (entry: Unchecked<Entry> | undefined) =>
     entry ? readableOrNull(checked(type, entry), report) : null;
   return {
-    put: (entry: Entry, { requestId }: Repeatable, eventsOf: EventsOfEntry) =>
+    put: (entry: Entry, { requestId }: Repeatable, createEvents: EventsOfEntry) =>
       applyOnce<Unchecked<Entry> | undefined, 'put', PutOutcome>({
         subject: { studioId: entry.studioId },
         requestId,
@@ -130,14 +130,14 @@ function entriesIn<Entry extends Member | LeadSource>(
         decide(stored, isApplied) {
           const isFull = !stored && (count.get(entry.studioId)?.[0] as number) >= max;
           const status = selectStudio.get(entry.studioId)?.[0] ?? null;
-          return decideEntry({ status, before: stored && storedIn(stored), isFull }, eventsOf, isApplied);
+          return decideEntry({ status, before: stored && storedIn(stored), isFull }, createEvents, isApplied);
         },
         write: () => void put.run(written(entry).values),
       }),
 
     find: (studioId: string, id: string) => checkedOrNull(select.get(studioId, id)),
 
-    remove: (studioId: string, id: string, { requestId }: Repeatable, eventsOf: EventsOfEntry) =>
+    remove: (studioId: string, id: string, { requestId }: Repeatable, createEvents: EventsOfEntry) =>
       applyOnce<Unchecked<Entry> | undefined, 'remove', Entry | null>({
         subject: { studioId },
         requestId,
@@ -147,7 +147,7 @@ function entriesIn<Entry extends Member | LeadSource>(
           return {
             outcome: checkedOrNull(stored),
             write: stored ? 'remove' : null,
-            events: stored ? eventsOf(storedIn(stored)) : [],
+            events: stored ? createEvents(storedIn(stored)) : [],
           };
         },
         write: () => void remove.run(studioId, id),

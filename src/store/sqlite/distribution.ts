@@ -2,7 +2,7 @@ import { MAX_DISTRIBUTION_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
-import { deliveryOf, isOnlyResent, marked, resentTo } from '../../domain/lead-change.ts';
+import { computeDelivery, isOnlyResent, marked, resentTo } from '../../domain/lead-change.ts';
 import { isIn } from '../../domain/lead-filter.ts';
 import type { ResendStore } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
@@ -13,7 +13,7 @@ import {
   type ListRow,
   lastIdOfFull,
   MARKED_LEAD,
-  markOf,
+  markFromRow,
   markValues,
   ofStudio,
   type Prepare,
@@ -41,7 +41,7 @@ export function sqliteMarks({ prepare, plainCommits }: Connection): ResendStore 
         const resent = rows.filter((row) => isIn(new Date(row[at.updatedAt] as number), updated));
         const kind = consumer === undefined ? 'resent' : resentTo(consumer);
         for (const row of resent) {
-          const mark = markValues(marked(markOf(row), kind, now, lowest));
+          const mark = markValues(marked(markFromRow(row), kind, now, lowest));
           const { changes } = resend.run({ ...mark, number: row[at.number] as string });
           assert(changes === 1, 'one_row_by_number');
         }
@@ -54,7 +54,7 @@ export function sqliteMarks({ prepare, plainCommits }: Connection): ResendStore 
 const MAX_MARKS = 500;
 
 const MARK = columns({
-  ...MARKED_LEAD.sqlOf,
+  ...MARKED_LEAD.sqlByName,
   studioId: 'studio_id',
   isTest: 'EXISTS (SELECT 1 FROM studios WHERE studios.id = studio_numbers.studio_id AND is_test = 1)',
 });
@@ -77,11 +77,11 @@ function rowDistributor(prepare: Prepare) {
   return (rows: readonly ListRow[], to: readonly Consumer[]): void => {
     for (const row of rows) {
       const lead = row[at.number] as string;
-      const [mark, createdAt] = [markOf(row), new Date(row[at.createdAt] as number)];
+      const [mark, createdAt] = [markFromRow(row), new Date(row[at.createdAt] as number)];
       const which = { id: row[at.studioId] as string, isTest: row[at.isTest] === 1 };
       for (const each of to) {
         const { number: consumer } = each;
-        const delivery = isOfConsumer(each, which) && deliveryOf(mark, createdAt, consumer);
+        const delivery = isOfConsumer(each, which) && computeDelivery(mark, createdAt, consumer);
         if (!delivery) continue;
         const [since, kinds] = [delivery.since.getTime(), kindsJson(delivery.kinds)];
         const keepsAside = Number(isOnlyResent(delivery));

@@ -1,6 +1,6 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { resultCodeOf } from './group-commit.ts';
+import { readResultCode } from './group-commit.ts';
 
 /** Says by the code of a file system error what is wrong with a database file, and what to do. */
 const FILE_FAULTS: Readonly<Record<string, string>> = {
@@ -27,7 +27,7 @@ const SQLITE_FAULTS: Readonly<Record<number, string>> = {
 /** Why a database file cannot be opened, and what to do, as the end of the sentence "the database file …". */
 export function fileFault(error: unknown, path: string): string {
   const { code, message } = error as { code?: string; message: string };
-  const resultCode = resultCodeOf(error);
+  const resultCode = readResultCode(error);
   // Without one, SQLite reports that a file cannot be opened, and the system that the disk is full.
   if ((resultCode === 14 || code === 'ENOSPC') && hasNoInodes(path))
     return `cannot be used, because its file system has no inodes left, whatever room it has: delete files (${message})`;

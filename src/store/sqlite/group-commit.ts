@@ -220,10 +220,10 @@ export function untilUnlocked<Result>(attempt: () => Result): Result {
 }
 
 /** Whether a statement failed because another process holds a lock. */
-export const isLocked = (error: unknown): boolean => resultCodeOf(error) === 5;
+export const isLocked = (error: unknown): boolean => readResultCode(error) === 5;
 
 /** The primary result code of a SQLite error: the lowest byte of an extended one; undefined for other errors. */
-export function resultCodeOf(error: unknown): number | undefined {
+export function readResultCode(error: unknown): number | undefined {
   const { errcode } = Object(error) as { errcode?: number };
   return errcode === undefined ? undefined : errcode & 0xff;
 }

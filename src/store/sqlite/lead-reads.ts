@@ -1,7 +1,7 @@
 import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, type Lead, type LeadStage, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
 import { idsCreated, isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
-import { publicLeadOf } from '../../domain/public-lead.ts';
+import { toPublicLead } from '../../domain/public-lead.ts';
 import { type Checked, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
@@ -11,20 +11,20 @@ import { creationFinder, entryRange } from './leads.ts';
 import {
   BY_ID,
   COUNTED,
-  countedLeadOf,
-  enquiredLeadOf,
-  erasedLeadOf,
-  idOf,
+  countedLeadFromRow,
+  enquiredLeadFromRow,
+  erasedLeadFromRow,
   isErased,
   LEAD_COLUMNS,
   type ListRow,
   lastIdOfFull,
+  leadIdFromRow,
   ofStudio,
   type Prepare,
   PUBLIC,
-  presentLeadOf,
+  presentLeadFromRow,
   publicLeadIn,
-  recordOf,
+  recordFromRow,
   WHOLE_LEAD,
   WITH_ORIGINAL,
 } from './rows.ts';
@@ -54,18 +54,18 @@ export function sqliteLeadReads({ prepare, isApplied, report }: Connection): Lea
   const page =
     (first: 'newest' | 'oldest', { byId, byUpdate }: typeof newest): LeadReads['listLeads'] =>
     async (studioId, after, limit, filter) => {
-      const check = (row: ListRow) => matching(filter, enquiredLeadOf(studioId, row));
+      const check = (row: ListRow) => matching(filter, enquiredLeadFromRow(studioId, row));
       if (filter && isByUpdate(filter, first)) {
-        const positionOf = (row: ListRow) => `${idOf(row)} ${row[LEAD_COLUMNS.at.updatedAt]}`;
+        const toPosition = (row: ListRow) => `${leadIdFromRow(row)} ${row[LEAD_COLUMNS.at.updatedAt]}`;
         const read = (position: string | null, count: number) => byUpdate(studioId, filter, position, count);
-        return readPage(filteredPage({ read, idOf: positionOf, check }), { after, limit }, report);
+        return readPage(filteredPage({ read, toId: toPosition, check }), { after, limit }, report);
       }
       const [above, below] = idsCreated(filter);
       const read = (position: string | null, count: number) =>
         first === 'newest'
           ? byId.all(studioId, above ?? '', position ?? below ?? AFTER_ALL_IDS, count)
           : byId.all(studioId, position ?? above ?? '', below ?? AFTER_ALL_IDS, count);
-      const listing = { read, idOf, check };
+      const listing = { read, toId: leadIdFromRow, check };
       return readPage(filter ? filteredPage(listing) : listing, { after, limit }, report);
     };
 
@@ -82,12 +82,12 @@ export function sqliteLeadReads({ prepare, isApplied, report }: Connection): Lea
 
     async findLead(studioId, leadId) {
       const row = select.get(studioId, leadId);
-      return row ? readableOrThrow(enquiredLeadOf(studioId, row)) : null;
+      return row ? readableOrThrow(enquiredLeadFromRow(studioId, row)) : null;
     },
 
     async findLeadRecord(studioId, leadId) {
       const row = select.get(studioId, leadId);
-      return row ? recordOf(studioId, row, report) : null;
+      return row ? recordFromRow(studioId, row, report) : null;
     },
 
     async presenceOfLead(studioId, leadId) {
@@ -107,42 +107,42 @@ export function sqliteLeadReads({ prepare, isApplied, report }: Connection): Lea
 
     ...leadCounts(prepare, report),
 
-    walkUnerasedLeads: walk((row) => (isErased(row) ? null : { id: idOf(row) })),
+    walkUnerasedLeads: walk((row) => (isErased(row) ? null : { id: leadIdFromRow(row) })),
 
     walkErasedLeads: walk((row, studioId) =>
-      readableOrNull(isErased(row) ? erasedLeadOf(studioId, row) : null, report),
+      readableOrNull(isErased(row) ? erasedLeadFromRow(studioId, row) : null, report),
     ),
   };
 }
 
-/** @param rowOf returns all columns of a lead */
+/** @param selectRow returns all columns of a lead */
 function publicLeads(
   prepare: Prepare,
   report: ReportUnreadable,
-  rowOf: (studioId: string, leadId: string) => ListRow,
+  selectRow: (studioId: string, leadId: string) => ListRow,
 ): Pick<LeadReads, 'findPublicLead' | 'listPublicLeads'> {
   const select = prepare(`SELECT ${PUBLIC} FROM leads WHERE ${ofStudio()} AND ${BY_ID}`);
   const selectPage = prepare(`SELECT ${PUBLIC} ${PAGE_FROM_END}`);
 
   /** Returns the JSON of a public lead; null: it was erased. @param row PUBLIC */
-  function publicOf(studioId: string, row: ListRow): Checked<string> | null {
+  function publicLeadFromRow(studioId: string, row: ListRow): Checked<string> | null {
     const text = publicLeadIn(row);
     if (text !== undefined) return text;
-    const lead = presentLeadOf(studioId, rowOf(studioId, idOf(row)));
-    return lead === null || lead instanceof UnreadableRecord ? lead : publicLeadOf(lead);
+    const lead = presentLeadFromRow(studioId, selectRow(studioId, leadIdFromRow(row)));
+    return lead === null || lead instanceof UnreadableRecord ? lead : toPublicLead(lead);
   }
 
   return {
     async findPublicLead(studioId, leadId) {
       const row = select.get(studioId, leadId);
-      return row ? readableOrThrow(publicOf(studioId, row)) : null;
+      return row ? readableOrThrow(publicLeadFromRow(studioId, row)) : null;
     },
 
     async listPublicLeads(studioId, before, limit) {
       const read = (position: string | null, count: number) =>
         selectPage.all(studioId, '', position ?? AFTER_ALL_IDS, count);
-      const check = (row: ListRow) => publicOf(studioId, row);
-      return readPage({ read, idOf, check }, { after: before, limit }, report);
+      const check = (row: ListRow) => publicLeadFromRow(studioId, row);
+      return readPage({ read, toId: leadIdFromRow, check }, { after: before, limit }, report);
     },
   };
 }
@@ -162,7 +162,7 @@ function byUpdate(prepare: Prepare, first: 'newest' | 'oldest') {
     FROM (${LEAD_STAGES.map(ofStage).join(' UNION ALL ')} ORDER BY 1 ${order}, 2 ${order} LIMIT ?6 + 0) AS page
     JOIN leads ON leads.number = page.number ORDER BY page.at ${order}, page.id ${order}`);
   return (studioId: string, { stages, updated }: LeadFilter, position: string | null, count: number): ListRow[] => {
-    const [from, to] = changesOf({ updated });
+    const [from, to] = computeChangeRange({ updated });
     const start = first === 'newest' ? ([AFTER_ALL_IDS, to] as const) : (['', from - 1] as const);
     const [id, ms] = position === null ? start : idAndTime(position);
     // The position alone would be enough, but need not be what SQLite begins at.
@@ -176,7 +176,7 @@ function byUpdate(prepare: Prepare, first: 'newest' | 'oldest') {
 const LAST_MS = 9e15;
 
 /** The range of `updated_at`, without its end. */
-const changesOf = (filter?: Pick<LeadFilter, 'updated'>) =>
+const computeChangeRange = (filter?: Pick<LeadFilter, 'updated'>) =>
   [filter?.updated.start?.getTime() ?? -LAST_MS, filter?.updated.end?.getTime() ?? LAST_MS] as const;
 
 function leadCounts(prepare: Prepare, report: ReportUnreadable): Pick<LeadReads, 'listLeadsToCount' | 'measureStage'> {
@@ -191,12 +191,12 @@ function leadCounts(prepare: Prepare, report: ReportUnreadable): Pick<LeadReads,
     async listLeadsToCount(studioId, before, limit, filter) {
       const [above, below] = idsCreated(filter);
       const rows = selectToCount.all(studioId, above ?? '', before ?? below ?? AFTER_ALL_IDS, limit);
-      const records = rows.flatMap((row) => readableOrNull(countedLeadOf(studioId, row), report) ?? []);
+      const records = rows.flatMap((row) => readableOrNull(countedLeadFromRow(studioId, row), report) ?? []);
       return { records, next: lastIdOfFull(rows, limit) };
     },
 
     measureStage: async (studioId, stage, filter, bound) =>
-      Number(count.get(studioId, stage, ...changesOf(filter), bound)?.[0]),
+      Number(count.get(studioId, stage, ...computeChangeRange(filter), bound)?.[0]),
   };
 }
 
@@ -222,7 +222,7 @@ function contactFinder(prepare: Prepare, report: ReportUnreadable): LeadReads['f
     for (const row of rowsOfContact(studioId, contactKeys, former)) {
       const id = row[LEAD_COLUMNS.at.id];
       if (found.has(id)) continue;
-      const lead = presentLeadOf(studioId, row);
+      const lead = presentLeadFromRow(studioId, row);
       found.set(id, lead);
       readable += Number(lead !== null && !(lead instanceof UnreadableRecord));
       if (readable === MAX_LEADS_PER_CONTACT) break;

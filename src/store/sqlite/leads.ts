@@ -23,9 +23,9 @@ import {
   BY_ID,
   CREATION,
   columns,
-  creationOf,
-  enquiryTargetOf,
-  erasedLeadOf,
+  creationFromRow,
+  enquiryTargetFromRow,
+  erasedLeadFromRow,
   hashBytes,
   hashesBytes,
   hashesIn,
@@ -34,13 +34,13 @@ import {
   LEAD_COLUMNS,
   type ListRow,
   MARKED_LEAD,
-  markOf,
+  markFromRow,
   markValues,
   ofStudio,
   originalJson,
   PERSONAL,
   type Prepare,
-  presentLeadOf,
+  presentLeadFromRow,
   SET_MARK,
   WHOLE_LEAD,
 } from './rows.ts';
@@ -168,7 +168,7 @@ function enquiryKeeper(prepare: Prepare) {
   const select = prepare(`SELECT ${MARKED_LEAD.sql} FROM leads WHERE number = ?`);
   const update = prepare(`UPDATE leads SET original = :original, ${SET_MARK} WHERE number = :number`);
   return (number: number, refused: Lead, idempotencyKey: string): void => {
-    const found = enquiryTargetOf(refused.studioId, select.get(number) as ListRow);
+    const found = enquiryTargetFromRow(refused.studioId, select.get(number) as ListRow);
     const write = decideEnquiry(found, refused, idempotencyKey);
     if (!write) return;
     const { changes } = update.run({ number, original: JSON.stringify(write.original), ...markValues(write.mark) });
@@ -181,11 +181,11 @@ export function creationFinder(prepare: Prepare) {
     SELECT ${CREATION.sql} FROM leads WHERE ${ofStudio()} AND idempotency_key = unhex(?, '-')`);
   return (studioId: string, idempotencyKey: string) => {
     const row = select.get(studioId, idempotencyKey);
-    return row ? creationOf(studioId, row) : null;
+    return row ? creationFromRow(studioId, row) : null;
   };
 }
 
-const STORED = columns({ ...WHOLE_LEAD.sqlOf, number: 'number', studio: 'studio_number' });
+const STORED = columns({ ...WHOLE_LEAD.sqlByName, number: 'number', studio: 'studio_number' });
 
 interface LeadRow extends StoredLead {
   readonly studio: number;
@@ -224,12 +224,12 @@ function leadWriter({ prepare, applyOnce }: Connection, claimed: ContactClaims) 
     return {
       studio,
       number,
-      lead: presentLeadOf(studioId, row),
-      remaining: erasedLeadOf(studioId, row),
+      lead: presentLeadFromRow(studioId, row),
+      remaining: erasedLeadFromRow(studioId, row),
       isCorrected: row[at.original] !== null,
       contactKeys: hashesIn(row[at.contactKeys] as string) ?? claimed.of(studio, number),
       formerKeys: selectFormer.all(number).map(([key]) => hashText(key as string)),
-      mark: markOf(row),
+      mark: markFromRow(row),
     };
   }
 
@@ -289,18 +289,18 @@ function contactClaims(prepare: Prepare) {
   const remove = prepare(
     'DELETE FROM contact_claims WHERE studio_number = ? AND contact_key IN (?, ?) AND lead_number = ?',
   );
-  const selectOf = prepare(`
+  const selectClaims = prepare(`
     SELECT hex(substr(contact_key, 1, ${KEY_BYTES})) FROM contact_claims
     WHERE studio_number = ? AND lead_number = ? AND length(contact_key) >= ${KEY_BYTES}`);
 
   function take(studio: number, contactKeys: readonly string[], lead: NumberedLead): void {
-    for (const key of contactKeys) insert.run(studio, entryOf(key, lead), lead.number);
+    for (const key of contactKeys) insert.run(studio, encodeEntry(key, lead), lead.number);
   }
 
   /** Removes claims of a lead, also those that it kept when it was closed by hand. */
   function free(studio: number, contactKeys: readonly string[], number: number): void {
     for (const key of contactKeys) {
-      const [open, closed] = [true, false].map((isOpen) => entryOf(key, { number, isOpen })) as [Buffer, Buffer];
+      const [open, closed] = [true, false].map((isOpen) => encodeEntry(key, { number, isOpen })) as [Buffer, Buffer];
       remove.run(studio, open, closed, number);
     }
   }
@@ -316,7 +316,7 @@ function contactClaims(prepare: Prepare) {
         if (claim === undefined) continue;
         const [number, id, stage, version, region] = claim as [number, string, LeadStage | null, number, RegionCode];
         if (number === otherThan) continue;
-        const lead = () => presentLeadOf(studioId, selectLead.get(number) as ListRow);
+        const lead = () => presentLeadFromRow(studioId, selectLead.get(number) as ListRow);
         if (stage !== null && isOpen(stage) && hasKey(lead, { version, region }, contactKey))
           return { number, id: idText(id) };
         // The lead was closed or deleted by hand, or is not of this contact. It is still found by what it had claimed.
@@ -328,7 +328,7 @@ function contactClaims(prepare: Prepare) {
 
     /** Returns the keys of a lead whose own list of them is unreadable. Scans all claims of the studio. */
     of: (studio: number, number: number): string[] =>
-      selectOf.all(studio, number).map(([key]) => hashText(key as string)),
+      selectClaims.all(studio, number).map(([key]) => hashText(key as string)),
   };
 }
 
@@ -337,7 +337,7 @@ interface NumberedLead {
   readonly isOpen: boolean;
 }
 
-function entryOf(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
+function encodeEntry(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
   const key = hashBytes(contactKey);
   return isOpen ? key : Buffer.concat([key, Buffer.from(number.toString(16).padStart(2 * NUMBER_BYTES, '0'), 'hex')]);
 }

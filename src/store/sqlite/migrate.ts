@@ -47,7 +47,7 @@ function migrate(database: DatabaseSync, path: string): void {
   database.exec(`PRAGMA cache_size = -262144; BEGIN IMMEDIATE; PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
   if (schemaVersion(database) !== SCHEMA_OF_1_2) return;
   if (isOfBefore12(database)) throw ofEarlierRelease(`the database file ${path}`);
-  const report = progressOf(path);
+  const report = createProgressReport(path);
   const copy = `${realpathSync(path)}${COPY_END}`;
   report('writing a copy');
   writeCopy(path, copy);
@@ -70,7 +70,7 @@ const isOfBefore12 = (database: DatabaseSync): boolean =>
   database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'leads_by_stage'").get() === undefined ||
   database.prepare('SELECT 1 FROM studios WHERE claim_renewal IS NOT NULL LIMIT 1').get() !== undefined;
 
-function progressOf(path: string): (step: string) => void {
+function createProgressReport(path: string): (step: string) => void {
   // The first step, the copy of a large file, alone takes so long.
   let reportsAt = performance.now() + (statSync(path).size < LARGE_BYTES ? PROGRESS_MS : 0);
   return (step) => {

@@ -12,7 +12,7 @@ export type OpenedFiles = ReturnType<typeof openedFiles>;
  * To be called before SQLite opens the file.
  */
 export function openedFiles(path: string) {
-  const identities = new Map([[path, identityOf(path)]]);
+  const identities = new Map([[path, readIdentity(path)]]);
   let fault: StoreUnavailable | undefined;
 
   /** @throws StoreUnavailable once a check has found a file to be gone */
@@ -27,7 +27,7 @@ export function openedFiles(path: string) {
     /** Adds the log and its index once SQLite has opened them, beside the file to which a symbolic link leads. */
     addLog(): void {
       const found = realpathSync(path);
-      for (const end of ['-wal', '-shm']) identities.set(found + end, identityOf(found + end));
+      for (const end of ['-wal', '-shm']) identities.set(found + end, readIdentity(found + end));
     },
 
     /**
@@ -51,12 +51,12 @@ export function openedFiles(path: string) {
 
 /** Returns a path at which another file or none is now. @throws Error when a path cannot be looked at */
 export function replacedPath(identities: Identities): string | undefined {
-  for (const [path, identity] of identities) if (identityOf(path) !== identity) return path;
+  for (const [path, identity] of identities) if (readIdentity(path) !== identity) return path;
   return undefined;
 }
 
 /** Undefined: no file has this name; one that is mounted by itself has lost its last name. */
-function identityOf(path: string): string | undefined {
+function readIdentity(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && found.nlink > 0n ? `${found.dev}:${found.ino}` : undefined;
 }

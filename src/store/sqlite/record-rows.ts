@@ -2,7 +2,7 @@ import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { Retention } from '../../domain/studio.ts';
 import type { AnyField, Fields, Kind, Unchecked } from '../checked.ts';
 import { API_KEY, AUDIT_EVENT, CONSUMER, DATABASE_EPOCH, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
-import { columnOf, type ListRow, number, objectIn, type Prepare } from './rows.ts';
+import { type ListRow, number, objectIn, type Prepare, toColumn } from './rows.ts';
 
 /** How SQLite stores the values of a kind of field. */
 interface ColumnKind {
@@ -39,10 +39,10 @@ const KINDS: Readonly<Record<Kind, ColumnKind>> = {
 };
 
 /** Makes the SQL of a kind of record, and converts its rows. A parameter has the name of its field. */
-export function rowsOf<Record>({ table, fields }: { readonly table: string; readonly fields: Fields<Record> }) {
+export function rowMapping<Record>({ table, fields }: { readonly table: string; readonly fields: Fields<Record> }) {
   type Name = keyof Record & string;
   const columns = (Object.entries(fields) as [Name, AnyField][]).map(([name, field]) => {
-    const { kind, nullable, absent = null, partOf = (value: unknown) => value, column = columnOf(name) } = field;
+    const { kind, nullable, absent = null, readPart = (value: unknown) => value, column = toColumn(name) } = field;
     const { type, select = (sql: string) => sql, read = (value: SQLOutputValue) => value, write } = KINDS[kind];
     const written = (value: unknown) => (value === null || !write ? value : write(value as never)) as SQLInputValue;
     const given = written(absent);
@@ -57,7 +57,7 @@ export function rowsOf<Record>({ table, fields }: { readonly table: string; read
         .filter(Boolean)
         .join(' '),
       select: select(`${table}.${column}`),
-      read: (value: SQLOutputValue | undefined) => partOf(value === null ? null : read(value as SQLOutputValue)),
+      read: (value: SQLOutputValue | undefined) => readPart(value === null ? null : read(value as SQLOutputValue)),
       written,
     };
   });
@@ -107,10 +107,10 @@ export function rowsOf<Record>({ table, fields }: { readonly table: string; read
   };
 }
 
-export const API_KEYS = rowsOf(API_KEY);
-export const STUDIOS = rowsOf(STUDIO);
-export const MEMBERS = rowsOf(MEMBER);
-export const LEAD_SOURCES = rowsOf(LEAD_SOURCE);
-export const AUDIT_EVENTS = rowsOf(AUDIT_EVENT);
-export const CONSUMERS = rowsOf(CONSUMER);
-export const EPOCHS = rowsOf({ table: 'database_epoch', fields: DATABASE_EPOCH });
+export const API_KEYS = rowMapping(API_KEY);
+export const STUDIOS = rowMapping(STUDIO);
+export const MEMBERS = rowMapping(MEMBER);
+export const LEAD_SOURCES = rowMapping(LEAD_SOURCE);
+export const AUDIT_EVENTS = rowMapping(AUDIT_EVENT);
+export const CONSUMERS = rowMapping(CONSUMER);
+export const EPOCHS = rowMapping({ table: 'database_epoch', fields: DATABASE_EPOCH });

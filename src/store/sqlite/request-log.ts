@@ -25,7 +25,7 @@ export function sqliteRequestLog({ prepare, plainCommits, report }: Connection):
     async listRequests(studioId, before, limit) {
       const read = (after: string | null, count: number) => select.all(studioId, after ?? AFTER_ALL_IDS, count);
       const check = (row: ListRow) => checkedRequest(requestIn(row));
-      return readPage({ read, idOf: ([, id]) => id as string, check }, { after: before, limit }, report);
+      return readPage({ read, toId: ([, id]) => id as string, check }, { after: before, limit }, report);
     },
 
     removeRequests: (studioId, { since, newest } = { since: AFTER_ALL_IDS, newest: 1 }) =>

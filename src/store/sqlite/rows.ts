@@ -62,20 +62,20 @@ const FURTHEST = 9_000_000_000_000_000;
  */
 export const number = (column: string) => `min(max(${column}, -${FURTHEST}), ${FURTHEST})`;
 
-/** Columns of a query that returns arrays. @param sqlOf the SQL of each, by name */
-export function columns<Name extends string>(sqlOf: Readonly<Record<Name, string>>) {
-  const names = Object.keys(sqlOf) as Name[];
+/** Columns of a query that returns arrays. @param sqlByName the SQL of each, by name */
+export function columns<Name extends string>(sqlByName: Readonly<Record<Name, string>>) {
+  const names = Object.keys(sqlByName) as Name[];
   const at = Object.fromEntries(names.map((name, place) => [name, place])) as Record<Name, number>;
-  return { sqlOf, sql: names.map((name) => sqlOf[name]).join(', '), at };
+  return { sqlByName, sql: names.map((name) => sqlByName[name]).join(', '), at };
 }
 
 /** Returns the column of a field. */
-export const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+export const toColumn = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** The columns of a lead's texts. */
 export const TEXT_COLUMNS = TEXT_FIELDS.map((field) => ({
   field,
-  column: columnOf(field),
+  column: toColumn(field),
   isId: field === 'sourceId',
 }));
 
@@ -116,7 +116,7 @@ export const PERSONAL: readonly {
   { column: 'contact_value', value: '?', of: ({ contact }) => contact.value, erased: "''" },
 ];
 
-const { id, sourceId, note, stage, createdAt, updatedAt, erasedAt, apiKeyId } = LEAD_COLUMNS.sqlOf;
+const { id, sourceId, note, stage, createdAt, updatedAt, erasedAt, apiKeyId } = LEAD_COLUMNS.sqlByName;
 
 /** The columns that a count needs, of which the first is that of LEAD_COLUMNS. */
 export const COUNTED = [id, sourceId, stage, createdAt, updatedAt, erasedAt, apiKeyId].join();
@@ -147,7 +147,7 @@ export function publicLeadIn([id, displayName, sourceId, note, stage, createdAt,
 const isUuid = (hex: string): boolean => /^.{12}[1-8]...[89AB].{15}$/.test(hex);
 
 /** @param row COUNTED */
-export const countedLeadOf = (
+export const countedLeadFromRow = (
   studioId: string,
   [id, sourceId, stage, createdAt, updatedAt, erasedAt, apiKeyId]: ListRow,
 ): Checked<CountedLead> | null =>
@@ -157,24 +157,24 @@ export const countedLeadOf = (
         studioId,
         stage,
         sourceId: idOrNull(sourceId),
-        createdAt: dateOf(createdAt),
-        updatedAt: dateOf(updatedAt),
+        createdAt: readDate(createdAt),
+        updatedAt: readDate(updatedAt),
         ...creatingKey(idText(apiKeyId as string)),
       })
     : null;
 
-export const WITH_ORIGINAL = columns({ ...LEAD_COLUMNS.sqlOf, original: 'original' });
+export const WITH_ORIGINAL = columns({ ...LEAD_COLUMNS.sqlByName, original: 'original' });
 
 /** The columns of a lead and of the request that created it. */
 export const CREATION = columns({
-  ...WITH_ORIGINAL.sqlOf,
+  ...WITH_ORIGINAL.sqlByName,
   fingerprintVersion: number('fingerprint_version'),
   fingerprint: 'hex(fingerprint)',
 });
 
 /** The number is text, because a foreign one may be any integer. */
 export const MARKED_LEAD = columns({
-  ...WITH_ORIGINAL.sqlOf,
+  ...WITH_ORIGINAL.sqlByName,
   revision: number('leads.revision'),
   since: number('changed_since'),
   kinds: 'change_kinds',
@@ -183,33 +183,33 @@ export const MARKED_LEAD = columns({
 
 /** All columns of a lead but for its fingerprint; a row of fewer of them begins as one of these does. */
 export const WHOLE_LEAD = columns({
-  ...MARKED_LEAD.sqlOf,
+  ...MARKED_LEAD.sqlByName,
   contactKeys: 'hex(contact_keys)',
   idempotencyKey: 'hex(idempotency_key)',
 });
 
 const { at } = WHOLE_LEAD;
 
-export const presentLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
+export const presentLeadFromRow = (studioId: string, row: ListRow): Checked<Lead> | null =>
   isErased(row) ? null : checkedLead(leadIn(studioId, row));
 
 /** The same with the enquiries of the lead, if the row has WITH_ORIGINAL. */
-export const enquiredLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
-  withEnquiries(presentLeadOf(studioId, row), enquiriesIn(row));
+export const enquiredLeadFromRow = (studioId: string, row: ListRow): Checked<Lead> | null =>
+  withEnquiries(presentLeadFromRow(studioId, row), enquiriesIn(row));
 
 export const isErased = (row: ListRow): boolean => row[at.erasedAt] !== null;
 
-export const idOf = ([id]: ListRow): string => idText(id as string);
+export const leadIdFromRow = ([id]: ListRow): string => idText(id as string);
 
 /** The id of the last lead of a full page; null: the page is not full, so there are no more. */
 export const lastIdOfFull = (rows: readonly ListRow[], limit: number): string | null =>
-  rows.length < limit ? null : idOf(rows.at(-1) as ListRow);
+  rows.length < limit ? null : leadIdFromRow(rows.at(-1) as ListRow);
 
-export const erasedLeadOf = (studioId: string, row: ListRow): Checked<ErasedLead> =>
-  checkedErasedLead(leadIn(studioId, row), dateOf(row[at.erasedAt]));
+export const erasedLeadFromRow = (studioId: string, row: ListRow): Checked<ErasedLead> =>
+  checkedErasedLead(leadIn(studioId, row), readDate(row[at.erasedAt]));
 
 /** Returns the creation of the lead of a row. @param row CREATION @throws UnreadableRecord */
-export function creationOf(studioId: string, row: ListRow): EarlierCreation | ErasedCreation {
+export function creationFromRow(studioId: string, row: ListRow): EarlierCreation | ErasedCreation {
   if (isErased(row)) return { kind: 'erased' };
   const { fingerprintVersion, fingerprint: sha256 } = CREATION.at;
   const fingerprint = { version: row[fingerprintVersion], sha256: hashText(row[sha256] as string) };
@@ -217,8 +217,8 @@ export function creationOf(studioId: string, row: ListRow): EarlierCreation | Er
 }
 
 /** Returns all that is kept of the lead of a row; as `leadRecord` does. @param row WHOLE_LEAD */
-export const recordOf = (studioId: string, row: ListRow, report: ReportUnreadable) =>
-  leadRecord(enquiredLeadOf(studioId, row), originalIn(row), idText(row[at.idempotencyKey] as string), report);
+export const recordFromRow = (studioId: string, row: ListRow, report: ReportUnreadable) =>
+  leadRecord(enquiredLeadFromRow(studioId, row), originalIn(row), idText(row[at.idempotencyKey] as string), report);
 
 /** The unchecked original fields; undefined: the lead was never corrected. @param row WITH_ORIGINAL */
 function originalIn(row: ListRow): Unchecked<OriginalFields> | undefined {
@@ -252,11 +252,11 @@ function enquiriesIn(row: ListRow): unknown {
 export const originalJson = (original: OriginalFields): string => JSON.stringify(original, TEXT_FIELDS);
 
 /** Returns a lead and what a creation is compared with that it stands in the way of. @param row MARKED_LEAD */
-export function enquiryTargetOf(studioId: string, row: ListRow): EnquiredLead {
+export function enquiryTargetFromRow(studioId: string, row: ListRow): EnquiredLead {
   const original = originalIn(row);
   return {
-    lead: presentLeadOf(studioId, row),
-    mark: markOf(row),
+    lead: presentLeadFromRow(studioId, row),
+    mark: markFromRow(row),
     original: original ? checkedOriginal(leadIn(studioId, row), original) : null,
     enquiries: checkedEnquiries(enquiriesIn(row)),
   };
@@ -264,24 +264,24 @@ export function enquiryTargetOf(studioId: string, row: ListRow): EnquiredLead {
 
 function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
   return {
-    id: idOf(row),
+    id: leadIdFromRow(row),
     studioId,
     ...textsIn(row),
     contact: { type: row[at.contactType], value: row[at.contactValue] },
     stage: row[at.stage],
-    createdAt: dateOf(row[at.createdAt]),
-    updatedAt: dateOf(row[at.updatedAt]),
+    createdAt: readDate(row[at.createdAt]),
+    updatedAt: readDate(row[at.updatedAt]),
     ...creatingKey(idText(row[at.apiKeyId] as string)),
   };
 }
 
 /** Returns the mark of a lead as stored. @param row MARKED_LEAD, perhaps followed by others */
-export function markOf(row: ListRow): ChangeMark {
+export function markFromRow(row: ListRow): ChangeMark {
   const [revision, since, kinds] = [row[at.revision], row[at.since], row[at.kinds]];
   return {
     revision: revision as number,
     since: timeOrNull(since),
-    kinds: kinds === null ? { created: dateOf(row[at.createdAt]) } : kindsIn(kinds as string),
+    kinds: kinds === null ? { created: readDate(row[at.createdAt]) } : kindsIn(kinds as string),
   };
 }
 
@@ -310,9 +310,9 @@ export function objectIn(json: string): unknown {
   }
 }
 
-const dateOf = (value: SQLOutputValue | undefined): Date => new Date(value as number);
+const readDate = (value: SQLOutputValue | undefined): Date => new Date(value as number);
 
-const timeOrNull = (value: SQLOutputValue | undefined): Date | null => (value === null ? null : dateOf(value));
+const timeOrNull = (value: SQLOutputValue | undefined): Date | null => (value === null ? null : readDate(value));
 
 /*
  * The tables of leads store ids and hashes as bytes, which take less than half of the space of texts.

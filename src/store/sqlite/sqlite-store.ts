@@ -13,7 +13,7 @@ import { sqliteDeliveries } from './deliveries.ts';
 import { sqliteDirectory } from './directory.ts';
 import { distribution, sqliteMarks } from './distribution.ts';
 import { fileFault } from './file-fault.ts';
-import { GroupCommit, repeatWhileLocked, resultCodeOf, sharedTransaction } from './group-commit.ts';
+import { GroupCommit, readResultCode, repeatWhileLocked, sharedTransaction } from './group-commit.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
 import { sqliteLeadWrites } from './leads.ts';
 import { openDatabase } from './open-database.ts';
@@ -33,7 +33,7 @@ import { reportSlowStatements } from './slow-statements.ts';
 export function openSqliteStore(path: string, ...[observer, report, slow, logStays]: StoreListeners): Store {
   const { database, files } = openDatabase(path);
   if (slow) reportSlowStatements(database, slow);
-  const checkpoints = checkpointsOf(path, files.identities, logStays);
+  const checkpoints = createCheckpoints(path, files.identities, logStays);
   const reads = sharedTransaction(database);
   const checkFiles = () =>
     files.check(() => {
@@ -101,7 +101,7 @@ export async function readSqlite(
     const connection = connectionTo(database, sharedTransaction(database), new GroupCommit(database), report);
     await read(storeOn(connection));
   } catch (error) {
-    if (resultCodeOf(error) === undefined) throw error;
+    if (readResultCode(error) === undefined) throw error;
     throw new StoreUnavailable(`the database file ${path} ${fileFault(error, path)}`, error);
   } finally {
     database?.close();
@@ -186,7 +186,7 @@ const TRUNCATION_INTERVAL_MS = 60_000;
 /** How long the log cannot be truncated before that is reported; milliseconds. */
 const LOG_STAYS_MS = 60_000;
 
-type Checkpoints = ReturnType<typeof checkpointsOf>;
+type Checkpoints = ReturnType<typeof createCheckpoints>;
 
 /**
  * Checkpoints SQLite's write-ahead log in a worker thread: in a large database, that writes pages all over the file,
@@ -195,7 +195,7 @@ type Checkpoints = ReturnType<typeof checkpointsOf>;
  * @param identities those of the files that are checkpointed
  * @param logStays called when the log cannot be truncated for a minute, each minute, or until the end
  */
-export function checkpointsOf(path: string, identities: Identities, logStays = () => {}) {
+export function createCheckpoints(path: string, identities: Identities, logStays = () => {}) {
   let worker: Worker | undefined;
   let transactions = 0;
   /** Since when the log cannot be truncated, or that was last reported; by `performance.now()`. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PACKAGE_KINDS, type PackageRelease } from '../../../common/package-settings.ts';
 import { absence, findPackages } from '../../../gateway/docs/packages.ts';
-import { pagesOf } from '../../../gateway/docs/pages.ts';
+import { renderPages } from '../../../gateway/docs/pages.ts';
 import { filesOfTgz } from '../../../sdk/packages/archives.ts';
 import { buildPackages, VERSION } from '../../../sdk/packages/build-packages.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
@@ -256,14 +256,14 @@ describe('a folder of earlier packages', () => {
     const notice = /packages of this release are not here: .* npm run build:packages/;
     expect(absence(packages, url())).toMatch(notice);
     const values = { publicUrl: url(), limit: 1, windowSeconds: 1 };
-    const saying = pagesOf(values, packages).filter(({ text }) => notice.test(text));
+    const saying = renderPages(values, packages).filter(({ text }) => notice.test(text));
     expect(saying.map(({ path }) => path).filter((path) => /^\/docs[\w/-]*(?:\.md)?$/.test(path))).toEqual(
       ['', '/quick-start', '/clients', '/outbox', '/packages'].flatMap((name) => [`/docs${name}`, `/docs${name}.md`]),
     );
     // No list has an entry about a page that is not here.
-    const entrance = pagesOf(values, packages).find(({ path }) => path === '/docs.md')?.text;
+    const entrance = renderPages(values, packages).find(({ path }) => path === '/docs.md')?.text;
     expect(entrance).toMatch(/made with\?\n\n- \[Something else\]/);
-    for (const { text } of pagesOf(values, findPackages([folder()]))) {
+    for (const { text } of renderPages(values, findPackages([folder()]))) {
       expect(text).not.toMatch(notice);
       expect(text).not.toMatch(/<p><\/p>/);
     }
