@@ -5,7 +5,7 @@ import { MAX_ACKNOWLEDGEMENTS } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { closeClient } from '../../src/store/mongo/reconnecting-client.ts';
 import { aMember, BY, NOW, STUDIO_ID, times } from '../support/builders.ts';
-import { aStoreOnAFake, nameOf, refusal, startFakeMongoDb } from '../support/fake-mongodb.ts';
+import { aStoreOnAFake, nameOf, PRIMARY, refusal, startFakeMongoDb, timesAt } from '../support/fake-mongodb.ts';
 import { key, READS, WRITES } from './every-call.ts';
 
 const at = (seconds: number) => new Timestamp({ t: seconds, i: 1 });
@@ -49,6 +49,29 @@ describe('after a reply of a replica set', () => {
     await expect.poll(() => store.findStudio('a').catch(String)).toBeNull();
     expect(reads(fake.commands).map(({ readConcern }) => readConcern.afterClusterTime)).toContainEqual(at(2000));
     expect(reads(fake.commands).map(({ readConcern }) => readConcern.afterClusterTime)).not.toContainEqual(at(1000));
+  });
+
+  test('of a member that was just elected, no read is older than its log, whatever other cores were told', async () => {
+    const { fake, store } = await aStoreOnAFake();
+    const afterTimes = () => reads(fake.commands).map(({ readConcern }) => readConcern.afterClusterTime);
+    /** Only its `hello` has the time of its log: what a command returns is older. */
+    const elect = (seconds: number) => {
+      const electionId = new BSON.ObjectId(seconds.toString(16).padStart(24, '0'));
+      fake.hello = { ...PRIMARY, electionId, ...timesAt(at(seconds)) };
+    };
+    // The read is under way while the member is elected.
+    fake.answer = () => {
+      fake.answer = () => undefined;
+      elect(1000);
+      return refusal(10107, 'NotWritablePrimary');
+    };
+
+    expect(await store.findStudio('a')).toBeNull();
+    expect(afterTimes()).toEqual([undefined, at(1000)]);
+
+    // Elected again, without a moment in which this core hears of no primary.
+    elect(2000);
+    await expect.poll(() => store.findStudio('a').then(() => afterTimes().at(-1))).toEqual(at(2000));
   });
 
   test('concurrent commands have sessions of their own', async () => {

@@ -81,6 +81,18 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'a core takes no time of a new primary',
+    suite: SESSIONS,
+    caughtBy: 'of a member that was just elected, no read is older than its log, whatever other cores were told',
+    patches: [
+      {
+        file: 'src/store/mongo/reconnecting-client.ts',
+        find: 'for (const session of open) advance(session);',
+        put: '',
+      },
+    ],
+  },
+  {
     name: 'a further attempt undoes what others have written since',
     suite: 'test/contract/mongo-lost-replies.test.ts',
     caughtBy:

@@ -62,7 +62,7 @@ export async function startFakeMongoDb(hello: Document = PRIMARY): Promise<FakeM
   function replyTo(message: Buffer): Buffer | undefined {
     const opcode = message.readInt32LE(12);
     const command = opcode === OP_QUERY ? queryIn(message) : commandIn(message);
-    const reply = { ...answerTo(command), ...(fake.operationTime && timesOf(fake.operationTime)) };
+    const reply = { ...answerTo(command), ...(fake.operationTime && timesAt(fake.operationTime)) };
     if (opcode === OP_QUERY) return encoded(message, OP_REPLY, Buffer.concat([REPLY_HEAD, BSON.serialize(reply)]));
     const wantsReply = (message.readInt32LE(16) & MORE_TO_COME) === 0;
     return wantsReply ? encoded(message, OP_MSG, Buffer.concat([Buffer.alloc(5), BSON.serialize(reply)])) : undefined;
@@ -163,7 +163,8 @@ function emptyAnswer(command: Document): Document {
   return { ok: 1 };
 }
 
-const timesOf = (operationTime: Timestamp): Document => ({
+/** What the reply of a replica set has of times. */
+export const timesAt = (operationTime: Timestamp): Document => ({
   operationTime,
   $clusterTime: {
     clusterTime: operationTime,

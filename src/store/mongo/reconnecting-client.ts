@@ -170,7 +170,8 @@ interface ReadinessDocument {
 /**
  * Causally consistent sessions, one for each command. Reads of a majority alone may go back to an earlier state after an
  * election: what the new primary knows to be on a majority lags behind what the former one acknowledged. Therefore each
- * command names the latest time that any reply had, and the server waits until it has got that far.
+ * command names the latest time that any reply had, and the server waits until it has got that far. What other cores were told
+ * is in the log of whoever is elected, so a command names the time of that as well.
  *
  * One session must not be shared by concurrent writes: the server numbers the retryable writes of a session, and refuses
  * a number that arrives late. A server that sends no times, such as FerretDB, gets the same commands as without.
@@ -190,11 +191,32 @@ export function causalSessions(client: MongoClient, database: Db) {
     if (!clusterTime || !cluster || cluster.clusterTime.greaterThan(clusterTime.clusterTime)) clusterTime = cluster;
   }
 
+  /** The sessions of commands under way. */
+  const open = new Set<ClientSession>();
+
+  /** Lets a session read nothing that is older than what is remembered. */
+  function advance(session: ClientSession): void {
+    if (clusterTime) session.advanceClusterTime(clusterTime);
+    if (operationTime) session.advanceOperationTime(operationTime);
+  }
+
+  // It is told before any command is sent to the server, also those that wait for one.
+  client.on(
+    'serverDescriptionChanged',
+    ({ previousDescription: before, newDescription: { type, electionId, $clusterTime } }) => {
+      const isElected = type !== before.type || !electionId || !before.electionId?.equals(electionId);
+      if (type !== ServerType.RSPrimary || !isElected || !$clusterTime) return;
+      const logged = $clusterTime.clusterTime;
+      if (!operationTime || logged.greaterThan(operationTime)) operationTime = logged;
+      for (const session of open) advance(session);
+    },
+  );
+
   /** Runs a command in a session; its reply is known to every command that begins later. */
   const run: Perform = (name, command) =>
     client.withSession({ causalConsistency: true }, async (session) => {
-      if (clusterTime) session.advanceClusterTime(clusterTime);
-      if (operationTime) session.advanceOperationTime(operationTime);
+      open.add(session);
+      advance(session);
       try {
         const result = await command(session);
         remember(session);
@@ -206,6 +228,8 @@ export function causalSessions(client: MongoClient, database: Db) {
         remember(isForeign ? {} : session);
         if (name !== 'find' && !isDuplicate(error)) sinceCheck = 'failed';
         throw error;
+      } finally {
+        open.delete(session);
       }
     });
 
