@@ -2,7 +2,7 @@ import type { ProblemError } from '../errors.ts';
 import { FAILING_FROM_STATUS, TEMPORARY_STATUSES } from '../outcomes.ts';
 import { isOfAll, isUnanswered, reasonOfFailure } from './reasons.ts';
 
-/** What becomes of a lead that was not sent. */
+/** The outcome for a lead that was not sent. */
 export type Unsent =
   /** A retry cannot help: the lead needs a person's attention. */
   | { readonly state: 'refused'; readonly reason: string }

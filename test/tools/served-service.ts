@@ -24,7 +24,7 @@ export interface KnownLead {
   readonly note: string | undefined;
 }
 
-/** What tests of clients and of examples ask of a service, besides its public API. */
+/** The calls with which tests of clients and of examples arrange and inspect a service, besides its public API. */
 export interface ServiceCalls {
   /** Creates a studio with a new id. @param scopes of its key; absent: all */
   aStudioWithKey(options?: { readonly scopes?: readonly Scope[] }): Promise<StudioWithKey>;
@@ -59,7 +59,7 @@ export interface ServedService extends ServiceCalls {
   get(secret: string, path?: string): Promise<Response>;
 }
 
-/** What the process of a service is sent, and what it sends. */
+/** A call, as it is sent to the process of a service, and the messages that this sends. */
 export interface ServiceRequest {
   readonly id: string;
   readonly call: keyof ServiceCalls;

@@ -25,7 +25,8 @@ test('faults found by the core are reported with the field names of the public A
   });
 });
 
-test('the gateway has no further name for a part of a request that is not of the data: released clients would take it for one', () => {
+// Released clients would take a further name for one of the data.
+test('the gateway names the parts of a request that are not of the data by a closed list', () => {
   // @ts-expect-error: no name of the lists.
   expect<FaultyField['field']>('X-New').not.toBe('');
 });
