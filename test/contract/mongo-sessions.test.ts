@@ -51,7 +51,7 @@ describe('after a reply of a replica set', () => {
     expect(reads(fake.commands).map(({ readConcern }) => readConcern.afterClusterTime)).not.toContainEqual(at(1000));
   });
 
-  test('of a member that was just elected, no read is older than its log, whatever other cores were told', async () => {
+  test('a read from a new primary is no older than its log, whatever other cores were told', async () => {
     const { fake, store } = await aStoreOnAFake();
     const afterTimes = () => reads(fake.commands).map(({ readConcern }) => readConcern.afterClusterTime);
     /** Only its `hello` has the time of its log: what a command returns is older. */

@@ -83,7 +83,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core takes no time of a new primary',
     suite: SESSIONS,
-    caughtBy: 'of a member that was just elected, no read is older than its log, whatever other cores were told',
+    caughtBy: 'a read from a new primary is no older than its log, whatever other cores were told',
     patches: [
       {
         file: 'src/store/mongo/reconnecting-client.ts',

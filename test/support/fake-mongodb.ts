@@ -163,7 +163,7 @@ function emptyAnswer(command: Document): Document {
   return { ok: 1 };
 }
 
-/** What the reply of a replica set has of times. */
+/** The fields of a reply by which a replica set tells its time. */
 export const timesAt = (operationTime: Timestamp): Document => ({
   operationTime,
   $clusterTime: {
