@@ -325,8 +325,8 @@ export function auditContract(opened: () => OpenedStore): void {
         expect(eventsOf(parts).filter(({ apiKeyId }) => apiKeyId === each[0]?.apiKeyId)).toEqual(
           each.filter(({ time }) => time < range.end),
         );
-      for (const [index, { next }] of parts.entries())
-        if (next !== null) expect(eventsOf(await walk(next))).toEqual(eventsOf(parts.slice(index + 1)));
+      for (const index of [0, Math.floor(parts.length / 2), parts.length - 2])
+        expect(eventsOf(await walk(parts[index]?.next ?? null))).toEqual(eventsOf(parts.slice(index + 1)));
     });
   });
 }

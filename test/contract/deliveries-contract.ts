@@ -17,7 +17,7 @@ import {
 
 /** More leads than a call distributes in one part. */
 const BACKLOG = 600;
-const ROUNDS = sizeOf('DELIVERY_ROUNDS', { usual: 40, soak: 1000 });
+const ROUNDS = sizeOf('DELIVERY_ROUNDS', { usual: 25, soak: 1000 });
 const ALL = 500;
 
 const below = (bound: number) => Math.floor(Math.random() * bound);

@@ -99,7 +99,7 @@ function inOrder(leads: readonly Lead[], method: Listing, filter: LeadFilter): L
 }
 
 /** The promises of `listLeads` and `walkLeads` with a filter. */
-export function filterContract(opened: () => OpenedStore): void {
+export function filterContract(opened: () => OpenedStore, isWhole: boolean): void {
   let store: Store;
   beforeEach(() => {
     store = opened().store;
@@ -116,7 +116,7 @@ export function filterContract(opened: () => OpenedStore): void {
         await store.eraseLead({ studioId, leadId, memberId: null, now: NOW });
 
       let sizes = 0;
-      for (let run = 0; run < 15; run += 1) {
+      for (let run = 0; run < 10; run += 1) {
         const filter = randomFilter(random);
         const studioId = random.oneOf([STUDIO_ID, 'studio-2', 'studio-3']);
         const left = leads.filter((lead) => lead.studioId === studioId && !erased.includes(lead));
@@ -139,7 +139,7 @@ export function filterContract(opened: () => OpenedStore): void {
       const [erased, ...left] = leads.filter(({ studioId }) => studioId === STUDIO_ID) as [Lead, ...Lead[]];
       await store.eraseLead({ studioId: STUDIO_ID, leadId: erased.id, memberId: null, now: NOW });
 
-      for (let run = 0; run < 12; run += 1) {
+      for (let run = 0; run < 8; run += 1) {
         const filter = randomFilter(random);
         const expected = left.filter((lead) => fits(filter, lead));
         const { byStage, bySource, completeSince } = await countLeads({ store }, { studioId: STUDIO_ID, filter });
@@ -168,7 +168,7 @@ export function filterContract(opened: () => OpenedStore): void {
     test('a walk misses no lead that matches all the time, and lists none that does not, while leads change', async () => {
       const random = randomFrom(11);
       const rival = await opened().another();
-      for (let run = 0; run < 8; run += 1) {
+      for (let run = 0; run < 5; run += 1) {
         const studioId = `studio-${run}`;
         const leads = times(25, () => randomLead(random, studioId));
         await opened().makeLeads(...leads);
@@ -215,23 +215,6 @@ export function filterContract(opened: () => OpenedStore): void {
       expect(found).toEqual([...leads, again]);
     });
 
-    // @proves bounds-94
-    test('a page ends after some thousand leads that do not match, and the next one goes on there', async () => {
-      const createdAt = plus(NOW, -SPAN_MS);
-      const wanted = aLead({ id: newIdAt(createdAt), createdAt, sourceId: SOURCES[0] as string });
-      const others = times(4700, () => aLead());
-      await opened().makeLeads(wanted, ...others);
-
-      const filter = { ...NONE, sourceIds: [SOURCES[0] as string] };
-      for (const by of [{}, { updated: { start: plus(createdAt, -1), end: null } }]) {
-        const page = (after: string | null) =>
-          patiently(() => store.listLeads(STUDIO_ID, after, 25, { ...filter, ...by }));
-        const first = await page(null);
-        expect(first).toMatchObject({ records: [], next: expect.any(String) });
-        expect(await page(first.next)).toEqual({ records: [wanted], next: null, skipped: 0 });
-      }
-    });
-
     test('an empty range has no lead, and the first and the last time bound nothing', async () => {
       const leads = times(3, () => aLead());
       await opened().makeLeads(...leads);
@@ -246,6 +229,25 @@ export function filterContract(opened: () => OpenedStore): void {
             expect(await found({ [field]: empty })).toEqual([]);
         }
         expect(await found({ sourceIds: [newId()] })).toEqual([]);
+      }
+    });
+
+    if (!isWhole) return;
+
+    // @proves bounds-94
+    test('a page ends after some thousand leads that do not match, and the next one goes on there', async () => {
+      const createdAt = plus(NOW, -SPAN_MS);
+      const wanted = aLead({ id: newIdAt(createdAt), createdAt, sourceId: SOURCES[0] as string });
+      const others = times(4700, () => aLead());
+      await opened().makeLeads(wanted, ...others);
+
+      const filter = { ...NONE, sourceIds: [SOURCES[0] as string] };
+      for (const by of [{}, { updated: { start: plus(createdAt, -1), end: null } }]) {
+        const page = (after: string | null) =>
+          patiently(() => store.listLeads(STUDIO_ID, after, 25, { ...filter, ...by }));
+        const first = await page(null);
+        expect(first).toMatchObject({ records: [], next: expect.any(String) });
+        expect(await page(first.next)).toEqual({ records: [wanted], next: null, skipped: 0 });
       }
     });
   });

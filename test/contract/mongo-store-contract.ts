@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import { type Collection, type Document, type FindOptions, Long, MongoClient, MongoServerError, UUID } from 'mongodb';
-import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
 import type { Consumer } from '../../src/domain/consumer.ts';
 import type { Lead } from '../../src/domain/lead.ts';
@@ -25,7 +25,7 @@ import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } 
 import { openedStore, patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { acknowledgementOf, correctLead, moveLead } from './store-actions.ts';
-import { storeContract } from './store-contract.ts';
+import { type Extent, storeContract } from './store-contract.ts';
 
 /** The collection of each kind of record. */
 const COLLECTIONS = {
@@ -64,7 +64,7 @@ const DAMAGES: readonly Damage[] = [
   lead('updatedAt', new Date(8.64e15)),
   lead('displayName', undefined),
   lead('displayName', ''),
-  lead('displayName', 'x'.repeat(1_000_000)),
+  lead('displayName', 'x'.repeat(10_000)),
   lead('contact', null),
   lead('contact', 'ada@example.org'),
   lead('contact.type', 'toString'),
@@ -103,11 +103,11 @@ const DAMAGES: readonly Damage[] = [
   ),
   { kind: 'mark of 1.0', field: 'changes', value: { since: new Date(0) } },
   key('name', undefined),
-  key('name', 'x'.repeat(1_000_000)),
-  key('scopes', [null, 'leads.export', 'toString', ...times(100_000, () => 'leads.read')]),
+  key('name', 'x'.repeat(10_000)),
+  key('scopes', [null, 'leads.export', 'toString', ...times(1000, () => 'leads.read')]),
   key('scopes', 'leads.read'),
   key('memberId', 'a.b'),
-  key('memberId', 'x'.repeat(1_000_000)),
+  key('memberId', 'x'.repeat(10_000)),
   key('memberId', null),
   key('createdAt', undefined),
   key('expiresAt', undefined),
@@ -115,7 +115,7 @@ const DAMAGES: readonly Damage[] = [
   key('revokedAt', 'no'),
   key('secretHint', undefined),
   key('secretHint', ''),
-  key('secretHint', 'x'.repeat(1_000_000)),
+  key('secretHint', 'x'.repeat(10_000)),
   key('lastUsedAt', 5),
   ...[0, -1, 1.5, '5', 1_000_000_001].map((value) => key('quotaLimit', value)),
   ...['closed', undefined, null, 1, 'toString'].map((value) => ({ kind: 'studio', field: 'status', value }) as const),
@@ -140,7 +140,7 @@ const DAMAGES: readonly Damage[] = [
     [{ action: 'studio-sold', memberId: null, time: new Date() }],
     [{ action: 'api-key-created' }],
     ...['memberId', 'from', 'to'].map((field) => [
-      { action: 'studio-status-changed', memberId: null, time: new Date(), [field]: 'x'.repeat(1_000_000) },
+      { action: 'studio-status-changed', memberId: null, time: new Date(), [field]: 'x'.repeat(10_000) },
     ]),
   ].map((value) => ({ kind: 'event', field: 'history', value }) as const),
   ...[5, [5], ['a.b']].map((value) => ({ kind: 'consumer', field: 'studioIds', value }) as const),
@@ -156,7 +156,7 @@ const DAMAGES: readonly Damage[] = [
     ['apiKeyId', 5],
     ['secretHint', undefined],
     ['status', '200'],
-    ['code', 'x'.repeat(1_000_000)],
+    ['code', 'x'.repeat(10_000)],
     ['faultyFields', ['ada@example.org']],
     ['faultyFields', null],
     ['requestId', 'a b'],
@@ -170,6 +170,14 @@ const DAMAGES: readonly Damage[] = [
   ),
 ];
 
+/** One of each field, and the empty name; all in a soak. */
+const TRIED_DAMAGES = DAMAGES.filter(
+  ({ kind, field, value }, index) =>
+    process.env.SOAK ||
+    value === '' ||
+    DAMAGES.findIndex((each) => each.kind === kind && each.field === field) === index,
+);
+
 function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: string; readonly id: string }) {
   if (['leads', 'requests'].includes(COLLECTIONS[kind])) return leadKey(studioId, id);
   return COLLECTIONS[kind] === 'apiKeys' ? new UUID(id) : studioId;
@@ -180,21 +188,40 @@ function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: strin
  *
  * @param urlOf returns the address of a database by its name
  */
-export function mongoStoreContract(urlOf: (database: string) => string): void {
+export function mongoStoreContract(urlOf: (database: string) => string, extent: Extent): void {
   // Each test empties the database for the next: a server makes collections and indexes slowly.
   const name = `test-${randomUUID()}`;
-  afterAll(async () => {
-    await using client = new MongoClient(urlOf(name));
-    await client.db().dropDatabase();
+  let client: MongoClient;
+  /** A store that tests use after each other, and what they do with records that it reports: opening one takes longer than most tests. */
+  let shared: { readonly store: Store; report: (record: UnreadableRecord) => void } | undefined;
+  beforeAll(() => {
+    client = new MongoClient(urlOf(name));
   });
+  afterAll(async () => {
+    await shared?.store.close();
+    await client.db().dropDatabase();
+    await client.close();
+  });
+
+  async function sharedStore(report: (record: UnreadableRecord) => void): Promise<Store> {
+    if (!shared) {
+      const store = await openedStore(urlOf(name), undefined, (record) => opened.report(record));
+      const close = () => {
+        if (shared === opened) shared = undefined;
+        return store.close();
+      };
+      const opened = { store: { ...store, close }, report };
+      shared = opened;
+    }
+    shared.report = report;
+    return shared.store;
+  }
 
   /** Returns the database, which is empty: a direct connection, and a way to open stores on it. */
   function aDatabase() {
     const url = urlOf(name);
-    const client = new MongoClient(url);
     const stores: Store[] = [];
     return {
-      client,
       url,
       async open(onUnreadable?: (record: UnreadableRecord) => void, observer?: StoreObserver): Promise<Store> {
         const store = await openedStore(url, observer, onUnreadable);
@@ -205,7 +232,6 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
         for (const each of stores) await each.close();
         const collections = new Set([...Object.values(COLLECTIONS), 'oldEvents']);
         await Promise.all([...collections].map((each) => client.db().collection(each).deleteMany()));
-        await client.close();
       },
     };
   }
@@ -222,7 +248,6 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
 
   describe('a studio whose document is full', () => {
     const studioId = STUDIO_ID;
-    let client: MongoClient;
     let store: Store;
 
     async function fillUp() {
@@ -238,7 +263,6 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
 
     beforeEach(async () => {
       const database = aDatabase();
-      client = database.client;
       store = await database.open();
       await store.putStudio(aStudio(), BY);
       return database.dispose;
@@ -276,11 +300,9 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     });
     const by = (number: number) => ({ memberId: `m-${number}`, now: plus(NOW, number) });
     const range = { start: NOW, end: new Date(Date.now() + 3_600_000) };
-    let client: MongoClient;
     let store: Store;
     beforeEach(async () => {
       const database = aDatabase();
-      client = database.client;
       store = await database.open();
       await store.putStudio(aStudio(), { ...BY, now: plus(NOW, -1) });
       return database.dispose;
@@ -305,17 +327,17 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     // @proves audit-5
     test('loses no event: the oldest are kept apart, and walked with the others; the newest are listed', async () => {
       await fill(1095);
-      for (const number of times(215, (index) => 1095 + index)) await record(number);
+      for (const number of times(115, (index) => 1095 + index)) await record(number);
       await Promise.all(
-        times(8, () => store.putStudio(aStudio({ status: 'suspended' }), { memberId: 'm-1310', now: plus(NOW, 1310) })),
+        times(8, () => store.putStudio(aStudio({ status: 'suspended' }), { memberId: 'm-1210', now: plus(NOW, 1210) })),
       );
-      expect(await walked()).toEqual(upTo(1311));
+      expect(await walked()).toEqual(upTo(1211));
       const listed = (await store.listAuditEvents(STUDIO_ID, null)).map(numberOf);
-      expect(listed).toEqual(upTo(1311).toReversed().slice(0, 1000));
-      expect(await studios().findOne({ _id: STUDIO_ID })).toMatchObject({ moved: 300 });
+      expect(listed).toEqual(upTo(1211).toReversed().slice(0, 1000));
+      expect(await studios().findOne({ _id: STUDIO_ID })).toMatchObject({ moved: 200 });
       expect(
-        (await store.walkAuditEvents({ start: plus(NOW, 250), end: plus(NOW, 252) }, '1 ')).events.map(numberOf),
-      ).toEqual([250, 251]);
+        (await store.walkAuditEvents({ start: plus(NOW, 150), end: plus(NOW, 152) }, '1 ')).events.map(numberOf),
+      ).toEqual([150, 151]);
     });
 
     // @proves audit-5
@@ -347,10 +369,10 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
   });
 
   const openContractStore = async (): Promise<OpenedStore> => {
-    const { client, open, dispose, url } = aDatabase();
+    const { open, dispose, url } = aDatabase();
     const reported: UnreadableRecord[] = [];
     const another = () => open((record) => reported.push(record));
-    const store = await another();
+    const store = await sharedStore((record) => reported.push(record));
     /** They are elements of one document. */
     async function damageConsumer(name: string, field: string, value: unknown): Promise<void> {
       const feed = client.db().collection<ConsumersDocument>('feed');
@@ -421,7 +443,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
   };
 
   test('a mark with a time, whatever else is wrong with it, is distributed once, and the lead is sent with its next change', async () => {
-    const { client, open, dispose } = aDatabase();
+    const { open, dispose } = aDatabase();
     onTestFinished(dispose);
     const store = await open();
     await store.putStudio(aStudio(), BY);
@@ -529,13 +551,11 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
 
   describe('while leads are deleted', () => {
     let at: Date;
-    let client: MongoClient;
     let other: Store;
     let connection: Awaited<ReturnType<typeof connect>>;
     beforeEach(async () => {
       at = plus(new Date(), 60_000);
       const database = aDatabase();
-      client = database.client;
       other = await database.open();
       connection = await connect(urlOf(name));
       for (const isTest of [false, true]) await other.putStudio(aStudio({ id: studioOf(isTest), isTest }), BY);
@@ -621,10 +641,10 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     });
 
     // @proves audit-5 erasure-17
-    test.each([false, true])(
+    test.each(extent === 'readable' ? [false] : [false, true])(
       'no event goes of one that stays, wherever that ends; what is left behind goes with others; of test studios: %s',
       async (isTest) => {
-        for (let command = 1, hasDied = true; hasDied; command += 1) {
+        for (let command = 1, hasDied = true; hasDied; command += process.env.SOAK ? 1 : 2) {
           const lead = await aLeadWithOldEvents(isTest);
           const events = await eventsOf(lead);
           hasDied = false;
@@ -647,7 +667,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
 
   // As one that a core adds for a lead which another core deletes at that moment.
   test('a delivery whose lead is gone goes with the next poll', async () => {
-    const { client, open, dispose } = aDatabase();
+    const { open, dispose } = aDatabase();
     onTestFinished(dispose);
     const store = await open();
     await store.putStudio(aStudio(), BY);
@@ -661,7 +681,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
   });
 
   test('an erased document has no personal data', async () => {
-    const { client, open, dispose } = aDatabase();
+    const { open, dispose } = aDatabase();
     onTestFinished(dispose);
     const store = await open();
     await store.putStudio(aStudio(), BY);
@@ -680,5 +700,5 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
   });
 
   // @proves leads-13 mongodb-14
-  storeContract('MongoDB', DAMAGES, openContractStore);
+  storeContract('MongoDB', TRIED_DAMAGES, openContractStore, extent);
 }

@@ -8,7 +8,7 @@ import { mongoStoreContract } from './mongo-store-contract.ts';
 
 describeWithMongo('MongoDB', (mongoUrl) => {
   const urlOf = (database: string) => new URL(`/${database}`, mongoUrl()).href;
-  mongoStoreContract(urlOf);
+  mongoStoreContract(urlOf, 'adapter');
 
   // @proves limits-12
   test('doctor --records creates neither a collection nor an index', async () => {

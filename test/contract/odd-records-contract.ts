@@ -25,8 +25,9 @@ import { patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { acknowledgementOf, changesIn } from './store-actions.ts';
 
-/** More odd records than a page of LIMIT reads. */
+/** More odd records than a page of LIMIT reads; and some that take several reads, where the pages are proven. */
 const ODD = 1100;
+const SOME_ODD = 150;
 
 /** The maximum number of calls with LIMIT until the records behind them are found. */
 const MAX_CALLS = 20;
@@ -108,7 +109,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       const { waiting } = await store.measureDeliveries(DEFAULT_CONSUMER.number, 10_000);
       return [[`${waiting.leads}`], null];
     },
-    finds: () => [`${ODD + 2}`],
+    finds: ({ odd }) => [`${odd.length + 2}`],
   },
   acknowledgeDeliveries: {
     async call(leads) {
@@ -371,7 +372,7 @@ function manyEvents(ofEach = 10) {
 }
 
 /** The promises about many records: odd ones hide no others, and every list has a bound. */
-export function oddRecordsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+export function oddRecordsContract(damages: readonly Damage[], opened: () => OpenedStore, isWhole: boolean): void {
   const cases = Object.entries<OddCase>(ODD_CASES).map(([name, each]) => ({ name, ...each }));
 
   /** Calls a method until it has no more, and expects what it must find. */
@@ -391,13 +392,13 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
 
   // @proves limits-2
   describe('many records', () => {
-    test(`${ODD} unreadable leads before, between and after others hide none of them`, async () => {
+    test('many unreadable leads before, between and after others hide none of them', async () => {
       const { store } = opened();
       await store.putStudio(aStudio(), BY);
       // Of one moment, so that only their ids tell them apart.
       const ofContact = (createdAt: Date) => aLead({ contact, stage: 'lost', createdAt });
       const first = ofContact(plus(NOW, -1));
-      const odd = times(ODD, () => ofContact(NOW));
+      const odd = times(isWhole ? ODD : SOME_ODD, () => ofContact(NOW));
       const last = ofContact(NOW);
       await opened().makeLeads(first, ...odd, last);
       const unknownStage = damages.find(({ field }) => field === 'stage') as Damage;

@@ -230,7 +230,7 @@ async function openContractStore(): Promise<OpenedStore> {
 }
 
 // @proves leads-13
-storeContract('SQLite', DAMAGES, openContractStore);
+storeContract('SQLite', DAMAGES, openContractStore, 'whole');
 
 describe('SQLite', () => {
   let folder: string;

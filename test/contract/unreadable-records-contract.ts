@@ -185,12 +185,17 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect((await store.findLeadsOfContact(studioId, claimsOf(bad).contactKeys)).leads).toHaveLength(2);
       }));
 
-    test('a key has no credential, is listed, keeps its slot until its expiry, and can be revoked', () =>
-      each(['key'], async (damage, studioId) => {
+    test('a key has no credential, is listed, keeps its slot until its expiry, and can be revoked', async () => {
+      const filled = new Set<boolean>();
+      await each(['key'], async (damage, studioId) => {
         if (damage === unknownScope) return;
         const bad = anApiKey({ studioId });
         const expiresAt = plus(bad.expiresAt, 2);
-        const others = times(MAX_LIVE_KEYS - 1, () => anApiKey({ studioId, expiresAt }));
+        const isExpiryReadable = !/^expires_?at$/i.test(damage.field);
+        // All slots are taken once in each of the two cases.
+        const isFull = !filled.has(isExpiryReadable);
+        filled.add(isExpiryReadable);
+        const others = times(isFull ? MAX_LIVE_KEYS - 1 : 1, () => anApiKey({ studioId, expiresAt }));
         const keys = [bad, ...others];
         for (const key of keys) expect(await store.createApiKey(key, NOW)).toBe(true);
         const [good] = others as [ApiKey];
@@ -207,21 +212,23 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         await expect(store.replaceApiKey(replacementOf(bad))).rejects.toThrow(UnreadableRecord);
 
         const create = (now: Date) => store.createApiKey(anApiKey({ studioId, expiresAt }), now);
-        const isExpiryReadable = !/^expires_?at$/i.test(damage.field);
-        expect(await create(plus(bad.expiresAt, -1))).toBe(false);
-        expect(await create(bad.expiresAt)).toBe(isExpiryReadable);
-        expect(await create(bad.expiresAt)).toBe(false);
+        if (isFull) {
+          expect(await create(plus(bad.expiresAt, -1))).toBe(false);
+          expect(await create(bad.expiresAt)).toBe(isExpiryReadable);
+          expect(await create(bad.expiresAt)).toBe(false);
+        }
 
         const revokedAt = plus(NOW, 1);
         expect(await store.revokeApiKey(studioId, bad.id, { ...BY, now: revokedAt })).toMatchObject({
           id: bad.id,
           revokedAt,
         });
-        expect(await create(bad.expiresAt)).toBe(!isExpiryReadable);
+        if (isFull) expect(await create(bad.expiresAt)).toBe(!isExpiryReadable);
         expect(await store.listAuditEvents(studioId, null)).toContainEqual(
           expect.objectContaining({ action: 'api-key-revoked', apiKeyId: bad.id }),
         );
-      }));
+      });
+    });
 
     test.each([
       ['name', /^name$/, { name: NO_NAME }],

@@ -9,5 +9,5 @@ describe('MongoDB, on the simulated replica set', () => {
     set = await replicaSetOnPorts();
   });
   afterAll(() => set.stop());
-  mongoStoreContract((database) => set.url(database));
+  mongoStoreContract((database) => set.url(database), 'readable');
 });
