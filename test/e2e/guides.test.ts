@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import {
   copyFileSync,
   mkdirSync,
@@ -11,9 +12,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parseCallers } from '../../src/callers-file.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { aLoggedRequest, times } from '../support/builders.ts';
@@ -63,8 +66,35 @@ function commandsWith(page: string, mark: string, replacements: Texts = {}): str
 /** What `npx lead-intake` runs, without npm, which takes longer than most commands. */
 const WITHOUT_NPX = `npx() { ${CLI} "\${@:2}"; }\n`;
 
+const commandLine = createServer(async (request, response) => {
+  const asked = new URLSearchParams(await text(request));
+  const given = (name: string) => asked.get(name) ?? '';
+  const run = { env: { DATABASE_URL: given('databaseUrl') }, input: given('input'), cwd: given('cwd') };
+  const outcome = await executed(CLI, asked.getAll('arg'), run).catch((error) => error);
+  for (const name of ['stdout', 'stderr'] as const) writeFileSync(join(given('to'), name), outcome[name]);
+  response.end(`${outcome.code ?? 0}`);
+});
+const commandSocket = `/tmp/lead-intake-commands-${randomUUID()}`;
+beforeAll(() => once(commandLine.listen(commandSocket), 'listening'));
+afterAll(() => void commandLine.close());
+
+/** The same in one process for all commands, but for one that reads other settings than the address of the database. */
+const IN_ONE_PROCESS = `npx() {
+  case "$*" in *" verify"*) ${CLI} "\${@:2}"; return ;; esac
+  local to=$(mktemp --directory) given=() each status
+  for each in "\${@:2}"; do given+=(--data-urlencode "arg=$each"); done
+  for each in "databaseUrl=$DATABASE_URL" "cwd=$PWD" "to=$to"; do given+=(--data-urlencode "$each"); done
+  status=$(curl -sS --unix-socket ${commandSocket} "\${given[@]}" --data-urlencode input@- http://localhost)
+  cat $to/stdout; cat $to/stderr >&2; rm -r $to
+  return $status
+}\n`;
+
 /** Runs commands that must succeed; returns what they printed. */
-async function printed(commands: string, env: Texts = {}, before = WITHOUT_NPX): Promise<string> {
+async function printed(
+  commands: string,
+  env: Texts = {},
+  before = Object.keys(env).join() === 'DATABASE_URL' ? IN_ONE_PROCESS : WITHOUT_NPX,
+): Promise<string> {
   const { status, stdout, stderr }: Outcome = await runCommands(before + commands, env);
   expect({ status, stderr }).toEqual({ status: 0, stderr: expect.any(String) });
   return stdout;
@@ -608,20 +638,13 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(cpu.nodes.length).toBeGreaterThan(1);
     expect(heap.snapshot.node_count).toBeGreaterThan(10_000);
     expect(statSync(files['core.heapsnapshot']).mode & 0o777).toBe(0o600);
-    for (const output of ['> /dev/full', '| true']) {
-      for (const what of ['cpu 1', 'heap']) {
-        const taken = await runCommands(
-          `set -o pipefail; kill -USR1 ${core.child.pid}; node ops/profile.mjs ${what} ${output}`,
-          {
-            INSPECTOR: `127.0.0.1:${port}`,
-          },
-        );
-        expect(taken).toMatchObject({
-          status: 1,
-          stderr: expect.stringMatching(/^.*(?:EPIPE|ENOSPC).*; 127\S+ is closed\n$/),
-        });
-        await expect(fetch(`http://127.0.0.1:${port}/json`)).rejects.toThrow('fetch failed');
-      }
+    for (const take of ['cpu 1 > /dev/full', 'heap | true']) {
+      const taking = `set -o pipefail; kill -USR1 ${core.child.pid}; node ops/profile.mjs ${take}`;
+      expect(await runCommands(taking, { INSPECTOR: `127.0.0.1:${port}` })).toMatchObject({
+        status: 1,
+        stderr: expect.stringMatching(/^.*(?:EPIPE|ENOSPC).*; 127\S+ is closed\n$/),
+      });
+      await expect(fetch(`http://127.0.0.1:${port}/json`)).rejects.toThrow('fetch failed');
     }
     await expect(fetch(`http://127.0.0.1:${port}/json`)).rejects.toThrow('fetch failed');
     expect(await run('src/check-health.ts', { env: ports }).ended()).toBe(0);
