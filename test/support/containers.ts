@@ -26,7 +26,9 @@ export async function buildImage(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-image-'));
   try {
     const idFile = join(folder, 'id');
-    const how = ['--network', 'host', '--isolation', 'chroot', '--format', 'docker', '--layers', '--pull-never'];
+    // Layers are for the next build on the same machine.
+    const layers = process.env.CI ? '--layers=false' : '--layers';
+    const how = ['--network', 'host', '--isolation', 'chroot', '--format', 'docker', layers, '--pull-never'];
     await execute('buildah', ['bud', ...how, '--build-arg', `BASE_IMAGE=${BASE_IMAGE}`, '--iidfile', idFile, ROOT]);
     return readFileSync(idFile, 'utf8');
   } finally {
