@@ -192,7 +192,7 @@ test.each(LIVES)('every promise is kept while %s', { timeout: 900_000 }, async (
   expect((await live(1, plan, { database })).violations).toEqual([]);
 });
 
-test('a life on what a diff makes of the sources says first what a caller would; its plan is shortened, kept with its commit, and lived again', {
+test('a life on a changed source breaks a promise; its plan is shortened, kept and lived again', {
   timeout: 900_000,
 }, async () => {
   const [file, line] = ['src/usecases/read-leads.ts', "  if (lead === null) throw new Refusal('LEAD_NOT_FOUND');"];
