@@ -188,7 +188,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     const putAgo = (id: string, days: number) => put({ id, retentionDays: 30 }, plus(NOW, -days * DAY_MS));
 
     // @proves erasure-14 erasure-17
-    test('a lead that cannot be read keeps none of a studio that has ended, and no studio has a retention', async () => {
+    test('an unreadable lead keeps no other from deletion once their studio has ended', async () => {
       const leads = [await erasedAgo(STUDIO_ID, 400 * DAY_MS), await erasedAgo(STUDIO_ID, 390 * DAY_MS)];
       const [lowest = expect.fail(), other = expect.fail()] = leads.toSorted((a, b) => (a.id < b.id ? -1 : 1));
       const ofStage = damages.find(({ kind, field }) => kind === 'lead' && field === 'stage') ?? expect.fail();
@@ -200,7 +200,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     });
 
     // @proves erasure-10
-    test('a lead that is moved or corrected since it was read is not erased, and holds up nothing behind it', async () => {
+    test('a lead that changes after it was read is not erased, and holds up nothing behind it', async () => {
       await put({ retentionDays: 30 }, plus(NOW, -7 * DAY_MS));
       await store.putRetentionTime(null, NOW);
       const leads = times(4, (index) => closed(40 - index));
