@@ -164,7 +164,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     });
 
     // @proves leads-42 bounds-80
-    test(`a lead has at most ${MAX_ENQUIRIES}, whose ids stay; the oldest go, and their keys stay known`, async () => {
+    test(`a lead has at most ${MAX_ENQUIRIES}, of which the oldest go; ids stay, and keys stay known`, async () => {
       const [lead, other] = [await created(), await created()];
       const idsOf = async (of: Lead) => (await enquiriesOf(of)).map(({ id }) => id);
       const keys = times(MAX_ENQUIRIES + 5, () => newId());
