@@ -2,15 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { Throttle } from '../../common/throttle.ts';
 import type { CoreClient } from '../core/core-client.ts';
+import { MAX_PENDING_REQUESTS } from '../core/exchange-batcher.ts';
 import { OVERLOADED } from '../problems.ts';
 
 /**
- * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The
- * other half is for requests that were admitted earlier and have yet to reach the core.
+ * The number of pending requests of an operation from which further ones are refused. The other half is for requests that
+ * were admitted earlier and have yet to reach the core.
  *
  * @rule 7.overload
  */
-export const BUSY_THRESHOLD = 1024;
+export const BUSY_THRESHOLD = MAX_PENDING_REQUESTS / 2;
 
 /**
  * The number of refusals per second that are immediate, and the maximum delay of further ones; milliseconds. Without a

@@ -17,14 +17,14 @@ import type { GatewayMetrics } from '../observation.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
 import type { Operation, Sender } from '../request.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
-import { ExchangeBatcher, type Item, type Share } from './exchange-batcher.ts';
+import { ExchangeBatcher, type Item, MAX_PENDING_REQUESTS, type Share } from './exchange-batcher.ts';
 import { exchangeOver } from './exchange-calls.ts';
 
 /**
  * The number of waiting lists of one studio from which further ones are refused, so that no studio makes the others' fail: a quarter of
- * those from which all are (BUSY_THRESHOLD in `gateway/admission/load-shedding.ts`).
+ * those from which all are (`gateway/admission/load-shedding.ts`).
  */
-const MAX_WAITING_LISTS_PER_STUDIO = 256;
+const MAX_WAITING_LISTS_PER_STUDIO = MAX_PENDING_REQUESTS / 8;
 
 /** The number of leads in lists that are sent and not answered from which lists wait, and studios take turns. */
 const MAX_SENT_LEADS = 1000;
