@@ -2,18 +2,23 @@ import type { ProblemError } from '../errors.ts';
 import { FAILING_FROM_STATUS, TEMPORARY_STATUSES } from '../outcomes.ts';
 import { isOfAll, isUnanswered, reasonOfFailure } from './reasons.ts';
 
+/** A retry cannot help: the lead needs a person's attention. */
+interface Refused {
+  readonly state: 'refused';
+  readonly reason: string;
+}
+
+/** The lead is sent again later. */
+interface Waiting {
+  readonly state: 'waiting';
+  readonly reason: string;
+  readonly retryAfterSeconds?: number | undefined;
+  /** Whether the attempt does not count: it has written nothing, and its cause is not this lead's. */
+  readonly isFree?: boolean;
+}
+
 /** The outcome for a lead that was not sent. */
-export type Unsent =
-  /** A retry cannot help: the lead needs a person's attention. */
-  | { readonly state: 'refused'; readonly reason: string }
-  | {
-      /** The lead is sent again later. */
-      readonly state: 'waiting';
-      readonly reason: string;
-      readonly retryAfterSeconds?: number | undefined;
-      /** Whether the attempt does not count: it has written nothing, and its cause is not this lead's. */
-      readonly isFree?: boolean;
-    };
+export type Unsent = Refused | Waiting;
 
 const SECOND_MS = 1000;
 const HOUR_MS = 3600 * SECOND_MS;
@@ -34,7 +39,7 @@ export function outcomeOfProblem(problem: ProblemError): Unsent {
 }
 
 /** Returns how long a lead waits for its next attempt. */
-export function waitMs({ reason, retryAfterSeconds }: Extract<Unsent, { state: 'waiting' }>, attempts: number): number {
+export function waitMs({ reason, retryAfterSeconds }: Waiting, attempts: number): number {
   // The end of an outage is noticed as soon as that of a pause.
   const isShort = isOfAll(reason) || isUnanswered(reason);
   return isShort ? pauseMs(retryAfterSeconds) : retryDelayMs(attempts, retryAfterSeconds);
