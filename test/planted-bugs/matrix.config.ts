@@ -10,7 +10,7 @@ export default defineConfig({
   plugins: bug ? [plant(bug.patches)] : [],
   test: {
     root: `${import.meta.dirname}/../..`,
-    include: ['test/**/*.test.ts'],
+    include: ['{test,sdk/test,examples/test}/**/*.test.ts'],
     exclude: ['test/planted-bugs/**', 'test/unit/planted-bugs.test.ts'],
     testTimeout: 120_000,
     hookTimeout: 120_000,
