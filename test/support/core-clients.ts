@@ -12,7 +12,10 @@ import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/lead
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { type Lead, LeadIntakeService, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
+import type { StudioWithKey } from '../tools/served-service.ts';
 import { DAY_MS } from './builders.ts';
+
+export type { StudioWithKey } from '../tools/served-service.ts';
 
 /** Clients of a core's services, as the CRM uses them. */
 export interface CoreClients {
@@ -56,15 +59,6 @@ export function connectToCore(coreUrl: string, token?: string, tls: SecureContex
     health: createClient(Health, transport),
     close: () => sessionManager.abort(),
   };
-}
-
-/** A studio with one owner, one enabled source, and one API key that the owner issued. */
-export interface StudioWithKey {
-  readonly studioId: string;
-  readonly memberId: string;
-  readonly sourceId: string;
-  readonly apiKeyId: string;
-  readonly secret: string;
 }
 
 /** All scopes of API keys. */

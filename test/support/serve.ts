@@ -1,36 +1,20 @@
 /**
  * Runs a core and a gateway for the tests of clients and of examples, which import nothing of the service: `serve.ts SETTINGS`, those of
- * the gateway as JSON. It sends its parent its address, then a reply to each call of the parent, and ends with it.
+ * the gateway as JSON. It sends its parent its address and its calls, then a reply to each call of the parent, and ends with it.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { startGateway } from '../../gateway/app.ts';
-import { readGatewayConfig } from '../../gateway/config.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { startCore } from '../../src/app.ts';
-import { readCoreConfig } from '../../src/config.ts';
 import type { Scope, ServiceCalls, ServiceReply, ServiceRequest } from '../tools/served-service.ts';
 import { DAY_MS } from './builders.ts';
-import { allLeads, arrangeStudio, connectToCore } from './core-clients.ts';
-import { PUBLIC_URL } from './documented.ts';
+import { allLeads, arrangeStudio } from './core-clients.ts';
+import { runService } from './running-service.ts';
 
-const CORE_TOKEN = 'the token of the tests of clients';
-const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-const common = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
-const startOn = (port: string) =>
-  startCore(readCoreConfig({ ...common, CORE_PORT: port, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` }));
-
-let core = await startOn('0');
-const { port } = new URL(core.url);
-const settings = JSON.parse(process.argv[2] ?? '{}') as Record<string, string>;
-const defaults = { ...common, GATEWAY_PORT: '0', CORE_URL: core.url, PUBLIC_URL, QUOTA_LIMIT: '1000000' };
-const gateway = await startGateway(readGatewayConfig({ ...defaults, ...settings }));
-const clients = connectToCore(core.url, CORE_TOKEN);
+const { url, clients, stopCore, startCore, dispose } = await runService({
+  gateway: JSON.parse(process.argv[2] ?? '{}'),
+});
 
 const SCOPES: Readonly<Record<Scope, ApiKeyScope>> = {
   'leads.create': ApiKeyScope.LEADS_CREATE,
@@ -70,13 +54,12 @@ const calls: ServiceCalls = {
   eraseLead: async (studioId, leadId) => void (await clients.leads.eraseLead({ studioId, leadId })),
   closeLead: async (studioId, leadId) =>
     void (await clients.leads.changeLeadStage({ studioId, leadId, stage: LeadStage.LOST })),
-  stopCore: () => core.stop(),
-  startCore: async () => {
-    core = await startOn(port);
-  },
+  stopCore,
+  startCore: () => startCore(),
 };
 
-const reply = (message: ServiceReply) => process.send?.(message);
+/** A parent that has gone hears nothing more. */
+const reply = (message: ServiceReply) => process.connected && process.send?.(message);
 
 process.on('message', async ({ id, call, args }: ServiceRequest) => {
   try {
@@ -86,10 +69,7 @@ process.on('message', async ({ id, call, args }: ServiceRequest) => {
   }
 });
 process.once('disconnect', async () => {
-  clients.close();
-  await gateway.stop();
-  await core.stop();
-  rmSync(folder, { recursive: true, force: true });
+  await dispose();
   process.exit();
 });
-reply({ url: gateway.url });
+reply({ url, calls: Object.keys(calls) as (keyof ServiceCalls)[] });

@@ -1,32 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
-import { startGateway } from '../../gateway/app.ts';
-import { readGatewayConfig } from '../../gateway/config.ts';
-import type { GatewayDeadlines } from '../../gateway/port/gateway-server.ts';
-import { startCore } from '../../src/app.ts';
-import { readCoreConfig } from '../../src/config.ts';
-import {
-  allLeads,
-  arrangeStudio,
-  type CoreClients,
-  connectToCore,
-  type StudioOptions,
-  type StudioWithKey,
-} from './core-clients.ts';
+import { expect, onTestFinished } from 'vitest';
+import { forAllTests } from '../tools/for-all-tests.ts';
+import { LEADS, postLead } from '../tools/served-service.ts';
+import { allLeads, arrangeStudio, type CoreClients, type StudioOptions, type StudioWithKey } from './core-clients.ts';
 import { expectDocumentedAnswer, expectDocumentedRequest, PUBLIC_URL } from './documented.ts';
 import { type Samples, scrape } from './metrics.ts';
+import { runService, type ServiceOverrides, startGatewayOf } from './running-service.ts';
 
+export { LEADS } from '../tools/served-service.ts';
 export { BOTH_SCOPES, type StudioWithKey } from './core-clients.ts';
 export { PUBLIC_URL } from './documented.ts';
-
-/** The path of leads. */
-export const LEADS = '/v1/integrations/leads';
-
-/** The token of the tests' cores. */
-export const CORE_TOKEN = 'the token of the tests of the service';
+export { CORE_TOKEN } from './running-service.ts';
 
 /** Headers of a request; null removes a default one. */
 type HeaderOverrides = Readonly<Record<string, string | null>>;
@@ -60,34 +44,16 @@ export interface Service extends Omit<CoreClients, 'close'> {
   dispose(): Promise<void>;
 }
 
-/** Overrides of settings, by name. */
-interface ServiceOverrides {
-  readonly core?: Record<string, string>;
-  readonly gateway?: Record<string, string>;
-  /** Deadlines, for which there are no settings. */
-  readonly deadlines?: Partial<GatewayDeadlines>;
-}
-
 /**
  * A service for all tests of a file or a `describe`. It runs before their own hooks and stops after them.
  *
  * @param overrides a function when they depend on earlier hooks
  */
-export function aService(overrides: ServiceOverrides | (() => ServiceOverrides) = {}): Service {
-  let service: Service | undefined;
-  beforeAll(async () => {
-    service = await startService(typeof overrides === 'function' ? overrides() : overrides);
-  });
-  afterAll(() => service?.dispose());
-  // A proxy, so that a test file can declare the service as a constant.
-  return new Proxy({} as Service, {
-    get(_, name: keyof Service) {
-      if (!service)
-        throw new Error(`${name} is not available: the service is not started yet; use it in tests and hooks only`);
-      return service[name];
-    },
-  });
-}
+export const aService = (overrides: ServiceOverrides | (() => ServiceOverrides) = {}): Service =>
+  forAllTests(
+    () => startService(typeof overrides === 'function' ? overrides() : overrides),
+    (service) => service.dispose(),
+  );
 
 /** Starts a service for one test, stopped at its end. */
 export async function aSeparateService(overrides: ServiceOverrides = {}): Promise<Service> {
@@ -112,35 +78,21 @@ export async function anotherGateway({ coreUrl }: Service, overrides: ServiceOve
   return gateway.url;
 }
 
-/** Settings of both processes. */
-const COMMON = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
-
-function startGatewayOf(coreUrl: string, { gateway = {}, deadlines }: ServiceOverrides) {
-  const defaults = { ...COMMON, GATEWAY_PORT: '0', CORE_URL: coreUrl, PUBLIC_URL, QUOTA_LIMIT: '1000000' };
-  return startGateway(readGatewayConfig({ ...defaults, ...gateway }), deadlines);
-}
-
 /** Starts a service. The caller must dispose of it. */
 export async function startService(overrides: ServiceOverrides = {}): Promise<Service> {
-  const folder = await mkdtemp(join(tmpdir(), 'lead-intake-test-'));
-  const coreEnv = { ...COMMON, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, ...overrides.core };
-  let core = await startCore(readCoreConfig({ CORE_PORT: '0', ...coreEnv }));
-  const coreUrl = core.url;
-  const gateway = await startGatewayOf(coreUrl, overrides);
-  const clients = connectToCore(coreUrl, CORE_TOKEN);
-  const { close, ...services } = clients;
+  const { clients, core, ...running } = await runService(overrides);
+  const { close: _, ...services } = clients;
 
   const request = async (method: string, path: string, overrides: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) => {
     const headers = Object.entries(overrides).filter((header): header is [string, string] => header[1] !== null);
-    const response = await fetch(`${gateway.url}${path}`, { method, headers, ...(body && { body }) });
+    const response = await fetch(`${running.url}${path}`, { method, headers, ...(body && { body }) });
     await expectDocumentedAnswer(method, path, response);
     if (response.ok) expectDocumentedRequest({ method, url: path, headers: new Headers(headers), body });
     return response;
   };
 
   return {
-    url: gateway.url,
-    coreUrl,
+    ...running,
     ...services,
 
     aStudioWithKey: (options) => arrangeStudio(clients, options),
@@ -163,22 +115,9 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
 
     countLeads: async (studioId) => (await allLeads(clients, studioId)).length,
 
-    gatewayMetricsUrl: gateway.metricsUrl,
-    coreMetricsUrl: core.metricsUrl,
-    gatewayMetrics: () => scrape(gateway.metricsUrl),
-    coreMetrics: () => scrape(core.metricsUrl),
-    stopCore: () => core.stop(),
-
-    async startCore(overrides = {}) {
-      core = await startCore(readCoreConfig({ CORE_PORT: new URL(coreUrl).port, ...coreEnv, ...overrides }));
-    },
-
-    async dispose() {
-      close();
-      await gateway.stop();
-      await core.stop();
-      await rm(folder, { recursive: true, force: true });
-    },
+    coreMetricsUrl: core().metricsUrl,
+    gatewayMetrics: () => scrape(running.gatewayMetricsUrl),
+    coreMetrics: () => scrape(core().metricsUrl),
   };
 }
 
@@ -193,17 +132,7 @@ export const createAt = (
   secret: string,
   headers: Record<string, string> = {},
   capture = aCapture(),
-): Promise<Response> =>
-  fetch(`${gatewayUrl}${LEADS}`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${secret}`,
-      'content-type': 'application/json',
-      'idempotency-key': randomUUID(),
-      ...headers,
-    },
-    body: JSON.stringify(capture),
-  });
+): Promise<Response> => postLead(gatewayUrl, secret, capture, headers);
 
 /** An email contact, by default a new one. */
 export function anEmail(value = `${randomUUID()}@example.org`) {

@@ -2,8 +2,11 @@ import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+import { forAllTests } from './for-all-tests.ts';
 import { PLANTED, ROOT } from './processes.ts';
+
+/** The path of leads. */
+export const LEADS = '/v1/integrations/leads';
 
 /** A studio with one owner, one enabled source, and one API key that the owner issued. */
 export interface StudioWithKey {
@@ -53,20 +56,24 @@ export interface ServiceCalls {
 export interface ServedService extends ServiceCalls {
   /** The gateway's address. */
   readonly url: string;
-  /** Posts a creation, by default with a new Idempotency-Key. Text is sent as given, other bodies as JSON. */
+  /** Posts a creation, as `postLead` does. */
   post(secret: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
   /** Reads a path below the leads: `/ID`, `?limit=5`. */
   get(secret: string, path?: string): Promise<Response>;
 }
 
-/** A call, as it is sent to the process of a service, and the messages that this sends. */
+/** A call, as it is sent to the process of a service, and the messages that this sends: first its address and calls, then results. */
 export interface ServiceRequest {
   readonly id: string;
   readonly call: keyof ServiceCalls;
   readonly args: readonly unknown[];
 }
+interface Served {
+  readonly url: string;
+  readonly calls: readonly (keyof ServiceCalls)[];
+}
 export type ServiceReply =
-  | { readonly url: string }
+  | Served
   | { readonly id: string; readonly value: unknown }
   | { readonly id: string; readonly error: string };
 
@@ -78,39 +85,26 @@ type Settings = Readonly<Record<string, string>>;
  *
  * @param settings a function when they depend on earlier hooks
  */
-export function aServedService(settings: Settings | (() => Settings) = {}): ServedService {
-  let service: Awaited<ReturnType<typeof start>> | undefined;
-  beforeAll(async () => {
-    service = await start(typeof settings === 'function' ? settings() : settings);
-  });
-  afterAll(() => service?.stop());
-  // A proxy, so that a test file can declare the service as a constant.
-  return new Proxy({} as ServedService, {
-    get(_, name: string) {
-      if (!service) throw new Error(`${name} is not available: the service is used in tests and hooks only`);
-      const { url, call } = service;
-      if (name === 'url') return url;
-      const api = overHttp(url);
-      return name in api ? api[name as keyof typeof api] : call(name as keyof ServiceCalls);
-    },
-  });
-}
+export const aServedService = (settings: Settings | (() => Settings) = {}): ServedService =>
+  forAllTests(
+    () => startServedService(typeof settings === 'function' ? settings() : settings),
+    ({ stop }) => stop(),
+  );
 
-async function start(settings: Settings) {
+/** Starts a service in a process of its own. The caller must stop it. Once it has ended, each call rejects. */
+export async function startServedService(settings: Settings): Promise<ServedService & { stop(): Promise<void> }> {
   const child = fork(join(ROOT, 'test/support/serve.ts'), [JSON.stringify(settings)], {
     env: { ...process.env, ...PLANTED },
     execArgv: ['--disable-warning=ExperimentalWarning'],
     serialization: 'advanced',
   });
+  const served = Promise.withResolvers<Served>();
   const waiting = new Map<string, PromiseWithResolvers<unknown>>();
-  const ended = once(child, 'exit');
-  const [{ url }] = (await Promise.race([
-    once(child, 'message'),
-    ended.then(([code]) => {
-      throw new Error(`the service has ended with ${code}`);
-    }),
-  ])) as [{ readonly url: string }];
-  child.on('message', (reply: Exclude<ServiceReply, { readonly url: string }>) => {
+  const ended = once(child, 'exit').then(([code]) => {
+    for (const { reject } of [served, ...waiting.values()]) reject(new Error(`the service has ended with ${code}`));
+  });
+  child.on('message', (reply: ServiceReply) => {
+    if ('url' in reply) return served.resolve(reply);
     const { resolve, reject } = waiting.get(reply.id) ?? {};
     waiting.delete(reply.id);
     if ('error' in reply) reject?.(new Error(reply.error));
@@ -122,28 +116,36 @@ async function start(settings: Settings) {
       const id = randomUUID();
       const answer = Promise.withResolvers<unknown>();
       waiting.set(id, answer);
-      child.send({ id, call: name, args } satisfies ServiceRequest);
+      child.send({ id, call: name, args } satisfies ServiceRequest, (error) => error && answer.reject(error));
       return answer.promise;
     };
-  const stop = async () => {
-    child.disconnect();
-    await ended;
+  const { url, calls } = await served.promise;
+  return {
+    ...(Object.fromEntries(calls.map((name) => [name, call(name)])) as unknown as ServiceCalls),
+    url,
+    post: (...given) => postLead(url, ...given),
+    get: (secret, path = '') => fetch(`${url}${LEADS}${path}`, { headers: { authorization: `Bearer ${secret}` } }),
+    async stop() {
+      if (child.connected) child.disconnect();
+      await ended;
+    },
   };
-  return { url, call, stop };
 }
 
-const overHttp = (url: string): Pick<ServedService, 'post' | 'get'> => ({
-  post: (secret, body, headers = {}) =>
-    fetch(`${url}/v1/integrations/leads`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${secret}`,
-        'content-type': 'application/json',
-        'idempotency-key': randomUUID(),
-        ...headers,
-      },
-      body: typeof body === 'string' ? body : JSON.stringify(body),
-    }),
-  get: (secret, path = '') =>
-    fetch(`${url}/v1/integrations/leads${path}`, { headers: { authorization: `Bearer ${secret}` } }),
-});
+/** Posts a creation to a gateway, by default with a new Idempotency-Key. Text is sent as given, other bodies as JSON. */
+export const postLead = (
+  gatewayUrl: string,
+  secret: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> =>
+  fetch(`${gatewayUrl}${LEADS}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+      'idempotency-key': randomUUID(),
+      ...headers,
+    },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
