@@ -93,7 +93,7 @@ describeWithTools(['npm --version'], 'npm, in an empty folder', () => {
 
   test('would publish the archive as it is', async () => {
     const archive = join(folder(), `${PACKAGE_SETTINGS.npm}-${VERSION}.tgz`);
-    const { stderr } = await runIn(anEmptyFolder(), `npm publish --dry-run ${archive}`);
+    const { stderr } = await runIn(anEmptyFolder(), `npm publish --loglevel notice --dry-run ${archive}`);
     expect(stderr).toContain('(dry-run)');
   });
 });
