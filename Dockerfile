@@ -5,24 +5,26 @@ ARG BASE_IMAGE=node:26-slim@sha256:c0753125a3789977aefe869cbebccf70e3cfd7ea84ca4
 FROM $BASE_IMAGE AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# The postinstall script of `npm ci`.
-COPY gateway/docs/reference-script.ts gateway/docs/
-COPY gateway/docs/build/take-reference.ts gateway/docs/build/
 RUN npm ci --omit=dev
 
-# The packages of the clients, which the gateway hands out. Of the packages of development it takes those that build them, in the versions of the lock file.
+# The packages of the clients, which the gateway hands out, and the pages of /docs. Of the packages of development it takes those that build them, in the
+# versions of the lock file.
 FROM dependencies AS packages
 RUN npm install --no-save --omit=dev --ignore-scripts --save-prod \
   $(node -p "const { devDependencies } = require('./package.json'); \
-    ['@bufbuild/buf', '@types/node', 'fflate', 'google-proto-files', 'nanotar', 'smol-toml', 'typescript'] \
+    ['@bufbuild/buf', '@scalar/fastify-api-reference', '@types/node', 'fflate', 'github-slugger', 'google-proto-files', 'nanotar', 'shiki', \
+      'smol-toml', 'typescript', 'vitepress'] \
       .map((name) => name + '@' + devDependencies[name]).join(' ')")
 COPY tsconfig.json buf.yaml ./
 COPY proto proto
-COPY common/package-settings.ts common/
+COPY common common
 COPY sdk sdk
 COPY examples/recipes examples/recipes
 RUN npm run build:packages
 RUN node sdk/packages/print-image-sbom.ts > image.cdx.json
+COPY CHANGELOG.md ./
+COPY gateway gateway
+RUN npm run build:docs
 
 FROM $BASE_IMAGE
 ENV NODE_ENV=production
@@ -36,6 +38,7 @@ COPY gateway gateway
 COPY relay relay
 COPY operator operator
 COPY verify verify
+COPY --from=packages /app/gateway/docs/site gateway/docs/site
 COPY --from=packages /app/packages packages
 COPY --from=packages /app/image.cdx.json ./
 # A link, because npx would create files in this folder, which belongs to root so that no process can change its own code.

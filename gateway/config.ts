@@ -91,7 +91,12 @@ export function gatewaySummary(config: GatewayConfig): object {
 
 function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
   const faults = certificateFaults(config, 'CORE_URL', config.CORE_URL);
-  const { REDIS_URL, REDIS_CLUSTER } = config;
+  const { PUBLIC_URL = '', REDIS_URL, REDIS_CLUSTER } = config;
+  if (!/^[\w.:/[\]~%-]*$/.test(PUBLIC_URL)) {
+    faults.push(
+      'PUBLIC_URL may have letters, digits and - . _ ~ % / in its path, and nothing else: it is a part of each page of /docs',
+    );
+  }
   if (config.REUSE_PORT && !REDIS_URL) {
     faults.push('REUSE_PORT needs REDIS_URL: in memory, each process would count on its own');
   }

@@ -1,5 +1,8 @@
 // Generated from the OpenAPI document. Do not edit.
 
+/**
+ * An email address or a phone number.
+ */
 export type Contact = EmailContact | PhoneContact;
 /**
  * The stage of the lead; initially `new`.

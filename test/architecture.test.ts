@@ -108,7 +108,12 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'gateway/request.ts': ['common/rules/', 'proto/gen/', 'gateway/key-check.ts', 'gateway/problems.ts'],
   'gateway/routes/schemas.ts': ['common/rules/', 'gateway/problems.ts'],
   'gateway/docs/': ['common/rules/', 'common/package-settings.ts', 'gateway/routes/schemas.ts', 'gateway/problems.ts'],
-  'gateway/docs/build/': ['gateway/docs/', 'gateway/problems.ts'],
+  'gateway/docs/generator/': [
+    'common/is-outdated.ts',
+    'common/package-settings.ts',
+    'gateway/docs/',
+    'gateway/problems.ts',
+  ],
   'gateway/admission/quota/': ['common/'],
   'gateway/config.ts': ['common/', 'gateway/admission/quota/', 'gateway/client-address.ts'],
   'gateway/observation.ts': [
@@ -171,7 +176,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/': [],
   // Makes the packages that a gateway serves; a gateway finds them by what they have in common, the settings.
   'sdk/wordpress/': ['common/package-settings.ts'],
-  'sdk/packages/': ['sdk/wordpress/', 'common/package-settings.ts'],
+  'sdk/packages/': ['sdk/wordpress/', 'common/is-outdated.ts', 'common/package-settings.ts'],
   'sdk/outbox/': [
     'sdk/as-written.ts',
     'sdk/capture-rules.ts',
@@ -229,9 +234,8 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   '@prometheus-io/client': ['common/metrics.ts', 'relay/observation.ts'],
   standardwebhooks: ['relay/message.ts'],
   '@fastify/static': ['gateway/routes/docs.ts'],
-  marked: ['gateway/docs/rendering.ts'],
-  // Not loaded by a gateway: `npm ci` copies the script out.
-  '@scalar/': ['gateway/docs/build/'],
+  // Not loaded by a gateway: the build of the docs copies the script out.
+  '@scalar/': ['gateway/docs/generator/'],
 };
 
 /** The production code; tests and tools may import any package. */
@@ -245,7 +249,7 @@ interface Import {
 const FILES = globSync('**/*.{ts,js,mjs}', {
   cwd: ROOT,
   exclude: (name) => name === 'node_modules' || name.startsWith('.'),
-}).filter((file) => !/^(?:sdk\/dist|examples\/.*\/(?:gen|types))\//.test(file));
+}).filter((file) => !/^(?:sdk\/dist|gateway\/docs\/site|examples\/.*\/(?:gen|types))\//.test(file));
 
 /** All imports, including those of types. */
 const imports: readonly Import[] = FILES.flatMap((file) =>

@@ -4,8 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { SETTINGS, type SettingTraits } from '../common/settings-table.ts';
 import { gatewaySettings } from '../gateway/config.ts';
-import { findPackages } from '../gateway/docs/packages.ts';
-import { renderPages } from '../gateway/docs/pages.ts';
+import { openSite } from '../gateway/docs/site.ts';
 import { relaySettings } from '../relay/config.ts';
 import { coreSettings } from '../src/config.ts';
 import { MARKDOWN_PAGES, type MarkdownPage } from './tools/markdown.ts';
@@ -233,7 +232,7 @@ function isIntact(page: string, link: string): boolean {
     return URL.canParse(link) && (link.startsWith('https:') || new URL(link).hostname === '127.0.0.1');
   const [target = '', anchor] = link.split('#');
   if (target.startsWith('/')) {
-    if (!isServed(target)) return false;
+    if (!SERVED.includes(target)) return false;
     const source = `gateway${target === '/docs' ? '/docs/pages/docs' : target.replace('/docs/', '/docs/pages/')}.md`;
     return anchor === undefined || MARKDOWN_PAGES.some(({ path, anchors }) => path === source && anchors.has(anchor));
   }
@@ -242,18 +241,8 @@ function isIntact(page: string, link: string): boolean {
   return anchor === undefined || MARKDOWN_PAGES.some((other) => other.path === path && other.anchors.has(anchor));
 }
 
+/** The paths that a gateway serves to readers: the pages of `/docs`, what they show, and the OpenAPI document. */
 const SERVED = [
-  ...renderPages({ publicUrl: '', limit: 0, windowSeconds: 0 }, findPackages([])).map(({ path }) => path),
-  ...globSync('docs/assets/*.svg', { cwd: join(ROOT, 'gateway') }).map((asset) => `/${asset}`),
-];
-
-/** Whether a gateway serves a path: a page of `/docs`, the OpenAPI document, or a manual, once the packages are built. */
-const isServed = (path: string): boolean =>
-  path === '/v1/openapi.json' ||
-  SERVED.includes(path) ||
-  MANUALS.some((readme) => existsSync(join(ROOT, readme(path))));
-
-const MANUALS = [
-  (path: string) => `sdk/${path === '/docs/typescript' ? '' : path.slice('/docs/'.length)}/README.md`,
-  (path: string) => `examples/${path.slice('/docs/'.length)}/README.md`,
+  '/v1/openapi.json',
+  ...openSite({ publicUrl: 'https://api.example.com', limit: 0, windowSeconds: 0 }).paths.keys(),
 ];

@@ -14,6 +14,7 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   'sdk/CONTRIBUTING.md': { 'npm ci': 'runs the tests themselves; .ci/run runs the same scripts' },
   'docs/how-to/databases.md': { ferretdb: 'needs a PostgreSQL with a standby: test/crash/failover.test.ts has one' },
+  'docs/how-to/packages.md': { 'build-docs': 'test/build-docs.ts runs it before all tests, as npm start does' },
   'docs/how-to/releases.md': {
     'release-image': 'needs Docker and a registry: test/containers.test.ts builds the image',
   },
@@ -30,7 +31,14 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
  * Pages of `/docs` whose commands test/e2e/http/written-docs.test.ts and sdk/test/packages-installed.test.ts take from the page as a
  * gateway serves it.
  */
-const RUN_AS_SERVED = ['quick-start', 'clients', 'outbox', 'packages'].map((name) => `gateway/docs/pages/${name}.md`);
+const RUN_AS_SERVED = [
+  'pages/docs',
+  'pages/quick-start',
+  'pages/clients',
+  'pages/outbox',
+  'pages/packages',
+  'parts/install',
+].map((name) => `gateway/docs/${name}.md`);
 
 /** A line that only sets variables, for the reader's shell, and runs no command for their values. */
 const SETS_VARIABLES = /^(?:export )?(?:[A-Z_]+=(?:'[^']*'|"[^"`(]*"|[^\s'"$(]*)(?:\s+|$))+(?:#.*)?$/;

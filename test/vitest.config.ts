@@ -42,6 +42,7 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
+    globalSetup: `${import.meta.dirname}/build-docs.ts`,
     sequence: { sequencer: LongestFirst },
     reporters: [`${import.meta.dirname}/print-left-out.ts`, 'default'],
     projects:

@@ -1,13 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  archiveNames,
-  PACKAGE_SETTINGS,
-  PACKAGE_TITLES,
-  type PackageDescription,
-  type PackageKind,
-  type PackageRelease,
-} from '../../common/package-settings.ts';
+import type { PackageDescription, PackageKind, PackageRelease } from '../../common/package-settings.ts';
 
 /** The version of this installation. */
 const VERSION: string = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version;
@@ -163,85 +156,4 @@ export function absence({ present, releases }: Packages, publicUrl: string): str
   const earlier = releases.filter((each) => each !== present).map(({ version }) => version);
   const others = earlier.join(', ') || 'no other release';
   return `This deployment has the packages of release ${VERSION}, and those of ${others}: see ${publicUrl}${PACKAGES_PATH}.`;
-}
-
-/** Returns what the pages say of the packages: their names, and a notice when they are not there. */
-export function packageValues({ present }: Packages, publicUrl: string) {
-  const { npm, composer, pypi } = PACKAGE_SETTINGS;
-  const archives = archiveNames(PACKAGE_SETTINGS, VERSION);
-  const address = (kind: PackageKind) => formatPackageUrl(publicUrl, archives[kind]);
-  return {
-    packagesNotice: present ? '' : NOT_BUILT,
-    npmName: npm,
-    composerName: composer,
-    pypiName: pypi,
-    licence: PACKAGE_SETTINGS.licence,
-    npmAddress: address('npm'),
-    wheelAddress: address('python'),
-    protoAddress: address('proto'),
-    composerRepository: `${publicUrl}${PACKAGES_PATH}`,
-    // Composer refuses addresses without TLS otherwise, those of this machine included.
-    composerWithoutTls: publicUrl.startsWith('http:')
-      ? 'composer config secure-http false   # this address has no TLS; never in production\n'
-      : '',
-  };
-}
-
-/** The pages that come with the packages, by path, with their names, in the order of the menu. */
-const MANUALS: Readonly<Record<string, string>> = {
-  '/docs/wordpress': 'WordPress',
-  '/docs/recipes/nextjs': 'Next.js',
-  '/docs/recipes/django': 'Django',
-  '/docs/recipes/rails': 'Rails',
-  '/docs/recipes/laravel': 'Laravel',
-  '/docs/recipes/php-form': 'Plain PHP',
-  '/docs/typescript': 'TypeScript',
-  '/docs/python': 'Python',
-  '/docs/php': 'PHP',
-};
-
-/** A page that comes with a package: a manual, or a recipe. */
-export interface Manual {
-  readonly path: string;
-  readonly name: string;
-  readonly markdown: string;
-}
-
-/** Returns the pages that come with the packages of this release. */
-export function manuals({ present }: Packages): Manual[] {
-  const texts = (present?.packages ?? []).flatMap(({ kind, manual, pages = {} }) => [
-    [kind === 'npm' ? '/docs/typescript' : `/docs/${kind}`, manual] as const,
-    ...Object.entries(pages).map(([name, text]) => [`/docs/recipes/${name}`, text] as const),
-  ]);
-  return Object.entries(MANUALS).flatMap(([path, name]) => {
-    const markdown = texts.find(([of]) => of === path)?.[1];
-    return markdown === undefined ? [] : [{ path, name, markdown }];
-  });
-}
-
-/** Leaves out the entries of lists about pages that would come with packages and are not here. */
-export function withoutAbsentManuals(markdown: string, packages: Packages): string {
-  const here = manuals(packages).map(({ path }) => path);
-  return markdown.replaceAll(/^- \[[^\]]+\]\(([^)]+)\).*\n/gm, (line, path) =>
-    path in MANUALS && !here.includes(path) ? '' : line,
-  );
-}
-
-/** Returns the lists of the page of packages, in Markdown: those of this release, and the earlier ones. */
-export function packageList({ present, releases }: Packages): string {
-  if (!present) return NOT_BUILT;
-  const rows = present.packages.map(
-    ({ kind, file, sbom, sha256 }) =>
-      `| ${PACKAGE_TITLES[kind]} | [${file}](${PACKAGES_PATH}/${file}) | \`${sha256}\` | [CycloneDX](${PACKAGES_PATH}/${sbom}) |`,
-  );
-  const earlier = releases
-    .filter((release) => release !== present)
-    .map(({ version, checksums }) => `- [${version}](${PACKAGES_PATH}/${checksums})`);
-  const others = earlier.length > 0 ? `\nEarlier releases, with their checksums:\n\n${earlier.join('\n')}\n` : '';
-  return `| For | Archive | SHA-256 | Bill of materials |
-|---|---|---|---|
-${rows.join('\n')}
-
-[${present.checksums}](${PACKAGES_PATH}/${present.checksums}) has the checksums for \`sha256sum --check --ignore-missing\`.
-${others}`;
 }

@@ -43,7 +43,7 @@ interface Operation {
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly description: string; readonly content: Readonly<Record<string, Media>> };
   readonly responses: Readonly<Record<string, Response>>;
-  readonly 'x-codeSamples': readonly { readonly lang: string; readonly source: string }[];
+  readonly 'x-codeSamples': readonly { readonly label: string; readonly lang: string; readonly source: string }[];
 }
 
 interface OpenApi {
@@ -63,7 +63,9 @@ export function referencePage(publicUrl: string): string {
 
 function operationText(method: string, path: string, operation: Operation): string {
   const { summary, description, parameters, requestBody, responses } = operation;
-  const samples = operation['x-codeSamples'].map(({ lang, source }) => block(lang, source));
+  const samples = operation['x-codeSamples'].map(
+    ({ label, lang, source }) => `In ${label.split(', ').at(-1)}:\n\n${block(lang, source)}`,
+  );
   const body = requestBody
     ? Object.values(requestBody.content).map(
         ({ schema, examples = {} }) =>
@@ -78,11 +80,11 @@ function operationText(method: string, path: string, operation: Operation): stri
     `${description}\n`,
     `${samples.join('\n\n')}\n`,
     '### Parameters\n',
-    '| Name | In | Required | |\n|---|---|---|---|',
+    '| Name | In | Required | What it is |\n|---|---|---|---|',
     `${parameters.map((each) => row([`\`${each.name}\``, each.in, each.required ? 'yes' : '', describeValue(each.schema, each.description)])).join('\n')}\n`,
     ...body,
     '### Responses\n',
-    '| Status | |\n|---|---|',
+    '| Status | When |\n|---|---|',
     `${Object.entries(responses)
       .map(([status, response]) =>
         row([`${status} ${STATUS_CODES[status]}`, response.description.replaceAll('\n\n', '<br>')]),
@@ -97,7 +99,7 @@ function operationText(method: string, path: string, operation: Operation): stri
 
 /** Lists every property of an object, and of those within. */
 function renderPropertyTable(schema: Schema): string {
-  return ['| Property | Required | |', '|---|---|---|', ...renderPropertyRows(schema, '')].join('\n');
+  return ['| Property | Required | What it is |', '|---|---|---|', ...renderPropertyRows(schema, '')].join('\n');
 }
 
 function renderPropertyRows({ properties = {}, required = [] }: Schema, within: string): string[] {
@@ -105,11 +107,23 @@ function renderPropertyRows({ properties = {}, required = [] }: Schema, within: 
     const isRequired = required.includes(name) ? 'yes' : '';
     return [
       row([`\`${within}${name}\``, isRequired, describeValue(schema, schema.description)]),
-      ...[schema, ...(schema.oneOf ?? [])].flatMap((each) =>
-        each.properties ? renderPropertyRows(each, `${within}${name}.`) : [],
-      ),
+      ...(schema.properties ? renderPropertyRows(schema, `${within}${name}.`) : []),
+      ...(schema.oneOf ? renderAlternatives(schema.oneOf, `${within}${name}.`) : []),
       ...(schema.items ? renderPropertyRows(schema.items, `${within}${name}[].`) : []),
     ];
+  });
+}
+
+/** Lists the properties of an object that has one of several forms; all of them have the same names. */
+function renderAlternatives(forms: readonly Schema[], within: string): string[] {
+  return (forms[0]?.required ?? []).map((name) => {
+    const schemas = forms.flatMap(({ properties }) => properties?.[name] ?? []);
+    const separator = schemas.every((each) => each.const !== undefined) ? ' or ' : '<br>';
+    return row([
+      `\`${within}${name}\``,
+      'yes',
+      schemas.map((each) => describeValue(each, each.description)).join(separator),
+    ]);
   });
 }
 
@@ -121,7 +135,7 @@ function describeValue(schema: Schema, description = ''): string {
     description,
     constant === undefined ? '' : `\`${constant}\``,
     values ? `One of ${values.map((each) => `\`${each}\``).join(', ')}.` : '',
-    maxLength === undefined ? '' : `${minLength ?? 0} to ${maxLength} characters.`,
+    maxLength === undefined ? '' : `${minLength ? `${minLength} to` : 'At most'} ${maxLength} characters.`,
     maximum === undefined ? '' : `${minimum ?? 0} to ${maximum}.`,
     fallback === undefined ? '' : `\`${fallback}\` if it is left out.`,
     types.includes('null') ? 'May be null.' : '',

@@ -11,7 +11,7 @@ import { clientAddresses } from '../client-address.ts';
 import { arrivalObserver, type ObserveRequest, type RecordRequest, requestObserver } from '../observation.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { addressFault, chooseRequestId, FRAGMENT, REQUEST_ID_HEADER, RequestState } from '../request.ts';
-import { allowOnly, registerAllMethods } from '../routes/allowed-methods.ts';
+import { allowOnly, registerAllMethods, routeProblem } from '../routes/allowed-methods.ts';
 import { docsRoutes } from '../routes/docs.ts';
 import { reportHealth } from '../routes/health.ts';
 import { leadRoutes } from '../routes/leads.ts';
@@ -161,8 +161,9 @@ function findRequestProblem(request: FastifyRequest, reply: FastifyReply): Probl
   if (framing) return invalidRequest([framing]);
   if (address) return address;
   // Before the body is read. The router would take a slash at the end for an empty id.
-  const isOther = request.url.split('?', 1)[0]?.endsWith('/') && !request.routeOptions.url?.endsWith('/');
-  return request.is404 || isOther ? new Problem('route_not_found') : undefined;
+  const isOther = request.url.split('?', 1)[0]?.endsWith('/') && !/[/*]$/.test(request.routeOptions.url ?? '');
+  if (isOther) return new Problem('route_not_found');
+  return request.is404 ? routeProblem(request.server, request.url) : undefined;
 }
 
 /** Refuses ambiguous framing and hosts, which an intermediary may interpret differently (request smuggling). */

@@ -4,7 +4,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { type RequestObserver, unknownRequest } from '../observation.ts';
 import { HEADERS_TOO_LARGE, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody, TOO_SLOW } from '../problems.ts';
 import { BROKEN_ENCODING, chooseRequestId, REQUEST_ID_HEADER, RequestState } from '../request.ts';
-import { unknownMethod } from '../routes/allowed-methods.ts';
+import { routeProblem } from '../routes/allowed-methods.ts';
 import type { ClientConnections } from './connections.ts';
 
 const EXPECTATION = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);
@@ -68,7 +68,7 @@ export class ProblemAnswers {
         return;
       }
       const head = headWithUnknownMethod(error);
-      const problem = head ? unknownMethod(app(), head.url) : (SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED);
+      const problem = head ? routeProblem(app(), head.url) : (SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED);
       connections.refuse(socket, problem, (request) =>
         this.#answerAndClose(problem, chooseRequestId(head ?? request ?? { headers: {} }), socket),
       );

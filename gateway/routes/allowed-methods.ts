@@ -12,23 +12,15 @@ declare module 'fastify' {
 
 export type DocsHandler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
 
-/** Registers every method that Node accepts, so that a known path answers 405 rather than 404. */
+/** Has every method that Node accepts reach the framework, so that a known path answers 405 rather than 404. */
 export function registerAllMethods(app: FastifyInstance): void {
   app.decorate('allowedMethods', new Map());
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
 }
 
-/** Answers 405 to every other method on a path, without checking a key or reading a body. @rule 7.method_not_allowed */
+/** Names the methods of a path; every other one gets 405, without a look at its key or body. @rule 7.method_not_allowed */
 export function allowOnly(app: FastifyInstance, url: string, ...allowed: string[]): void {
   app.allowedMethods.set(url, allowed.join(', '));
-  app.route({
-    method: METHODS.filter((method) => !allowed.includes(method)),
-    url,
-    onRequest: async () => {
-      throw methodNotAllowed(allowed.join(', '));
-    },
-    handler: () => undefined,
-  });
 }
 
 /** Serves a path of the documentation, without a key and uncounted, to GET and HEAD. */
@@ -42,11 +34,11 @@ export function serveDocs(app: FastifyInstance, url: string, handler: DocsHandle
   allowOnly(app, url, 'GET', 'HEAD');
 }
 
-/** Returns the problem of a request whose method Node does not know, and so refuses before it has a route. */
-export function unknownMethod(app: Pick<FastifyInstance, 'allowedMethods'>, url: string): Problem {
+/** Returns the problem of a request that has no route: there is nothing at its path, or the path has other methods. */
+export function routeProblem(app: Pick<FastifyInstance, 'allowedMethods'>, url: string): Problem {
   const fault = addressFault(url);
   if (fault) return fault;
-  const [path = ''] = url.replace(/^https?:\/\/[^/]*/, '').split('?', 1);
+  const [path = ''] = url.replace(/^https?:\/\/[^/?]*/, '').split('?', 1);
   const segments = path.split('/').map(decodeURIComponent);
   for (const [pattern, allowed] of app.allowedMethods) {
     const parts = pattern.split('/');

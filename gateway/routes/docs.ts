@@ -1,22 +1,17 @@
-import { hash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import type { Readable } from 'node:stream';
-import etag from '@fastify/etag';
 import files from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PACKAGES_FOLDER } from '../../common/package-settings.ts';
 import { quotaPolicy } from '../config.ts';
 import { openApiDocument } from '../docs/openapi.ts';
 import { findPackages, type Packages } from '../docs/packages.ts';
-import { isHtml, renderPages, TRY_IT_OUT_PATH } from '../docs/pages.ts';
-import { REFERENCE_FOLDER, REFERENCE_SCRIPT } from '../docs/reference-script.ts';
+import { NO_PAGE, openSite, SITE_FOLDER, type Site } from '../docs/site.ts';
+import { Problem } from '../problems.ts';
 import { allowOnly, serveDocs } from './allowed-methods.ts';
 import { packageRoutes } from './packages.ts';
 
 const OPENAPI_PATH = '/v1/openapi.json';
-
-const ASSETS_FOLDER = join(import.meta.dirname, '../docs/assets');
 
 /** The cache lifetime of pages and files; seconds. */
 const MAX_AGE_SECONDS = 300;
@@ -28,23 +23,26 @@ export const READ_AHEAD_BYTES = 16 * 1024;
 const SEND = { cacheControl: false, acceptRanges: false, lastModified: false };
 const CHUNKS = { highWaterMark: READ_AHEAD_BYTES, acceptRanges: false };
 
-/** A page may load its own style, images and script, which may read from this service, and nothing else. */
-const CONTENT_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "connect-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-];
+/** What a page may load: its own styles, pictures and scripts, which may read from this service, and nothing else. */
+const contentPolicy = (name?: string, scripts: readonly string[] = []): string =>
+  [
+    "default-src 'none'",
+    ["script-src 'self'", ...scripts].join(' '),
+    "connect-src 'self'",
+    // The reference's script writes styles into the page; the switch to dark colours one, of which this is the hash.
+    `style-src 'self' ${name === TRY_IT_OUT ? "'unsafe-inline'" : "'sha256-skqujXORqzxt1aE0NNXxujEanPTX6raoqSscTV/Ww/Y='"}`,
+    // Icons within the styles.
+    "img-src 'self' data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
 
-/** The reference's script writes styles into the page. */
-const REFERENCE_CONTENT_POLICY = [
-  ...CONTENT_POLICY.filter((directive) => !directive.startsWith('style-src')),
-  "style-src 'self' 'unsafe-inline'",
-];
+/** The page that can send requests. */
+const TRY_IT_OUT = 'try-it-out.html';
+
+const NOT_BUILT =
+  'The docs of this release are not here: whoever runs this deployment builds them by npm run build:docs, and restarts the gateway.';
 
 /** Serves the documentation, the packages and the OpenAPI document, without a key and uncounted. @rule 10.docs 10.openapi */
 export function docsRoutes(app: FastifyInstance): void {
@@ -56,8 +54,7 @@ export function docsRoutes(app: FastifyInstance): void {
     reply.type('application/json').send(openApi),
   );
   allowOnly(app, OPENAPI_PATH, 'GET');
-  servePages(app, packages);
-  serveFiles(app);
+  serveSite(app, openSite({ publicUrl, ...quotaPolicy(app.config) }));
   servePackages(app, publicUrl, packages);
 }
 
@@ -65,39 +62,48 @@ export function docsRoutes(app: FastifyInstance): void {
 function servePackages(app: FastifyInstance, publicUrl: string, packages: Packages): void {
   app.register(async (scope) => {
     scope.register(files, { ...SEND, serve: false, etag: false, contentType: false });
-    packageRoutes(scope, publicUrl, packages, createDocsHeaders(CONTENT_POLICY), (request, reply, { name, folder }) => {
-      ignoreConditionsOfChanges(request);
-      return reply.sendFile(name, folder, CHUNKS);
-    });
+    packageRoutes(
+      scope,
+      publicUrl,
+      packages,
+      createDocsHeaders(contentPolicy()),
+      (request, reply, { name, folder }) => {
+        ignoreConditionsOfChanges(request);
+        return reply.sendFile(name, folder, CHUNKS);
+      },
+    );
   });
 }
 
-/** Serves the pages from memory: they are rendered at the start, for this service's address and quota. */
-function servePages(app: FastifyInstance, packages: Packages): void {
+/** Serves the built site. Only files that were there at the start are served, so no path leads out of its folder. */
+function serveSite(app: FastifyInstance, { paths, load }: Site): void {
+  for (const path of paths.keys()) allowOnly(app, path, 'GET', 'HEAD');
   app.register(async (scope) => {
-    scope.register(etag, { weak: true });
-    const pages = renderPages({ publicUrl: app.config.PUBLIC_URL, ...quotaPolicy(app.config) }, packages).map(
-      (page) => ({
-        ...page,
-        content: Buffer.from(page.text),
-      }),
-    );
-    for (const page of pages) {
-      const { path } = page;
-      const headers = createDocsHeaders(path === TRY_IT_OUT_PATH ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
-      const markdown = pages.find((each) => each.path === `${path}.md`);
-      serveDocs(scope, path, (request, reply) => {
-        const { mediaType, content } = markdown && prefersMarkdown(request) ? markdown : page;
+    scope.register(files, { ...SEND, root: SITE_FOLDER, serve: false, etag: false, preCompressed: true });
+    scope.addHook('onSend', answerNotModified);
+    const send = (reply: FastifyReply, name: string) => {
+      const { content, mediaType, etag, scripts } = load(name);
+      reply.headers({ ...createDocsHeaders(contentPolicy(name, scripts)), etag, 'content-type': mediaType });
+      ignoreConditionsOfChanges(reply.request);
+      return content ? reply.send(content) : reply.sendFile(name, CHUNKS);
+    };
+    scope.addHook('onRequest', async (request, reply) => {
+      const path = pathOf(request);
+      if (paths.has(path)) return;
+      // Relative, because the docs may be served under a prefix. Programs look for `llms.txt` here, too.
+      if (paths.has(path.slice('/docs'.length))) return reply.redirect(`..${path.slice('/docs'.length)}`, 308);
+      if (paths.has(path.replace(/\/$/, ''))) return reply.redirect(`../${basename(path)}`, 308);
+      if (paths.size === 0) throw new Problem('route_not_found', { detail: NOT_BUILT });
+      if (!request.headers.accept?.includes('text/html')) throw new Problem('route_not_found');
+      return send(reply.code(404), NO_PAGE);
+    });
+    for (const url of ['/docs', '/docs/', '/docs/*', '/docs.md', '/llms.txt', '/llms-full.txt']) {
+      serveDocs(scope, url, (request, reply) => {
+        const path = pathOf(request);
+        const markdown = paths.get(`${path}.md`);
         if (markdown) reply.header('vary', 'accept');
-        return reply.headers(headers).type(mediaType).send(content);
+        return send(reply, (prefersMarkdown(request) && markdown) || (paths.get(path) as string));
       });
-      // Where programs look for it besides the root.
-      if (path.endsWith('.txt'))
-        serveDocs(scope, `/docs${path}`, (_request, reply) => reply.redirect(`..${path}`, 308));
-      if (!isHtml(page)) continue;
-      // Relative, because the docs may be served under a prefix.
-      const location = `../${basename(path)}`;
-      serveDocs(scope, `${path}/`, (_request, reply) => reply.redirect(location, 308));
     }
   });
 }
@@ -120,37 +126,17 @@ function prefersMarkdown({ headers }: FastifyRequest): boolean {
   return markdown > 0 && markdown >= html;
 }
 
-const tags = new Map<string, string>();
-
-/** Returns the ETag of a file. It is made of the bytes, so that the gateways of one release have the same. */
-function toEtag(path: string): string {
-  const tag = tags.get(path) ?? `W/"${hash('sha256', readFileSync(path), 'base64url')}"`;
-  tags.set(path, tag);
-  return tag;
-}
-
-/** Serves the files that pages load. Each has its own route, so that nothing else in its folder can be reached. */
-function serveFiles(app: FastifyInstance): void {
-  app.register(async (scope) => {
-    const headers = createDocsHeaders(CONTENT_POLICY);
-    const setHeaders = (reply: FastifyReply, path: string) => void reply.headers({ ...headers, etag: toEtag(path) });
-    scope.register(files, { ...SEND, root: ASSETS_FOLDER, serve: false, etag: false, preCompressed: true, setHeaders });
-    scope.addHook('onSend', async ({ headers: { 'if-none-match': known = '' } }, reply, payload) => {
-      const isKnown = known.trim() === '*' || known.includes(`${reply.getHeader('etag')}`);
-      if (reply.statusCode !== 200 || !isKnown) return payload;
-      (payload as Readable | null)?.destroy();
-      reply.code(304).removeHeader('content-length');
-      return null;
-    });
-    const serve = (name: string, folder: string) => {
-      serveDocs(scope, `/docs/assets/${name}`, (request, reply) => {
-        ignoreConditionsOfChanges(request);
-        return reply.sendFile(name, folder, CHUNKS);
-      });
-    };
-    for (const name of ['style.css', 'icon.svg', 'outbox.svg', 'site.js', 'reference.js']) serve(name, ASSETS_FOLDER);
-    serve(REFERENCE_SCRIPT, REFERENCE_FOLDER);
-  });
+/** Answers 304 to whoever has the file already. */
+async function answerNotModified(
+  { headers: { 'if-none-match': known = '' } }: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+): Promise<unknown> {
+  const isKnown = known.trim() === '*' || known.includes(`${reply.getHeader('etag')}`);
+  if (reply.statusCode !== 200 || !isKnown) return payload;
+  (payload as Readable | null)?.destroy?.();
+  reply.code(304).removeHeader('content-length');
+  return null;
 }
 
 /** Conditions under which a file may be changed. The library would answer 412. */
@@ -159,10 +145,12 @@ function ignoreConditionsOfChanges({ raw }: FastifyRequest): void {
   delete raw.headers['if-unmodified-since'];
 }
 
-function createDocsHeaders(contentPolicy: readonly string[]): Record<string, string> {
+const pathOf = ({ url }: FastifyRequest): string => url.split('?', 1)[0] ?? '';
+
+function createDocsHeaders(contentPolicy: string): Record<string, string> {
   return {
     'cache-control': `public, max-age=${MAX_AGE_SECONDS}`,
-    'content-security-policy': contentPolicy.join('; '),
+    'content-security-policy': contentPolicy,
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',
   };

@@ -48,7 +48,7 @@ export const contactSchemas = CONTACT_TYPES.map((type) => ({
   properties: { type: { type: 'string', const: type }, value: { type: 'string', ...CONTACT_VALUES[type] } },
 }));
 
-export const contactSchema = { oneOf: contactSchemas };
+export const contactSchema = { oneOf: contactSchemas, description: 'An email address or a phone number.' };
 
 // @rule 2.2.displayName 2.2.contact 2.2.sourceId 2.2.note 2.2.nothing-else
 export const leadCaptureSchema = {

@@ -57,15 +57,22 @@ describeIf(hasCommand('npm'), 'an installation for production', 'install npm', (
       body: JSON.stringify({ displayName: 'Ada', contact: { type: 'email', value: 'ada@example.org' } }),
     });
     expect([response.status, await response.json()]).toMatchObject([201, { lead: { displayName: 'Ada' } }]);
-    expect((await fetch(new URL('/docs/assets/scalar.js', url))).status).toBe(200);
 
-    // Without the packages of development, `npm start` cannot build those of the clients, and goes on.
+    // Without the packages of development, `npm start` can build neither the packages of the clients nor the docs, and goes on.
     const { stderr } = await execute('npm', ['run', '--silent', 'prestart'], { cwd: folder, env });
-    expect(stderr).toMatch(/^building the packages of the clients failed: .*; npm run build:packages tries again\n$/);
-    const archive = await fetch(new URL('/docs/packages/lead-intake-sdk-1.0.0.tgz', url));
-    expect(archive.status).toBe(404);
-    for (const text of [await archive.text(), await (await fetch(new URL('/docs/quick-start.md', url))).text()]) {
-      expect(text).toContain('The packages of this release are not here');
+    expect(stderr).toMatch(
+      /^building the packages of the clients failed: .*; npm run build:packages tries again\nbuilding the pages/,
+    );
+    for (const [path, what] of [
+      ['packages/lead-intake-sdk-1.0.0.tgz', 'packages'],
+      ['quick-start', 'docs'],
+    ]) {
+      const absent = await fetch(new URL(`/docs/${path}`, url));
+      const { detail } = (await absent.json()) as { detail?: string };
+      expect([absent.status, detail]).toEqual([
+        404,
+        expect.stringContaining(`The ${what} of this release are not here`),
+      ]);
     }
     expect(await stop()).toBe(0);
 

@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
-import { REFERENCE_SCRIPT } from '../../gateway/docs/reference-script.ts';
 import { LEADS } from '../support/service.ts';
 import { anAuthority, writeCertificate } from '../tools/certificates.ts';
 import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
@@ -157,9 +156,7 @@ test('a gateway stops in order although a client reads nothing, and its last req
   const { running, open } = await aGateway();
   const { socket } = await open();
   onTestFinished(() => void socket.destroy());
-  socket
-    .pause()
-    .write(`${lines(`GET /docs/assets/${REFERENCE_SCRIPT} HTTP/1.1`, HOST).repeat(4)}${requests('', '')[7]}`);
+  socket.pause().write(`${lines('GET /docs/assets/scalar.js HTTP/1.1', HOST).repeat(4)}${requests('', '')[7]}`);
   // All of it has arrived when another request is answered.
   const { socket: other } = await open();
   other.write(lines('GET /healthz HTTP/1.1', HOST));

@@ -9,7 +9,6 @@ import { ROOT } from '../tools/processes.ts';
 /** Expressions whose time grows faster than their input, and why none waits for them. */
 const BOUNDED: Readonly<Record<string, string>> = {
   'common/settings.ts: /\\/+$/': 'an address that the operator sets',
-  'gateway/docs/rendering.ts: /<[^>]*>/g': 'our own pages, when a gateway starts',
   'sdk/configuration.ts: /\\/+$/': 'an address that the website sets',
   ...Object.fromEntries(
     [

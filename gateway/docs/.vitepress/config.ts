@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import GithubSlugger from 'github-slugger';
+import { createCssVariablesTheme } from 'shiki';
+import { defineConfig } from 'vitepress';
+import { PLACEHOLDERS } from '../site.ts';
+
+const BASE = `${PLACEHOLDERS.publicPath}/docs/`;
+
+const SOURCES = '../../.generated/docs';
+
+/** Words that readers search for, by those that the pages have. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  captcha: 'spam honeypot',
+  erase: 'delete gdpr privacy',
+  'Next.js': 'nextjs react',
+  Node: 'express',
+  'to try out': 'sandbox',
+  TypeScript: 'javascript',
+  WordPress: 'wp',
+};
+
+/** Returns a page for the search, which finds a problem by its status and its code first. */
+const withStatusInTitle = (source: string): string =>
+  source.replace(/^# (.+)\n\n`(\w+)`, status (\d+)/, (_, title, code, status) => {
+    return `# ${status} ${code}: ${title} {#${new GithubSlugger().slug(title)}}`;
+  });
+
+const withSynonyms = (html: string): string =>
+  html.replaceAll(/<(p|li)>[\s\S]*?<\/\1>/g, (text) => {
+    const found = Object.keys(SYNONYMS).filter((word) => text.includes(word));
+    return text + found.map((word) => `<p>${SYNONYMS[word]}</p>`).join('');
+  });
+
+export default defineConfig({
+  title: 'Lead Intake API',
+  description: 'Sends sales leads into one studio of a CRM and reads them back.',
+  head: [['link', { rel: 'icon', href: `${BASE}assets/icon.svg` }]],
+  base: BASE,
+  srcDir: SOURCES,
+  cacheDir: '../../.generated/docs-cache',
+  srcExclude: ['public/**'],
+  cleanUrls: true,
+  metaChunk: true,
+  markdown: {
+    languageAlias: { mjs: 'js', ru: 'ruby', rake: 'ruby', svg: 'xml' },
+    // The colours of code are classes: a page has no styles of its own, which its Content-Security-Policy forbids.
+    theme: createCssVariablesTheme({ name: 'classes', variablePrefix: '--code-' }),
+    anchor: { slugify: (text) => new GithubSlugger().slug(text) },
+    config(md) {
+      const { highlight } = md.options;
+      md.options.highlight = (...parameters) =>
+        highlight?.(...parameters).replaceAll(
+          / style="[^"]*?color:var\(--code-([\w-]+)\)[^"]*"/g,
+          ' class="code-$1"',
+        ) ?? '';
+      // The ids of tabs are random otherwise, and two builds of one release would differ.
+      const { 'container_code-group_open': openGroup } = md.renderer.rules;
+      md.renderer.rules['container_code-group_open'] = (tokens, index, ...parameters) => {
+        const ids: string[] = [];
+        return `${openGroup?.(tokens, index, ...parameters)}`.replaceAll(/\b(?:group|tab)-[\w-]+(?=")/g, (id) => {
+          if (!ids.includes(id)) ids.push(id);
+          return `tab-${index}-${ids.indexOf(id)}`;
+        });
+      };
+    },
+  },
+  transformHtml: (html) => html.replaceAll(/ style="(?:--vp-vh:0px;|position:relative;|)"/g, ''),
+  themeConfig: {
+    sidebar: JSON.parse(readFileSync(new URL(`${SOURCES}/sidebar.json`, new URL('..', import.meta.url)), 'utf8')),
+    outline: [2, 3],
+    search: {
+      provider: 'local',
+      options: {
+        translations: { button: { buttonText: 'Search /', buttonAriaLabel: 'Search /' } },
+        miniSearch: { searchOptions: { fuzzy: 0.1 } },
+        _render: (source, env, md) => {
+          const html = md.render(withStatusInTitle(source), env);
+          return env.frontmatter?.search === false ? '' : withSynonyms(html);
+        },
+      },
+    },
+  },
+});

@@ -1,0 +1,32 @@
+import theme from 'vitepress/theme-without-fonts';
+import './style.css';
+
+/** The name in the browser's storage of the language that was chosen last. */
+const LANGUAGE = 'language';
+
+/** The generator's own theme, with samples in the language that the reader chose last, on whichever page. */
+export default {
+  ...theme,
+  enhanceApp(context: Parameters<typeof theme.enhanceApp>[0]) {
+    theme.enhanceApp(context);
+    if (typeof document === 'undefined') return;
+    document.addEventListener('change', ({ target }) => {
+      const language = document.querySelector(`.vp-code-group label[for="${(target as Element).id}"]`)?.textContent;
+      if (!language) return;
+      localStorage.setItem(LANGUAGE, language);
+      showLanguage();
+    });
+    context.router.onAfterRouteChange = () => void requestAnimationFrame(showLanguage);
+  },
+};
+
+function showLanguage(): void {
+  for (const group of document.querySelectorAll('.vp-code-group')) {
+    const labels = [...group.querySelectorAll('label')];
+    const chosen = labels.findIndex(({ textContent }) => textContent === localStorage.getItem(LANGUAGE));
+    if (chosen < 0) continue;
+    (group.querySelectorAll('input')[chosen] as HTMLInputElement).checked = true;
+    for (const [index, block] of [...group.querySelectorAll('.blocks > div')].entries())
+      block.classList.toggle('active', index === chosen);
+  }
+}

@@ -1,0 +1,206 @@
+import { readFileSync } from 'node:fs';
+import { STATUS_CODES } from 'node:http';
+import { join } from 'node:path';
+import {
+  archiveNames,
+  PACKAGE_SETTINGS,
+  PACKAGE_TITLES,
+  type PackageRelease,
+} from '../../../common/package-settings.ts';
+import { PROBLEM_CODES, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../../problems.ts';
+import { codeSamples } from '../code-samples.ts';
+import { REQUEST_ID, toExample } from '../examples.ts';
+import { openApiInfo } from '../openapi.ts';
+import { PACKAGES_PATH } from '../packages.ts';
+import { referencePage } from '../reference-page.ts';
+import { PLACEHOLDERS } from '../site.ts';
+
+const { publicUrl, limit, windowSeconds } = PLACEHOLDERS;
+
+/** A page in Markdown, with placeholders; `name` is what the menu calls it. */
+export interface Page {
+  readonly path: string;
+  readonly name: string;
+  readonly markdown: string;
+}
+
+/** The pages below a heading of the menu. */
+export interface PageGroup {
+  readonly title: string;
+  readonly pages: readonly Page[];
+}
+
+/** Returns every page, in the order of the menu. The manuals of the clients and the recipes come with the packages. */
+export function writtenPages(release: PackageRelease): PageGroup[] {
+  const page = (name: string, title: string): Page => ({
+    path: `/docs${name === 'docs' ? '' : `/${name}`}`,
+    name: title,
+    markdown: fill(fill(read('pages', name), { install: read('parts', 'install').trim() }), pageValues(release)),
+  });
+  const manuals = manualTexts(release);
+  const manual = (name: string, title: string): Page => ({
+    path: `/docs/${name}`,
+    name: title,
+    markdown: fill(manuals.get(name) ?? '', { publicUrl }),
+  });
+  return [
+    {
+      title: 'Start',
+      pages: [page('docs', 'Connect your website'), page('quick-start', 'Quick start'), page('clients', 'Clients')],
+    },
+    {
+      title: 'Guides',
+      pages: [
+        page('outbox', 'Outbox'),
+        page('retries', 'Retries'),
+        page('limits', 'Limits'),
+        page('keys', 'Keys'),
+        page('packages', 'Packages'),
+      ],
+    },
+    { title: 'Frameworks', pages: Object.entries(MANUALS).map(([name, title]) => manual(name, title)) },
+    {
+      title: 'Reference',
+      pages: [
+        { path: '/docs/reference', name: 'Reference', markdown: referencePage(publicUrl) },
+        { path: '/docs/changelog', name: 'Changelog', markdown: changelog() },
+      ],
+    },
+    {
+      title: 'Problems',
+      pages: [
+        page('problems', 'All problems'),
+        ...PROBLEM_CODES.map((code) => ({
+          path: `/docs/problems/${code}`,
+          name: code,
+          markdown: problemPage(code),
+        })),
+      ],
+    },
+  ];
+}
+
+/** The pages that come with the packages: their names below `/docs`, and in the menu. */
+const MANUALS: Readonly<Record<string, string>> = {
+  wordpress: 'WordPress',
+  'recipes/nextjs': 'Next.js',
+  'recipes/django': 'Django',
+  'recipes/rails': 'Rails',
+  'recipes/laravel': 'Laravel',
+  'recipes/php-form': 'Plain PHP',
+  typescript: 'TypeScript',
+  python: 'Python',
+  php: 'PHP',
+};
+
+const manualTexts = ({ packages }: PackageRelease) =>
+  new Map<string, string>(
+    packages.flatMap(({ kind, manual = '', pages = {} }) => [
+      [kind === 'npm' ? 'typescript' : kind, manual] as const,
+      ...Object.entries(pages).map(([name, text]) => [`recipes/${name}`, text] as const),
+    ]),
+  );
+
+/**
+ * Returns the index for programs (llmstxt.org): the summary, and the pages that the first one lists.
+ *
+ * @param first the first page
+ */
+export function indexForPrograms(first: string): string {
+  const [, lists = ''] = /^(## [\s\S]+)/m.exec(first) ?? [];
+  const { title, summary } = openApiInfo;
+  return withAbsoluteLinks(`# ${title}
+
+> ${summary}
+
+Each page is also available as HTML, without \`.md\`.
+
+All of them in one file: [llms-full.txt](/llms-full.txt).
+
+${lists}`);
+}
+
+/** Makes the links of a page absolute, because readers of Markdown have it without its address. */
+export const withAbsoluteLinks = (markdown: string, path = ''): string =>
+  markdown
+    .replaceAll('](#', `](${path}#`)
+    .replaceAll(
+      /\]\((\/docs(?!\/try-it-out|\/assets)(?:\/[\w/-]+)?)(#[\w-]+)?\)/g,
+      (_, page, anchor = '') => `](${publicUrl}${page}.md${anchor})`,
+    )
+    .replaceAll(/\]\((\/[\w./-]*)\)/g, `](${publicUrl}$1)`);
+
+const fill = (markdown: string, values: Readonly<Record<string, string>>): string =>
+  markdown.replace(/\{\{(\w+)\}\}/g, (placeholder, name) => values[name] ?? placeholder);
+
+const read = (folder: string, name: string): string =>
+  readFileSync(join(import.meta.dirname, '..', folder, `${name}.md`), 'utf8');
+
+/** Returns what the pages have in place of `{{name}}`. */
+function pageValues(release: PackageRelease): Record<string, string> {
+  const { npm, composer, pypi, licence } = PACKAGE_SETTINGS;
+  const archives = archiveNames(PACKAGE_SETTINGS, release.version);
+  const repository = `${publicUrl}${PACKAGES_PATH}`;
+  return {
+    publicUrl,
+    limit,
+    windowSeconds,
+    npmName: npm,
+    composerName: composer,
+    pypiName: pypi,
+    licence,
+    npmAddress: `${repository}/${archives.npm}`,
+    wheelAddress: `${repository}/${archives.python}`,
+    protoAddress: `${repository}/${archives.proto}`,
+    composerRepository: repository,
+    problems: problemList(),
+    packageList: packageList(release),
+    ...Object.fromEntries(codeSamples(publicUrl, 'createLead').map(({ lang, source }) => [`${lang}Sample`, source])),
+  };
+}
+
+const problemList = (): string =>
+  PROBLEM_CODES.map((code) => {
+    const { status, title } = PROBLEMS[code];
+    return `- ${status} [\`${code}\`](/docs/problems/${code})<br>${title}`;
+  }).join('\n');
+
+function problemPage(code: ProblemCode): string {
+  const problem = toExample(code);
+  const body = JSON.parse(problemBody(problem, REQUEST_ID, publicUrl));
+  const headers = Object.entries({ 'content-type': PROBLEM_MEDIA_TYPE, ...problem.headers });
+  return `\
+# ${PROBLEMS[code].title}
+
+\`${code}\`, status ${PROBLEMS[code].status}
+
+${read('problems', code)}
+## Example
+
+\`\`\`http
+HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}
+${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}
+
+${JSON.stringify(body, null, 2)}
+\`\`\`
+`;
+}
+
+function packageList({ packages, checksums }: PackageRelease): string {
+  const rows = packages.map(
+    ({ kind, file, sbom, sha256 }) =>
+      `| ${PACKAGE_TITLES[kind]} | [${file}](${PACKAGES_PATH}/${file}) | \`${sha256}\` | [CycloneDX](${PACKAGES_PATH}/${sbom}) |`,
+  );
+  return `| For | Archive | SHA-256 | Bill of materials |
+|---|---|---|---|
+${rows.join('\n')}
+
+[${checksums}](${PACKAGES_PATH}/${checksums}) has the checksums for \`sha256sum --check --ignore-missing\`.`;
+}
+
+/** Returns the changelog; of its links to the repository, whose files a deployment does not have, it keeps the text. */
+const changelog = (): string =>
+  readFileSync(join(import.meta.dirname, '../../../CHANGELOG.md'), 'utf8').replaceAll(
+    /\[([^\]]+)\]\((?!https?:)[^)]+\)/g,
+    '$1',
+  );

@@ -1,0 +1,43 @@
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Page, PageGroup } from './pages.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+
+/** The groups of the menu, by the folders of their pages. */
+const GROUPS: Readonly<Record<string, string>> = {
+  '.': 'The project',
+  'docs/tutorial': 'Tutorial of the project',
+  'docs/how-to': 'How to operate and connect',
+  'docs/reference': 'Reference of the project',
+  'docs/explanation': 'Explanation',
+};
+
+/** The folder of the pictures that these pages show. */
+export const PICTURES = join(ROOT, 'docs/explanation/pictures');
+
+/** Returns the pages for whoever operates the service, writes a CRM, or changes this project. Gateways do not serve them. */
+export function projectPages(): PageGroup[] {
+  const files = globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT }).toSorted();
+  return Object.entries(GROUPS).map(([folder, title]) => ({
+    title,
+    pages: files.filter((file) => folderOf(file) === folder).map((file) => projectPage(file, files)),
+  }));
+}
+
+/** Returns the folder of a page; the index of them belongs to the project. */
+const folderOf = (file: string): string => (dirname(file) === 'docs' ? '.' : dirname(file));
+
+const pathOf = (file: string): string => `/docs/project/${file.replace(/\.md$/, '').toLowerCase()}`;
+
+/** A link to a file that is no page becomes its text. */
+function projectPage(file: string, files: readonly string[]): Page {
+  const source = readFileSync(join(ROOT, file), 'utf8');
+  const markdown = source
+    .replaceAll('](pictures/', '](/docs/pictures/')
+    .replaceAll(/\[([^\]]+)\]\((?!https?:|[#/])([^)#]+)(#[\w-]+)?\)/g, (_, text, target, anchor = '') => {
+      const linked = join(dirname(file), target);
+      return files.includes(linked) ? `[${text}](${pathOf(linked)}${anchor})` : text;
+    });
+  return { path: pathOf(file), name: /^# (.+)$/m.exec(source)?.[1] ?? file, markdown };
+}

@@ -1,0 +1,15 @@
+/**
+ * `npm run docs`: serves all pages with one menu and one search: those of `/docs`, and those of this project for operators and for a CRM.
+ * What changes is shown at once only of the theme; start it again for pages.
+ */
+import { createServer } from 'vitepress';
+import { fillPlaceholders } from '../site.ts';
+import { DOCS, writeSources } from './build-site.ts';
+import { PICTURES, projectPages } from './project-pages.ts';
+
+const demo = { publicUrl: 'http://127.0.0.1:8080', limit: 600, windowSeconds: 60 };
+
+await writeSources(projectPages(), PICTURES, (text) => fillPlaceholders(text, demo));
+const server = await createServer(DOCS, { base: '/docs/' });
+await server.listen();
+server.printUrls();
