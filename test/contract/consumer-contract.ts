@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { OF_DEPLOYMENT } from '../../src/domain/audit.ts';
@@ -8,10 +9,17 @@ import { newId } from '../../src/domain/new-id.ts';
 import { UnreadableRecord } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
 import { getConsumer, listDeliveries, measureConsumer, removeConsumer } from '../../src/usecases/consumers.ts';
-import { aConsumer, aLead, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { patiently } from '../support/patience.ts';
-import { type Damage, type OpenedStore, tryEach } from './opened-store.ts';
-import { acknowledgementOf, actionsOn, distributeOnePartACall, moveLead } from './store-actions.ts';
+import { type Damage, emptyName, type OpenedStore, tryEach } from './opened-store.ts';
+import {
+  acknowledgementOf,
+  actionsOn,
+  changesIn,
+  correctLead,
+  distributeOnePartACall,
+  moveLead,
+} from './store-actions.ts';
 
 /** More leads than a database distributes at a time. */
 const MORE_THAN_A_ROUND = 600;
@@ -19,10 +27,10 @@ const MORE_THAN_A_ROUND = 600;
 /** More leads than any other test creates. */
 const ALL = 1000;
 
-/** The promises of `ConsumerStore`. */
+/** The promises of `LeadChangeStore` and `ConsumerStore`: the consumer without a name is one as any. */
 export function consumerContract(damages: readonly Damage[], opened: () => OpenedStore): void {
-  // @proves feed-8 feed-9
-  describe('named consumers of the change feed', () => {
+  // @proves feed-1 feed-8 feed-9
+  describe('the change feed, and its named consumers', () => {
     let store: Store;
     beforeEach(async () => {
       store = opened().store;
@@ -73,6 +81,11 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(relay)).toEqual([]);
       for (const each of [reporting, DEFAULT_CONSUMER]) expect(await changesOf(each)).toEqual([change]);
       expect(await acknowledge(DEFAULT_CONSUMER, await changesOf(DEFAULT_CONSUMER))).toBe(1);
+      // Neither a refused creation nor a change to what is there already is one.
+      const rival = aLead({ contact: lead.contact });
+      expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
+      expect(await moveLead(store, lead, 'new')).toMatchObject({ kind: 'unchanged' });
+      expect(await correctLead(store, lead, { note: lead.note })).toMatchObject({ kind: 'unchanged' });
       expect(await idsOf(DEFAULT_CONSUMER)).toEqual([]);
       expect(await changesOf(reporting)).toEqual([change]);
 
@@ -86,10 +99,95 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       ]);
     });
 
-    test('acknowledging or setting aside the revision just before a state leaves that', async () => {
+    test('all changes since the last acknowledgement are one entry with the current state', async () => {
+      const lead = await created();
+      for (const [index, stage] of (['contacted', 'lost', 'new'] as const).entries())
+        await moveLead(store, lead, stage, { now: plus(lead.createdAt, 1000 * (index + 1)) });
+      const now = plus(lead.createdAt, 4000);
+      await correctLead(store, lead, { displayName: 'Ada King' }, { now });
+
+      expect(await changesOf(DEFAULT_CONSUMER)).toEqual([
+        {
+          lead: { ...lead, displayName: 'Ada King', updatedAt: now },
+          revision: expect.any(Number),
+          since: lead.createdAt,
+          kinds: [
+            { kind: 'created', time: lead.createdAt },
+            { kind: 'stage-changed', time: plus(lead.createdAt, 3000) },
+            { kind: 'updated', time: now },
+          ],
+          attempts: 0,
+        },
+      ]);
+    });
+
+    test('a revision is at least the time of the change, and so higher than those lost by a restore', async () => {
+      const lead = await created();
+      const { studioId, id: leadId } = lead;
+      await moveLead(store, lead, 'won', { now: plus(lead.createdAt, 1000) });
+      const [moving] = await changesOf(DEFAULT_CONSUMER);
+      expect(moving?.revision).toBeGreaterThanOrEqual(moving?.lead.updatedAt.getTime() ?? Number.NaN);
+      const now = plus(lead.createdAt, 86_400_000);
+      for (const [act, revision] of [
+        [() => store.resendLeads({ studioId, after: null, limit: 10 }, now), 0],
+        [() => store.resendLeads({ studioId, after: null, limit: 10 }, plus(now, -1000)), 1],
+        [() => store.eraseLead({ studioId, leadId, memberId: null, now: plus(now, 5000) }), 5000],
+      ] as const) {
+        await act();
+        expect((await changesOf(DEFAULT_CONSUMER))[0]?.revision).toBe(now.getTime() + revision);
+      }
+    });
+
+    test('a changed lead is never visible without its entry in the feed', async () => {
+      const other = await opened().another();
+      const lead = await created();
+      await acknowledge(DEFAULT_CONSUMER, await changesOf(DEFAULT_CONSUMER));
+
+      const reading = (async () => {
+        while ((await other.findLead(lead.studioId, lead.id))?.stage !== 'won') await nextTurn();
+        return changesIn(other, 1);
+      })();
+      await moveLead(store, lead, 'won');
+
+      expect(await reading).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
+    });
+
+    test('entries are sorted by their first unacknowledged change, up to the limit, and counted up to a bound', async () => {
+      expect(await waitingOf(DEFAULT_CONSUMER)).toEqual({ leads: 0, since: null });
+      const leads: Lead[] = [];
+      for (const seconds of [3, 1, 2]) leads.push(await created(aLead({ createdAt: plus(NOW, 1000 * seconds) })));
+      const [third, first, second] = leads as [Lead, Lead, Lead];
+
+      expect(await idsOf(DEFAULT_CONSUMER)).toEqual([first.id, second.id, third.id]);
+      await moveLead(store, first, 'contacted', { now: plus(NOW, 60_000) });
+      expect(await idsOf(DEFAULT_CONSUMER)).toEqual([first.id, second.id, third.id]);
+      expect((await changesIn(store, 2)).map(({ lead }) => lead.id)).toEqual([first.id, second.id]);
+      for (const [bound, counted] of [
+        [10, 3],
+        [2, 2],
+      ] as const)
+        expect(await waitingOf(DEFAULT_CONSUMER, bound)).toEqual({ leads: counted, since: plus(NOW, 1000) });
+
+      await acknowledge(DEFAULT_CONSUMER, await changesIn(store, 1));
+      await moveLead(store, first, 'lost', { now: plus(NOW, 70_000) });
+      expect(await idsOf(DEFAULT_CONSUMER)).toEqual([second.id, third.id, first.id]);
+    });
+
+    test('a lead is in the feed whatever the clock of its writer, even before entries already read', async () => {
+      for (const createdAt of [NOW, plus(NOW, 10 * 365 * 86_400_000), new Date(1), plus(NOW, -86_400_000)]) {
+        const lead = await created(aLead({ createdAt }));
+        expect(await idsOf(DEFAULT_CONSUMER)).toEqual([lead.id]);
+        await acknowledge(DEFAULT_CONSUMER, await changesOf(DEFAULT_CONSUMER));
+      }
+    });
+
+    test('acknowledging an older state, or setting one aside, hides no newer one, if only by the revision', async () => {
       const relay = await consumer();
-      await created();
+      const lead = await created();
+      const older = await changesOf(relay);
+      await moveLead(store, lead, 'contacted');
       const changes = await changesOf(relay);
+      expect(await acknowledge(relay, older)).toBe(0);
       const justBefore = changes.map((change) => ({ ...change, revision: change.revision - 1 }));
 
       expect(await acknowledge(relay, justBefore)).toBe(0);
@@ -286,17 +384,6 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await settle(relay, again)).toEqual({ settled: 0, superseded: 0, unknown: 0 });
     });
 
-    test('an erased lead is sent without its data, and its delivery keeps none', async () => {
-      const relay = await consumer();
-      const lead = await created();
-      await changesOf(relay);
-      const erasure = { studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: plus(lead.createdAt, 1000) };
-      await store.eraseLead(erasure);
-      expect(await changesOf(relay)).toMatchObject([
-        { lead: { id: lead.id, erasedAt: erasure.now }, kinds: [{ kind: 'created' }, { kind: 'erased' }] },
-      ]);
-    });
-
     test('default names the consumer without a name, unless release 1.2 stored one so named', async () => {
       const { name } = DEFAULT_CONSUMER;
       const events = await store.listAuditEvents(OF_DEPLOYMENT, null);
@@ -373,29 +460,9 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
         expect((await waitingOf(each, 5000)).leads).toBe(leads);
     });
 
-    test('sends leads without a change, in parts, at new revisions', async () => {
-      const leads = await Promise.all(times(5, () => created()));
-      const seen = await changesOf(DEFAULT_CONSUMER);
+    test('a consumer of all leads has them to come, which who sends them replaces by what is left', async () => {
       const relay = await consumer({ start: 'all-leads' });
       expect(relay.backfills).toEqual([{ id: expect.any(String), studioId: '', after: null, andLater: true }]);
-      const now = plus(NOW, 60_000);
-      let after: string | null = null;
-      let parts = 0;
-      do {
-        ({ next: after } = await store.resendLeads({ studioId: STUDIO_ID, after, limit: 3 }, now, {
-          consumer: relay.number,
-        }));
-        parts += 1;
-      } while (after !== null);
-
-      expect(parts).toBe(2);
-      const changes = await changesOf(relay);
-      expect(changes.map(({ lead }) => lead.id).toSorted()).toEqual(leads.map(({ id }) => id).toSorted());
-      const revisions = new Map(seen.map(({ lead, revision }) => [lead.id, revision]));
-      for (const { lead, revision } of changes) expect(revision).toBeGreaterThan(revisions.get(lead.id) ?? Number.NaN);
-      const nothing = { studioId: 'studio-9', after: null, limit: 3 };
-      expect(await store.resendLeads(nothing, now, { consumer: relay.number })).toMatchObject({ leads: 0, next: null });
-
       const next = [{ id: newId(), studioId: STUDIO_ID, after: newId(), andLater: false }];
       expect(await store.putBackfills(relay, next)).toBe(true);
       expect(await store.putBackfills(relay, [])).toBe(false);
@@ -420,11 +487,11 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await store.resendLeads(some, now)).toEqual({ leads: 2, skipped: 0, next: null });
       for (const each of [relay, reporting, DEFAULT_CONSUMER]) {
         expect((await idsOf(each)).toSorted()).toEqual([leads[0].id, leads[2].id].toSorted());
-        expect(await changesOf(each)).toMatchObject([0, 1].map(() => ({ kinds: [{ kind: 'resent', time: now }] })));
+        const resent = { since: now, kinds: [{ kind: 'resent', time: now }] };
+        expect(await changesOf(each)).toMatchObject([resent, resent]);
       }
-      expect(await store.resendLeads({ studioId: 'studio-9', leadIds: [leads[0].id] }, now)).toMatchObject({
-        leads: 0,
-      });
+      for (const some of [{ leadIds: [leads[0].id] }, { after: null, limit: 3 }])
+        expect(await store.resendLeads({ studioId: 'studio-9', ...some }, now)).toMatchObject({ leads: 0, next: null });
     });
 
     // @proves relay-1
@@ -610,17 +677,48 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       });
     });
 
-    test('a lead with an unreadable mark hinders no other, and is sent with its next change', async () => {
+    test('an unreadable lead stays in the feed, is reported, and does not block others', async () => {
+      const broken = await Promise.all(times(5, (index) => created(aLead({ createdAt: plus(NOW, index) }))));
+      const whole = await created(aLead({ createdAt: plus(NOW, 1000) }));
+      const unnamed = emptyName(damages);
+      await opened().damage(unnamed, ...broken);
+
+      expect((await changesIn(store, 2)).map(({ lead }) => lead.id)).toEqual([whole.id]);
+      expect(new Set(opened().reported.map(({ id }) => id))).toEqual(new Set(broken.map(({ id }) => id)));
+
+      const value = unnamed.value === '' ? 'Ada' : '"Ada"';
+      await opened().damage({ ...unnamed, value }, ...broken);
+      expect(await idsOf(DEFAULT_CONSUMER)).toHaveLength(6);
+    });
+
+    // @proves limits-3
+    test('a lead with an unreadable mark hinders no other, is resent with them, and sent with its next change', async () => {
       const relay = await consumer();
       await tryEach(opened(), damages, ['mark'], async (damage, studioId) => {
-        const [bad, good] = [await created(aLead({ studioId })), await created(aLead({ studioId }))];
+        const leads = [];
+        for (const _ of times(3, () => 0)) leads.push(await created(aLead({ studioId })));
+        const [first, bad, last] = leads as [Lead, Lead, Lead];
         await opened().damage(damage, bad);
-        expect(await idsOf(relay)).toContain(good.id);
-        expect(await moveLead(store, bad, 'contacted')).toMatchObject({ kind: 'changed' });
-        expect(await idsOf(relay)).toContain(bad.id);
-        expect(await idsOf(DEFAULT_CONSUMER)).toContain(bad.id);
-        for (const each of [relay, DEFAULT_CONSUMER]) {
+        while (!(await store.distributeLeadChanges()));
+        expect(await idsOf(relay)).toEqual(expect.arrayContaining([first.id, last.id]));
+
+        const now = plus(bad.createdAt, 60_000);
+        const resent = await store.resendLeads({ studioId, after: null, limit: 10 }, now);
+        expect(resent).toEqual({ leads: 3, skipped: 0, next: null });
+        const all = [relay, DEFAULT_CONSUMER];
+        for (const each of all) {
+          expect((await idsOf(each)).toSorted()).toEqual([first.id, bad.id, last.id]);
           await acknowledge(each, await changesOf(each));
+        }
+        await opened().damage(damage, bad);
+        // The revision is lost with the mark, and a change in the same millisecond would get the one that was acknowledged.
+        const later = plus(now, 1);
+        expect(await moveLead(store, bad, 'contacted', { now: later })).toMatchObject({ kind: 'changed' });
+        for (const each of all) {
+          const changes = await changesOf(each);
+          expect(changes).toMatchObject([{ lead: { id: bad.id } }]);
+          expect(changes[0]?.kinds).toContainEqual({ kind: 'stage-changed', time: later });
+          await acknowledge(each, changes);
           expect(await idsOf(each)).toEqual([]);
         }
       });

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { inspect } from 'node:util';
 import { type Collection, type Document, type FindOptions, Long, MongoClient, MongoServerError, UUID } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
@@ -14,7 +13,7 @@ import {
   type StudioDocument,
 } from '../../src/store/mongo/documents.ts';
 import { MOVED_AT_ONCE, type OldEventsDocument, oldEventsId } from '../../src/store/mongo/history.ts';
-import { ACKNOWLEDGED, type LeadDocument, leadDocument } from '../../src/store/mongo/lead-documents.ts';
+import { type LeadDocument, leadDocument } from '../../src/store/mongo/lead-documents.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
 import { leadKey } from '../../src/store/mongo/queries.ts';
 import type { AuditPart } from '../../src/store/port/audit.ts';
@@ -97,6 +96,12 @@ const DAMAGES: readonly Damage[] = [
     { revision: 'first' },
     { revision: Long.MAX_VALUE },
     { kinds: null },
+    // They have a time, and are distributed once.
+    { since: NOW, revision: 'first' },
+    { since: NOW, revision: 1.5 },
+    { since: NOW, kinds: 5 },
+    { since: [NOW] },
+    [{ since: NOW, revision: 5 }],
   ].map((value) => ({ kind: 'mark', field: 'changes', value }) as const),
   ...[null, 'x', [], { updated: 'x', sold: 5 }].map(
     (value) => ({ kind: 'part of a mark', field: 'changes.kinds', value }) as const,
@@ -441,53 +446,6 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       dispose,
     };
   };
-
-  test('a mark with a time, whatever else is wrong with it, is distributed once, and the lead is sent with its next change', async () => {
-    const { open, dispose } = aDatabase();
-    onTestFinished(dispose);
-    const store = await open();
-    await store.putStudio(aStudio(), BY);
-    await store.createConsumer(aConsumer(), BY);
-    const since = new Date('2026-01-02');
-    for (const changes of [
-      ...['first', null, Number.NaN, 1.5, -1, [5], Long.MAX_VALUE].map((revision) => ({ since, revision })),
-      { since, kinds: 5 },
-      { since: [since] },
-      [{ since, revision: 5 }],
-    ]) {
-      const lead = aLead();
-      await store.createLead(lead, claimsOf(lead));
-      const leads = client.db().collection<Document>('leads');
-      const _id = leadKey(STUDIO_ID, lead.id) as Document;
-      await leads.updateOne({ _id }, { $set: { changes } });
-      await store.listDeliveries(1, 10);
-      const undistributed = { _id, 'changes.since': { $lt: ACKNOWLEDGED } };
-      expect(await leads.countDocuments(undistributed), inspect(changes)).toBe(0);
-      await moveLead(store, lead, 'won');
-      const found = await store.listDeliveries(1, 10);
-      expect(found?.changes, inspect(changes)).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
-      await store.acknowledgeDeliveries(1, (found?.changes ?? []).map(acknowledgementOf));
-    }
-  });
-
-  test('consumers that ask at once share the distribution of changes: it inserts each delivery once', async () => {
-    const { open, dispose } = aDatabase();
-    onTestFinished(dispose);
-    let inserted = 0;
-    const store = await open(undefined, ({ name, size }) => {
-      if (name === 'insert') inserted += size;
-      return () => {};
-    });
-    await store.putStudio(aStudio(), BY);
-    const named = times(4, (index) => index + 1);
-    for (const number of named) await store.createConsumer(aConsumer({ name: `copy-${number}` }), BY);
-    for (const lead of times(60, () => aLead())) await store.createLead(lead, claimsOf(lead));
-    inserted = 0;
-    const lists = await Promise.all(named.map((number) => store.listDeliveries(number, 10)));
-    expect(lists.map((list) => list?.changes.length)).toEqual(named.map(() => 10));
-    // With those of the consumer without a name.
-    expect(inserted).toBe((named.length + 1) * 60);
-  });
 
   // @proves feed-13
   test.each([

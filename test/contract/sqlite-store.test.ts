@@ -26,7 +26,6 @@ import {
   aConsumer,
   aLead,
   aMember,
-  anApiKey,
   aStudio,
   BY,
   claimsOf,
@@ -37,7 +36,7 @@ import {
 import { ID_BYTES, idTextOf, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
-import { created, keysIn, moveLead } from './store-actions.ts';
+import { created, moveLead } from './store-actions.ts';
 import { storeContract } from './store-contract.ts';
 
 const OF_LEAD = `studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`;
@@ -348,28 +347,6 @@ describe('SQLite', () => {
   });
 
   describe('writes that share a transaction', () => {
-    test('all succeed except one that fails', async () => {
-      const store = openStore();
-      const leads = times(4, () => aLead());
-      const ofNoStudio = anApiKey({ studioId: 'nowhere' });
-
-      const outcomes = await Promise.allSettled([
-        ...leads.slice(0, 2).map((lead) => create(store, lead)),
-        store.createApiKey(ofNoStudio, NOW),
-        ...leads.slice(2).map((lead) => create(store, lead)),
-      ]);
-
-      expect(outcomes.map(({ status }) => status)).toEqual([
-        'fulfilled',
-        'fulfilled',
-        'rejected',
-        'fulfilled',
-        'fulfilled',
-      ]);
-      expect(idsIn(connect())).toEqual(leads.map(({ id }) => id));
-      expect(await keysIn(store, 'nowhere')).toEqual([]);
-    });
-
     test('roll back all of a write that fails half-way, and nothing else', async () => {
       const database = connect();
       const commits = new GroupCommit(database);

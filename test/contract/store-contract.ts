@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import { apiKeyContract } from './api-key-contract.ts';
 import { auditContract } from './audit-contract.ts';
-import { leadChangeContract } from './change-feed-contract.ts';
 import { changeLeadStageContract } from './change-lead-stage-contract.ts';
 import { claimContract } from './claim-contract.ts';
 import { consumerContract } from './consumer-contract.ts';
@@ -60,7 +59,6 @@ export function storeContract(
     listLeadsContract(opened);
     filterContract(opened, isWhole);
     leadErasureContract(opened);
-    leadChangeContract(damages, opened);
     consumerContract(damages, opened);
     deliveriesContract(opened);
     testStudioContract(opened);

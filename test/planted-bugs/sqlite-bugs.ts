@@ -95,7 +95,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a failed write fails its whole group commit',
     suite: STORE,
-    caughtBy: 'all succeed except one that fails',
+    caughtBy: 'roll back all of a write that fails half-way, and nothing else',
     patches: [
       {
         file: 'src/store/sqlite/group-commit.ts',
