@@ -362,6 +362,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       await setAside(relay, changes.slice(3), { retryAt: plus(NOW, 1000), now: NOW });
       const found: LeadSetAside[] = [];
       for (let page = await store.listDeliveriesSetAside(relay.number, null, 2); page.length > 0; ) {
+        expect(page.length).toBeLessThanOrEqual(2);
         found.push(...page);
         page = await store.listDeliveriesSetAside(relay.number, page.at(-1) ?? expect.fail(), 2);
       }

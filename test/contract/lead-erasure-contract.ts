@@ -170,6 +170,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       const outcomes = await Promise.all(rivals.flatMap((from) => leads.map((lead) => erase(lead, now, from))));
       expect(outcomes.every(({ kind }) => kind === 'erased')).toBe(true);
       expect(outcomes.filter((each) => each.kind === 'erased' && each.isNew)).toHaveLength(leads.length);
+      expect((await store.walkErasedLeads(STUDIO_ID, null, 10)).leads).toHaveLength(10);
     });
 
     test('a lead that has changed since the expected time is not erased', async () => {

@@ -42,6 +42,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       const third = await leadsIn(store, STUDIO_ID, second.at(-1)?.id as string, 4);
 
       expect([first, second, third]).toEqual([newestFirst.slice(0, 4), newestFirst.slice(4, 8), newestFirst.slice(8)]);
+      expect((await store.listLeadsToCount(STUDIO_ID, null, 4)).records).toHaveLength(4);
     });
 
     test("another studio's leads are never seen", async () => {
