@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { AUDIT_ACTIONS, type AuditEvent, OF_DEPLOYMENT } from '../../src/domain/audit.ts';
+import { AUDIT_ACTIONS, type AuditContext, type AuditEvent, OF_DEPLOYMENT } from '../../src/domain/audit.ts';
 import type { MemberRole } from '../../src/domain/studio.ts';
 import type { AuditPart } from '../../src/store/port/audit.ts';
+import type { StudioPut } from '../../src/store/port/directory.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
   aConsumer,
@@ -18,7 +19,7 @@ import {
   times,
 } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, correctLead, moveLead, replacementOf } from './store-actions.ts';
+import { correctLead, moveLead, replacementOf } from './store-actions.ts';
 
 /** The promises about audit events. */
 export function auditContract(opened: () => OpenedStore): void {
@@ -26,7 +27,6 @@ export function auditContract(opened: () => OpenedStore): void {
   beforeEach(() => {
     store = opened().store;
   });
-  const { created } = actionsOn(() => store);
 
   describe('audit events', () => {
     /** An event of the studio, `ms` after NOW. */
@@ -44,199 +44,107 @@ export function auditContract(opened: () => OpenedStore): void {
       ...fields,
     });
 
-    test('record changes of a studio and its keys, newest first, with actor and time, and survive a restart', async () => {
-      const at = (ms: number, memberId: string | null) => ({ memberId, now: plus(NOW, ms) });
-      await store.putStudio(aStudio(), at(0, null));
-      await store.putStudio(aStudio({ regionCode: 'DE' }), at(1, 'member-9'));
-      const key = anApiKey();
-      await store.createApiKey(key, plus(NOW, 2));
-      await store.replaceApiKey(replacementOf(key, { memberId: 'member-2', now: plus(NOW, 3) }));
-      await store.putStudio(aStudio({ status: 'suspended' }), at(4, 'member-3'));
-      await store.putStudio(aStudio({ status: 'suspended' }), at(5, 'member-9'));
-      await store.revokeApiKey(STUDIO_ID, key.id, at(6, 'member-4'));
-      await store.revokeApiKey(STUDIO_ID, key.id, at(7, 'member-9'));
-      await store.putStudio(aStudio(), at(8, null));
-      const apiKeyId = key.id;
-
-      store = await opened().reopen();
-      expect(await store.listAuditEvents(STUDIO_ID, null)).toEqual(
-        [
-          event('studio-status-changed', 0, { to: 'active' }),
-          event('studio-region-changed', 1, { memberId: 'member-9', to: 'DE' }),
-          event('api-key-created', 2, { memberId: 'member-1', apiKeyId }),
-          event('api-key-replaced', 3, { memberId: 'member-2', apiKeyId }),
-          event('studio-status-changed', 4, { memberId: 'member-3', from: 'active', to: 'suspended' }),
-          event('studio-region-changed', 4, { memberId: 'member-3', from: 'DE' }),
-          event('api-key-revoked', 6, { memberId: 'member-4', apiKeyId }),
-          event('studio-status-changed', 8, { from: 'suspended', to: 'active' }),
-        ].toReversed(),
-      );
-      expect(await store.listAuditEvents('studio-2', null)).toEqual([]);
-    });
-
-    // @proves quota-4
-    test('record changes of quotas with the old and the new limit, in the same write as other changes', async () => {
-      const at = (ms: number, caller?: string) => ({ memberId: 'member-1', caller, now: plus(NOW, ms) });
-      const put = { id: STUDIO_ID, status: undefined, regionCode: undefined };
-      await store.putStudio(aStudio({ quotaLimit: 100 }), at(0));
-      const key = anApiKey();
-      await store.createApiKey(key, plus(NOW, 1));
-      await store.putStudio({ ...put, status: 'suspended', quotaLimit: 2_000 }, at(2, 'crm'));
-      await store.putStudio({ ...put, quotaLimit: 2_000 }, at(3));
-      await store.putStudio({ ...put, status: 'suspended' }, at(4));
-      await store.putStudio({ ...put, quotaLimit: null }, at(5));
-      await store.putApiKeyQuota(STUDIO_ID, key.id, 7, at(6, 'crm'));
-      await store.putApiKeyQuota(STUDIO_ID, key.id, 7, at(7));
-      await store.putApiKeyQuota(STUDIO_ID, key.id, null, at(8));
-
-      const byMember = { memberId: 'member-1' };
-      const byCaller = { ...byMember, caller: 'crm' };
-      const apiKeyId = key.id;
-      store = await opened().reopen();
-      expect(await store.listAuditEvents(STUDIO_ID, null)).toEqual(
-        [
-          event('studio-status-changed', 0, { ...byMember, to: 'active' }),
-          event('studio-quota-changed', 0, { ...byMember, to: '100' }),
-          event('api-key-created', 1, { ...byMember, apiKeyId }),
-          event('studio-status-changed', 2, { ...byCaller, from: 'active', to: 'suspended' }),
-          event('studio-quota-changed', 2, { ...byCaller, from: '100', to: '2000' }),
-          event('studio-quota-changed', 5, { ...byMember, from: '2000' }),
-          event('api-key-quota-changed', 6, { ...byCaller, apiKeyId, to: '7' }),
-          event('api-key-quota-changed', 8, { ...byMember, apiKeyId, from: '7' }),
-        ].toReversed(),
-      );
-    });
-
-    test('record who may manage keys and what region counts: the coming, role and going of each member, and each region', async () => {
-      const at = (ms: number) => ({ memberId: 'member-1', caller: 'crm', now: plus(NOW, ms) });
+    // @proves audit-1 quota-4
+    test('record each change with its actor, program, call and time, and with old and new values, in the same write, and survive a restart', async () => {
       // The longest id that there is.
-      const id = 'm'.repeat(64);
-      const member = (role: MemberRole) => aMember({ id, role });
-      await store.putStudio(aStudio({ regionCode: 'DE' }), at(0));
-      await store.putMember(member('staff'), at(1));
-      await store.putMember(member('staff'), at(2));
-      await store.putMember(member('admin'), at(3));
-      await store.removeMember(STUDIO_ID, id, at(4));
-      await store.removeMember(STUDIO_ID, id, at(5));
-      expect(await store.putMember(aMember({ studioId: 'studio-2' }), at(6))).toBe('no-studio');
-      await store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: 'DE' }, at(7));
-      await store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: null }, at(8));
-
-      const by = { memberId: 'member-1', caller: 'crm' };
-      store = await opened().reopen();
-      expect(await store.listAuditEvents(STUDIO_ID, null)).toEqual(
+      const [id, studioId, key, source] = ['m'.repeat(64), STUDIO_ID, anApiKey(), aLeadSource()];
+      const lead = aLead({ createdAt: plus(NOW, -DAY_MS) });
+      const ofLead = { studioId, leadId: lead.id };
+      type By = AuditContext & { readonly memberId: string };
+      type Written = readonly [AuditEvent['action'], from?: string | null, to?: string | null];
+      const put = (change: Partial<StudioPut>) => (by: By) =>
+        store.putStudio({ id: studioId, status: undefined, regionCode: undefined, ...change }, by);
+      const suspend = put({ status: 'suspended', quotaLimit: 2_000, regionCode: null });
+      const role = (role: MemberRole) => (by: By) => store.putMember(aMember({ id, role }), by);
+      const quota = (limit: number | null) => (by: By) => store.putApiKeyQuota(studioId, key.id, limit, by);
+      const revoke = (by: By) => store.revokeApiKey(studioId, key.id, by);
+      const remove = (by: By) => store.removeMember(studioId, id, by);
+      const enable = (enabled: boolean) => (by: By) => store.putLeadSource({ ...source, enabled }, by);
+      const removeSource = (by: By) => store.removeLeadSource(studioId, source.id, by);
+      const removeConsumer = (by: By) => store.removeConsumer(1, by);
+      const deleteLeads = (by: By) => store.deleteLeads(studioId, 10, by);
+      const [status, region, limit] = [
+        'studio-status-changed',
+        'studio-region-changed',
+        'studio-quota-changed',
+      ] as const;
+      const [member, quotaOfKey] = ['studio-member-changed', 'api-key-quota-changed'] as const;
+      const acts: readonly (readonly [act: (by: By) => Promise<unknown>, ...Written[]])[] = [
+        [put({ status: 'active', quotaLimit: 100 }), [status, null, 'active'], [limit, null, '100']],
+        [put({ regionCode: 'DE' }), [region, null, 'DE']],
+        [(by) => store.createApiKey(key, by.now, by), ['api-key-created']],
+        [(by) => store.replaceApiKey(replacementOf(key, by)), ['api-key-replaced']],
+        [suspend, [status, 'active', 'suspended'], [limit, '100', '2000'], [region, 'DE', null]],
+        [suspend],
+        [put({ quotaLimit: null }), [limit, '2000', null]],
+        [put({ keepEnquiries: false }), ['studio-enquiries-changed', 'kept', 'not kept']],
+        [put({ retentionDays: 30 }), ['studio-retention-changed', null, '30']],
+        [quota(7), [quotaOfKey, null, '7']],
+        [quota(7)],
+        [quota(null), [quotaOfKey, '7', null]],
+        [revoke, ['api-key-revoked']],
+        [revoke],
+        [role('staff'), [member, null, `${id} staff`]],
+        [role('staff')],
+        [role('admin'), [member, `${id} staff`, `${id} admin`]],
+        [remove, [member, `${id} admin`, null]],
+        [remove],
+        [(by) => store.putMember(aMember({ studioId: 'studio-2' }), by)],
+        [enable(true), ['studio-source-changed', null, `${source.id} enabled`]],
+        [enable(false), ['studio-source-changed', `${source.id} enabled`, `${source.id} disabled`]],
+        [enable(false)],
+        [removeSource, ['studio-source-changed', `${source.id} disabled`, null]],
+        [removeSource],
+        [(by) => store.createLead(lead, claimsOf(lead), { now: by.now, by }), ['lead-created', null, 'new']],
+        [(by) => moveLead(store, lead, 'contacted', by), ['lead-stage-changed', 'new', 'contacted']],
+        [(by) => moveLead(store, lead, 'contacted', by)],
+        [(by) => correctLead(store, lead, { displayName: 'Grace' }, by), ['lead-updated', null, 'displayName']],
+        [(by) => store.eraseLead({ ...ofLead, ...by }), ['lead-erased']],
         [
-          event('studio-status-changed', 0, { ...by, to: 'active' }),
-          event('studio-region-changed', 0, { ...by, to: 'DE' }),
-          event('studio-member-changed', 1, { ...by, to: `${id} staff` }),
-          event('studio-member-changed', 3, { ...by, from: `${id} staff`, to: `${id} admin` }),
-          event('studio-member-changed', 4, { ...by, from: `${id} admin` }),
-          event('studio-region-changed', 8, { ...by, from: 'DE' }),
-        ].toReversed(),
-      );
-    });
-
-    test('record changes of a lead, without effect on how the lead is read', async () => {
-      const lead = await created();
-      const { id: leadId, studioId } = lead;
-      await moveLead(store, lead, 'contacted', { memberId: 'member-2', now: plus(NOW, DAY_MS) });
-      await moveLead(store, lead, 'contacted', { memberId: 'member-3', now: plus(NOW, 2 * DAY_MS) });
-      const last = await moveLead(store, lead, 'won');
-      if (last.kind !== 'changed') throw new Error(last.kind);
-      const { updatedAt } = last.lead;
-
-      store = await opened().reopen();
-      expect(await store.listAuditEvents(studioId, leadId)).toEqual([
-        event('lead-stage-changed', 0, { leadId, time: updatedAt, from: 'contacted', to: 'won' }),
-        event('lead-stage-changed', 0, {
-          leadId,
-          memberId: 'member-2',
-          time: plus(updatedAt, -1),
-          from: 'new',
-          to: 'contacted',
-        }),
-      ]);
-      expect(await store.findLead(studioId, leadId)).toEqual(last.lead);
-      expect(await store.listAuditEvents(studioId, null)).toEqual([]);
-      expect(await store.listAuditEvents('studio-2', leadId)).toEqual([]);
-    });
-
-    // @proves audit-1
-    test('include the calling program and the id of the call, for every action', async () => {
-      const by = (caller: string) => ({ memberId: 'member-1', caller, callId: `call.of-${caller}`, now: NOW });
-      await store.putStudio(aStudio(), by('studio-maker'));
-      await store.putStudio(aStudio({ status: 'suspended' }), by('studio-stopper'));
-      await store.putStudio(aStudio({ status: 'suspended', regionCode: 'DE' }), by('studio-mover'));
-      await store.putStudio(aStudio({ status: 'suspended', regionCode: 'DE', quotaLimit: 9 }), by('studio-limiter'));
-      await store.putStudio(
-        { id: STUDIO_ID, status: undefined, regionCode: undefined, keepEnquiries: false },
-        by('keeper'),
-      );
-      await store.putStudio(
-        { id: STUDIO_ID, status: undefined, regionCode: undefined, retentionDays: 30 },
-        by('retainer'),
-      );
-      await store.putMember(aMember(), by('member-maker'));
-      await store.removeMember(STUDIO_ID, aMember().id, by('member-remover'));
-      const key = anApiKey();
-      await store.createApiKey(key, NOW, by('key-maker'));
-      await store.replaceApiKey(replacementOf(key, by('key-replacer')));
-      await store.putApiKeyQuota(STUDIO_ID, key.id, 9, by('key-limiter'));
-      await store.revokeApiKey(STUDIO_ID, key.id, by('key-revoker'));
-      const source = aLeadSource();
-      for (const enabled of [true, false, false]) await store.putLeadSource({ ...source, enabled }, by('source-maker'));
-      await store.removeLeadSource(STUDIO_ID, source.id, by('source-remover'));
-      const lead = aLead();
-      await store.createLead(lead, claimsOf(lead), { now: NOW, by: by('creator') });
-      const { id: leadId, studioId } = lead;
-      await moveLead(store, lead, 'contacted', by('mover'));
-      await correctLead(store, lead, { displayName: 'Grace' }, by('corrector'));
-      await store.eraseLead({ studioId, leadId, ...by('eraser') });
-      for (const each of [STUDIO_ID, OF_DEPLOYMENT, 'studio-none'])
-        await store.recordAct(each, { action: 'leads-resent', to: 'relay' }, by('resender'));
-      await store.recordAct(STUDIO_ID, { action: 'leads-set-aside', from: 'ANY', to: 'relay' }, by('parker'));
-      const outcome = await store.createConsumer({ ...aConsumer(), createdAt: NOW }, by('consumer-maker'));
-      if (outcome.kind !== 'created') expect.fail(outcome.kind);
-      for (const number of [outcome.consumer.number, 99]) await store.removeConsumer(number, by('consumer-remover'));
-      await store.raiseEpoch(NOW, NOW, by('restorer'));
-      const ofLead = await store.listAuditEvents(studioId, leadId);
-      expect(ofLead.map(({ caller }) => caller).toReversed()).toEqual(['creator', 'mover', 'corrector', 'eraser']);
-      expect(await store.deleteLeads(STUDIO_ID, 10, by('deleter'))).toBe(1);
-      expect(await store.deleteLeads(STUDIO_ID, 10, by('deleter'))).toBe(0);
+          (by) => store.recordAct(OF_DEPLOYMENT, { action: 'leads-resent', to: 'relay' }, by),
+          ['leads-resent', null, 'relay'],
+        ],
+        [
+          (by) => store.recordAct(studioId, { action: 'leads-set-aside', from: 'ANY', to: 'relay' }, by),
+          ['leads-set-aside', 'ANY', 'relay'],
+        ],
+        [(by) => store.recordAct('studio-none', { action: 'leads-resent' }, by)],
+        [(by) => store.createConsumer(aConsumer({ createdAt: by.now }), by), ['consumer-changed', null, 'relay']],
+        [removeConsumer, ['consumer-changed', 'relay', null]],
+        [removeConsumer],
+        [(by) => store.raiseEpoch(NOW, by.now, by), ['database-restored', null, plus(NOW, -300_000).toISOString()]],
+        [deleteLeads, ['studio-emptied', null, '1']],
+        [deleteLeads],
+      ];
+      const expected: AuditEvent[] = [];
+      const found = async (of: string, leadId: string | null = null) =>
+        (await store.listAuditEvents(of, leadId)).toReversed();
+      let ofErased: readonly AuditEvent[] = [];
+      for (const [ms, [act, ...events]] of acts.entries()) {
+        const by = { memberId: `member-${ms}`, caller: `caller-${ms}`, callId: `call.${ms}`, now: plus(NOW, ms) };
+        await act(by);
+        for (const [action, from = null, to = null] of events) {
+          const { now, ...actor } = { ...by, ...(action === 'api-key-created' && { memberId: key.memberId }) };
+          const of = {
+            studioId: /^(?:leads-resent|consumer|database)/.test(action) ? OF_DEPLOYMENT : studioId,
+            apiKeyId: action.startsWith('api-key') ? key.id : null,
+            leadId: action.startsWith('lead-') ? lead.id : null,
+          };
+          expected.push({ action, ...actor, ...of, from, to, time: now });
+        }
+        if (events[0]?.[0] === 'lead-erased') ofErased = await found(studioId, lead.id);
+      }
 
       store = await opened().reopen();
-      const callersOf = (events: readonly AuditEvent[]) => events.map(({ caller }) => caller).toReversed();
-      expect(await store.listAuditEvents(studioId, leadId)).toEqual([]);
-      const ofStudio = await store.listAuditEvents(studioId, null);
-      expect(callersOf(ofStudio.filter((each) => each.apiKeyId === null))).toEqual([
-        'studio-maker',
-        'studio-stopper',
-        'studio-mover',
-        'studio-limiter',
-        'keeper',
-        'retainer',
-        'member-maker',
-        'member-remover',
-        'source-maker',
-        'source-maker',
-        'source-remover',
-        'resender',
-        'parker',
-        'deleter',
-      ]);
-      expect(callersOf(ofStudio.filter((each) => each.apiKeyId !== null))).toEqual([
-        'key-maker',
-        'key-replacer',
-        'key-limiter',
-        'key-revoker',
-      ]);
-      const ofAll = await store.listAuditEvents(OF_DEPLOYMENT, null);
-      expect(callersOf(ofAll)).toEqual(['resender', 'consumer-maker', 'consumer-remover', 'restorer']);
-      const all = [...ofLead, ...ofStudio, ...ofAll];
+      const all = [...ofErased, ...(await found(studioId)), ...(await found(OF_DEPLOYMENT))];
+      const inOrder = (events: readonly AuditEvent[]) => events.toSorted((a, b) => a.time.getTime() - b.time.getTime());
+      expect(inOrder(all)).toEqual(expected);
+      expect(await found(studioId)).toEqual(inOrder(await found(studioId)));
+      for (const each of [studioId, 'studio-2']) expect(await found(each, lead.id)).toEqual([]);
+      expect(await found('studio-2')).toEqual([]);
       // No core writes events of holds any more.
       const written = AUDIT_ACTIONS.filter((action) => !action.endsWith('-hold-changed'));
-      expect(new Set(all.map((each) => each.action))).toEqual(new Set(written));
-      for (const { caller, callId } of all) expect(callId).toBe(`call.of-${caller}`);
+      expect(new Set(expected.map(({ action }) => action))).toEqual(new Set(written));
     });
 
     test('are in the order of the changes to a studio or key, whatever the clocks of the writers', async () => {

@@ -1,11 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { LeadStage } from '../../src/domain/lead.ts';
 import type { CreateLeadOutcome } from '../../src/domain/lead-creation.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, changesIn, describeThroughStores, moveLead, OPEN_STAGES, publicFormOf } from './store-actions.ts';
+import { actionsOn, changesIn, describeThroughStores, publicFormOf } from './store-actions.ts';
 
 /** The promises of `createLead`, and of concurrent writes for one key or contact. */
 export function createLeadContract(opened: () => OpenedStore): void {
@@ -228,21 +227,6 @@ export function createLeadContract(opened: () => OpenedStore): void {
             'lead' in outcome ? only : only?.id,
           );
         }
-      });
-
-      test('20 concurrent moves of one lead get different values of updatedAt, and the highest is stored', async () => {
-        const lead = await created();
-        const claims = claimsOf(lead);
-
-        const outcomes = await Promise.all(
-          times(20, (index) => moveLead(through(index), lead, OPEN_STAGES[index % 4] as LeadStage, { claims })),
-        );
-
-        const changes = outcomes.flatMap((outcome) => (outcome.kind === 'changed' ? [outcome.lead] : []));
-        changes.sort((a, b) => a.updatedAt.getTime() - b.updatedAt.getTime());
-        expect(changes.length).toBeGreaterThan(0);
-        expect(new Set(changes.map(({ updatedAt }) => updatedAt.getTime())).size).toBe(changes.length);
-        expect(await store.findLead(lead.studioId, lead.id)).toEqual(changes.at(-1));
       });
     });
   });

@@ -9,7 +9,7 @@ import { aConsumer, aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } fr
 import { describeWithMongo, isCommand } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
 import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
-import { EVERY_RIVALRY, HARMLESS_WHEN_REPEATED, RIVAL_CHANGES } from './rival-changes.ts';
+import { EVERY_RIVALRY } from './rival-changes.ts';
 import { moveLead } from './store-actions.ts';
 
 const WRITING = EVERY_RIVALRY.filter(({ changesNothing }) => !changesNothing);
@@ -102,13 +102,6 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     expect(proxy.lost()).toBe(1);
     expect(outcomes).toMatchObject([{ kind: 'created' }, { kind: 'already-open', leadId: lead.id }]);
     expect((await other.findLead(STUDIO_ID, lead.id))?.enquiries).toMatchObject([{ note: 'again' }]);
-  });
-
-  test('is tried above for every method whose repetition could undo something', () => {
-    const writing = Object.keys(store).filter(
-      (name) => !/^(?:find|list|walk|measure|is|presence|check|close)/.test(name),
-    );
-    expect(writing.sort()).toEqual([...Object.keys(RIVAL_CHANGES), ...Object.keys(HARMLESS_WHEN_REPEATED)].sort());
   });
 
   // @proves feed-8

@@ -13,8 +13,14 @@ import {
 } from '../../gateway/admission/quota/quota-port.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import { bearerOf, type KeyPolicy, type QuotaOfKeys, quotaOfKeys } from './quota-of-keys.ts';
-import { type Decided, expectConsistentTimes } from './quota-times.ts';
+import {
+  bearerOf,
+  type Decided,
+  expectConsistentTimes,
+  type KeyPolicy,
+  type QuotaOfKeys,
+  quotaOfKeys,
+} from './quota-of-keys.ts';
 
 /** How to open the quotas of one adapter. */
 export interface QuotaOpener {

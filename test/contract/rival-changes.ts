@@ -57,8 +57,8 @@ const storedKey = async (store: Store) => {
 };
 const [firstSecret, rivalSecret] = [aSecretHash(), aSecretHash()];
 
-/** By method of the port. Each starts with an active studio. */
-export const RIVAL_CHANGES = {
+/** By each method of the port whose repetition could undo something. Each starts with an active studio. */
+const RIVAL_CHANGES = {
   putStudio: [
     {
       title: 'a studio that is made active stays suspended by somebody else',
@@ -164,33 +164,33 @@ export const RIVAL_CHANGES = {
       state: async (store) => (await storedKey(store))?.quotaLimit,
     },
   ],
-} as const satisfies Partial<Record<keyof Store, readonly RivalChanges[]>>;
+} as const satisfies Record<Exclude<keyof Store, Reads | keyof Harmless>, readonly RivalChanges[]>;
 
-/** Every other method that writes, with why a repetition undoes nothing. */
-export const HARMLESS_WHEN_REPEATED = {
-  createLead: 'its idempotency key finds the lead, whatever became of it, or the enquiry',
-  resendLeads: 'consumers get the leads once more',
-  distributeLeadChanges: 'consumers get the leads once more',
-  createConsumer: 'the list of consumers knows the call',
-  removeConsumer: 'it names the number',
-  removeOrphans: 'no consumer gets the number of another',
-  putBackfills: 'it names what it replaces',
-  acknowledgeDeliveries: 'it names the revision',
-  setAsideDeliveries: 'it names the revision, and what is set aside already stays so',
-  returnDeferredDeliveries: 'the consumer gets the leads once more',
-  takeBackDeliveries: 'the consumer gets the leads once more',
-  recordAct: 'it only adds',
-  raiseEpoch: 'the database knows the call',
-  eraseLead: 'no one can restore a lead',
-  endStudio: 'no one can put it again',
-  putRetentionTime: 'it names the version',
-  deleteErasedLeads: 'it names leads that are erased, and no one can restore one',
-  deleteLeads: 'no one needs the leads of a test studio',
-  revokeApiKey: 'no one can restore a key',
-  recordApiKeyUse: 'the later time stays',
-  recordRequests: 'each is recorded once',
-  removeRequests: 'it names what is kept',
-} as const satisfies Record<Exclude<keyof Store, Reads | keyof typeof RIVAL_CHANGES>, string>;
+/** The other methods that write, with why a repetition undoes nothing. */
+interface Harmless {
+  createLead: 'its idempotency key finds the lead, whatever became of it, or the enquiry';
+  resendLeads: 'consumers get the leads once more';
+  distributeLeadChanges: 'consumers get the leads once more';
+  createConsumer: 'the list of consumers knows the call';
+  removeConsumer: 'it names the number';
+  removeOrphans: 'no consumer gets the number of another';
+  putBackfills: 'it names what it replaces';
+  acknowledgeDeliveries: 'it names the revision';
+  setAsideDeliveries: 'it names the revision, and what is set aside already stays so';
+  returnDeferredDeliveries: 'the consumer gets the leads once more';
+  takeBackDeliveries: 'the consumer gets the leads once more';
+  recordAct: 'it only adds';
+  raiseEpoch: 'the database knows the call';
+  eraseLead: 'no one can restore a lead';
+  endStudio: 'no one can put it again';
+  putRetentionTime: 'it names the version';
+  deleteErasedLeads: 'it names leads that are erased, and no one can restore one';
+  deleteLeads: 'no one needs the leads of a test studio';
+  revokeApiKey: 'no one can restore a key';
+  recordApiKeyUse: 'the later time stays';
+  recordRequests: 'each is recorded once';
+  removeRequests: 'it names what is kept';
+}
 
 /** The methods that write nothing. */
 type Reads = `${'find' | 'list' | 'walk' | 'measure' | 'is' | 'presence'}${string}` | 'check' | 'close';

@@ -4,9 +4,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aMember, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aMember, aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
 import { temporaryFolder } from '../tools/processes.ts';
-import { arrange, createAnother, key, source, WRITES } from './every-call.ts';
+import { arrange, key, source, WRITES } from './every-call.ts';
 
 /** Writes of what a credential consists of, besides one of each method. */
 const OF_CREDENTIALS: readonly { readonly name: string; readonly call: (store: Store) => Promise<unknown> }[] = [
@@ -49,21 +49,6 @@ test.each(WRITES.filter(({ name }) => !CHANGING.test(name)))(
     expect(await store.findCredential(key.secretSha256)).toBe(first);
   },
 );
-
-test('a credential is read once while leads are created and uses recorded, and again once its studio is written', async () => {
-  const store = storesOfOneFile()();
-  await arrange(store);
-  const first = await store.findCredential(key.secretSha256);
-
-  await Promise.all(times(3, () => createAnother(store)));
-  await store.recordApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: plus(NOW, 1), unlessSince: NOW });
-  expect(await store.findCredential(key.secretSha256)).toBe(first);
-
-  await store.putStudio(OTHER_STUDIO, BY);
-  expect(await store.findCredential(key.secretSha256)).toMatchObject({
-    studio: { status: 'suspended', quotaLimit: 7 },
-  });
-});
 
 test('a key that was not found is found once it is created', async () => {
   const open = storesOfOneFile();

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import { apiKeyContract } from './api-key-contract.ts';
 import { auditContract } from './audit-contract.ts';
-import { changeLeadStageContract } from './change-lead-stage-contract.ts';
+import { changeLeadStageContract, updateLeadContract } from './change-lead-contract.ts';
 import { claimContract } from './claim-contract.ts';
 import { consumerContract } from './consumer-contract.ts';
 import { createLeadContract } from './create-lead-contract.ts';
@@ -10,19 +10,16 @@ import { directoryContract } from './directory-contract.ts';
 import { durabilityContract } from './durability-contract.ts';
 import { enquiryContract } from './enquiry-contract.ts';
 import { everyRecordContract } from './every-record-contract.ts';
-import { filterContract } from './filter-contract.ts';
-import { findLeadsContract } from './find-leads-contract.ts';
 import { leadErasureContract } from './lead-erasure-contract.ts';
-import { listLeadsContract } from './list-leads-contract.ts';
 import { oddRecordsContract } from './odd-records-contract.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
+import { filterContract, findLeadsContract, listLeadsContract } from './read-leads-contract.ts';
 import { repeatedChangesContract } from './repeated-changes-contract.ts';
 import { requestLogContract } from './request-log-contract.ts';
 import { restoreContract } from './restore-contract.ts';
 import { retentionContract } from './retention-contract.ts';
 import { testStudioContract } from './test-studio-contract.ts';
 import { unreadableRecordsContract } from './unreadable-records-contract.ts';
-import { updateLeadContract } from './update-lead-contract.ts';
 
 /**
  * How much of the contract a database proves: all of it; without what the code above the adapters does alike on each; or, a simulated

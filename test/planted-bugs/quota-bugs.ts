@@ -15,7 +15,8 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'a changed quota of a studio is not in the audit log',
     suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy: 'record changes of quotas with the old and the new limit, in the same write as other changes',
+    caughtBy:
+      'record each change with its actor, program, call and time, and with old and new values, in the same write, and survive a restart',
     patches: [
       { file: 'src/store/decisions/directory.ts', find: 'if (quotaLimit !== undefined && $CHANGED) $THEN', put: '' },
     ],

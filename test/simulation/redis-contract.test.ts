@@ -4,8 +4,8 @@ import { QuotaUnavailable } from '../../gateway/admission/quota/quota-port.ts';
 import { singleClient } from '../../gateway/admission/quota/redis-client.ts';
 import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { passInRedis } from '../contract/pass-in-redis.ts';
 import { quotaContract } from '../contract/quota-contract.ts';
+import { passInRedis } from '../contract/quota-of-keys.ts';
 import { type RedisOnPort, redisOnPort } from './redis-on-port.ts';
 
 describe('the simulated Redis', () => {

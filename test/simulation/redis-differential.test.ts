@@ -4,7 +4,7 @@ import type { ChainableCommander, Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { singleClient } from '../../gateway/admission/quota/redis-client.ts';
 import { defineWindowCommands, windowNames } from '../../gateway/admission/quota/redis-window.ts';
-import { PASS } from '../contract/pass-in-redis.ts';
+import { PASS } from '../contract/quota-of-keys.ts';
 import { describeWithRedis } from '../tools/servers.ts';
 import { sizeOf } from '../tools/size-of.ts';
 import { type RedisOnPort, redisOnPort } from './redis-on-port.ts';

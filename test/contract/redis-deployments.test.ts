@@ -1,17 +1,23 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { REDIS_TIMEOUT_MS } from '../../common/deadlines.ts';
+import { openQuota } from '../../gateway/admission/quota/open-quota.ts';
 import { QuotaUnavailable } from '../../gateway/admission/quota/quota-port.ts';
 import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
+import { type RedisWithSentinel, replicationOf, startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedisServer, type RedisServer, startRedisCluster } from '../tools/servers.ts';
 import { startProxy } from '../tools/tcp-proxy.ts';
-import { quotaOfKeys } from './quota-of-keys.ts';
-import { inTime } from './quota-times.ts';
+import { inTime, quotaOfKeys } from './quota-of-keys.ts';
 
 /** How long recovery may take on a busy machine; milliseconds. */
 const RECOVERS_WITHIN_MS = 20_000;
 
-const open = (redisUrl: string, limit: number) => quotaOfKeys(createRedisQuota(60, redisUrl, true), limit);
+function open(url: string, limit: number, isCluster: boolean) {
+  const quota = quotaOfKeys(createRedisQuota(600, url, isCluster), limit);
+  onTestFinished(() => quota.close());
+  return quota;
+}
 
 describeWithRedisServer('Redis Cluster quota', () => {
   let nodes: readonly RedisServer[] = [];
@@ -46,8 +52,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
 
   // @proves redis-3
   test('keys of a silent node are refused in time, and admitted when it is back', async () => {
-    const quota = open(anyNode(), 1000);
-    onTestFinished(() => quota.close());
+    const quota = open(anyNode(), 1000, true);
     const ids = times(60, newId);
     await Promise.all(ids.map((id) => quota.consume(id)));
 
@@ -73,8 +78,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     onTestFinished(() => proxy.stop());
     await node.command('CONFIG', 'SET', 'cluster-announce-port', String(proxy.port));
     onTestFinished(async () => void (await node.command('CONFIG', 'SET', 'cluster-announce-port', '0')));
-    const quota = open(anyNode(), 100);
-    onTestFinished(() => quota.close());
+    const quota = open(anyNode(), 100, true);
     const ids = times(30, newId);
     await Promise.all(ids.map((id) => quota.consume(id)));
     // A key whose count is on that node.
@@ -95,3 +99,75 @@ describeWithRedisServer('Redis Cluster quota', () => {
     await expect.poll(remaining, { timeout: RECOVERS_WITHIN_MS }).toBe(97);
   });
 });
+
+/** The requests of a key in a window. */
+const LIMIT = 10;
+
+describeWithRedisServer('Redis quota with sentinels', () => {
+  // @proves quota-11
+  test('the replica takes over with its counts, for the same gateway, and nothing is admitted meanwhile', async () => {
+    const redis = await startRedisWithSentinel();
+    onTestFinished(() => redis.stop());
+    const [quota, apiKeyId] = [open(redis.url, LIMIT, false), newId()];
+    expect(await admitted(quota, apiKeyId, 4)).toBe(4);
+    await replicated(redis);
+
+    await redis.primary.kill();
+    await expect(quota.consume(apiKeyId)).rejects.toBeInstanceOf(QuotaUnavailable);
+
+    await expectRecovered(quota);
+    expect(await admitted(quota, apiKeyId, LIMIT)).toBe(LIMIT - 4);
+  });
+
+  // @proves redis-5
+  test('without sentinels a connected gateway works, and a new one refuses immediately', async () => {
+    const redis = await startRedisWithSentinel();
+    onTestFinished(() => redis.stop());
+    const quota = open(redis.url, LIMIT, false);
+    expect(await quota.fault()).toBeUndefined();
+    await redis.killSentinel();
+    expect(await quota.fault()).toBeUndefined();
+
+    const late = open(redis.url, LIMIT, false);
+    // As the log has it, and without what changes with each attempt.
+    expect(await late.fault()).toMatch(/All sentinels are unreachable\. Last error/);
+    await expect(late.consume(newId())).rejects.toThrow(/All sentinels are unreachable/);
+    await redis.restartSentinel();
+
+    await expectRecovered(late);
+  });
+
+  test('a quota is open once its first connection attempt has succeeded, so that its first request is counted', async () => {
+    const redis = await startRedisWithSentinel();
+    onTestFinished(() => redis.stop());
+    const proxy = await startProxy('127.0.0.1', Number(new URL(`redis://${redis.url.split(',')[1]}`).port));
+    onTestFinished(() => proxy.stop());
+    proxy.silence();
+    setTimeout(() => proxy.heal(), 2 * REDIS_TIMEOUT_MS);
+
+    const url = redis.url.replace(/:\d+\/quota$/, `:${proxy.port}/quota`);
+    const quota = quotaOfKeys(await openQuota(600, url, false), LIMIT);
+    onTestFinished(() => quota.close());
+
+    await expect(quota.consume(newId())).resolves.toMatchObject({ admitted: true });
+  });
+});
+
+type Quota = ReturnType<typeof open>;
+
+/** Returns how many of `count` consecutive requests are admitted. */
+async function admitted(quota: Quota, apiKeyId: string, count: number): Promise<number> {
+  let admitted = 0;
+  for (let request = 0; request < count; request += 1) if ((await quota.consume(apiKeyId)).admitted) admitted += 1;
+  return admitted;
+}
+
+/** Waits until the replica is in sync with its primary. */
+async function replicated({ primary, replica }: RedisWithSentinel): Promise<void> {
+  const asOf = Number((await replicationOf(primary)).master_repl_offset);
+  await expect.poll(async () => Number((await replicationOf(replica)).slave_repl_offset)).toBeGreaterThanOrEqual(asOf);
+}
+
+async function expectRecovered(quota: Quota): Promise<void> {
+  await expect.poll(() => quota.fault()).toBeUndefined();
+}
