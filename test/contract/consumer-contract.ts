@@ -17,6 +17,7 @@ import {
   actionsOn,
   changesIn,
   correctLead,
+  createdConsumer,
   distributeOnePartACall,
   moveLead,
 } from './store-actions.ts';
@@ -38,10 +39,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
     });
     const { created } = actionsOn(() => store);
 
-    async function consumer(overrides: Partial<NewConsumer> = {}): Promise<Consumer> {
-      const outcome = await store.createConsumer(aConsumer(overrides), BY);
-      return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
-    }
+    const consumer = (overrides: Partial<NewConsumer> = {}) => createdConsumer(store, overrides);
 
     const eraseIt = ({ id: leadId, updatedAt }: Lead) =>
       store.eraseLead({ studioId: STUDIO_ID, leadId, memberId: null, now: plus(updatedAt, 60_000) });
@@ -555,6 +553,52 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
         [{ start: null, end: null }, 5],
       ] as const)
         expect(await store.resendLeads({ ...open, updated: range }, now)).toMatchObject({ leads: count, skipped: 0 });
+    });
+
+    // @proves feed-13
+    test('one is told the kind of a change that a poll does not reach behind a backlog', async () => {
+      const relay = await consumer();
+      const first = await created();
+      await changesOf(relay);
+      const backlog = times(MORE_THAN_A_ROUND, (index) => aLead({ createdAt: plus(first.createdAt, 1 + index) }));
+      await opened().makeLeads(...backlog);
+      const kind = { kind: 'stage-changed', time: plus(first.createdAt, 1e6) };
+      await moveLead(store, first, 'contacted', { now: kind.time });
+      const told: LeadChange[] = [];
+      const hear = async () => {
+        const changes = await patiently(() => changesOf(relay));
+        told.push(...changes);
+        await acknowledge(relay, changes);
+        return changes.length > 0;
+      };
+      const isOver = distributeOnePartACall();
+      await hear();
+      isOver();
+      while (!(await store.distributeLeadChanges()));
+      while (await hear());
+      expect(told.filter(({ lead }) => lead.id === first.id).flatMap(({ kinds }) => kinds)).toContainEqual(kind);
+    });
+
+    // @proves feed-13
+    test('what is sent again has a new revision, which no earlier acknowledgement settles, and others are not told', async () => {
+      const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
+      const lead = await created();
+      const [before, others] = [await changesOf(relay), await changesOf(reporting)];
+      const some = { studioId: STUDIO_ID, leadIds: [lead.id] };
+      await store.resendLeads(some, plus(lead.createdAt, 1000), { consumer: relay.number });
+
+      await acknowledge(relay, before);
+      const [sent = expect.fail('it was not sent')] = await changesOf(relay);
+      expect(sent.revision).toBeGreaterThan(before[0]?.revision ?? Number.NaN);
+      expect(sent.kinds.map(({ kind }) => kind)).toEqual(['resent']);
+      expect(await settle(relay, before)).toMatchObject({ superseded: 1 });
+      await acknowledge(relay, [sent]);
+      expect(await changesOf(relay)).toEqual([]);
+      // What the other one was told before settles the change.
+      const theirs = await changesOf(reporting);
+      expect(theirs.map(({ kinds }) => kinds)).toEqual(others.map(({ kinds }) => kinds));
+      await acknowledge(reporting, theirs);
+      expect(await changesOf(reporting)).toEqual([]);
     });
 
     test('leads that are asked for while the same are sent are sent once more', async () => {

@@ -56,14 +56,6 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.findStudio(STUDIO_ID)).toBeNull();
     });
 
-    test('concurrent first puts of one studio create one studio', async () => {
-      const another = await opened().another();
-
-      await Promise.all(times(20, (index) => (index % 2 ? store : another).putStudio(aStudio(), BY)));
-
-      expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio());
-    });
-
     test('members and sources of an unknown studio are not written', async () => {
       const source = aLeadSource();
 

@@ -288,34 +288,6 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
         );
         expect((await notesOf(lead)).toSorted()).toEqual(times(20, (index) => `${index}`).toSorted());
       });
-
-      test('while the lead is closed, each is either kept there and refused, or creates a lead, and none is both', async () => {
-        for (const round of times(8, (index) => index)) {
-          const lead = await created();
-          const ways = [
-            () => moved(lead, 'won'),
-            () => store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: NOW }),
-          ];
-          const asked = times(6, (index) => {
-            const note = `${round} ${index}`;
-            return ask(lead, { note }, newId(), through(index)).then((outcome) => ({ note, outcome }));
-          });
-          const closing = (ways[round % 2] as () => Promise<unknown>)();
-          const [all] = await Promise.all([Promise.all(asked), closing]);
-
-          const noted = new Map<string, string[]>();
-          for (const { note, outcome } of all) {
-            if (outcome.kind === 'created') expect(outcome.lead.note).toBe(note);
-            else if (outcome.kind !== 'already-open') expect.fail(outcome.kind);
-            else noted.set(outcome.leadId, [...(noted.get(outcome.leadId) ?? []), note]);
-          }
-          for (const id of new Set([lead.id, ...noted.keys()])) {
-            const isErased = (await store.presenceOfLead(STUDIO_ID, id)) === 'erased';
-            const kept = await notesOf({ ...lead, id });
-            expect(kept.toSorted()).toEqual(isErased ? [] : (noted.get(id) ?? []).toSorted());
-          }
-        }
-      });
     });
 
     // @proves limits-1

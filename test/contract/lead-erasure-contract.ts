@@ -3,10 +3,18 @@ import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { contradictionsIn } from '../support/contradictions.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { acknowledgeIn, acknowledgementOf, actionsOn, changesIn, correctLead, moveLead } from './store-actions.ts';
+import {
+  acknowledgeIn,
+  acknowledgementOf,
+  actionsOn,
+  changesIn,
+  correctLead,
+  createdConsumer,
+  moveLead,
+} from './store-actions.ts';
 
 /** The promises of `LeadErasureStore`. */
 export function leadErasureContract(opened: () => OpenedStore): void {
@@ -64,9 +72,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
 
     // @proves erasure-17
     test('an erased lead is deleted with all that is kept of it, once every named consumer has heard of it', async () => {
-      const asked = await store.createConsumer(aConsumer(), BY);
-      if (asked.kind !== 'created') return expect.fail(asked.kind);
-      const { number } = asked.consumer;
+      const { number } = await createdConsumer(store);
       const [first, second, open, theirs] = [
         await created(),
         await created(),

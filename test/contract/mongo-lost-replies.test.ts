@@ -9,7 +9,7 @@ import { aConsumer, aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } fr
 import { describeWithMongo, isCommand } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
 import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
-import { EVERY_RIVALRY } from './rival-changes.ts';
+import { EVERY_RIVALRY } from './repeated-changes-contract.ts';
 import { moveLead } from './store-actions.ts';
 
 const WRITING = EVERY_RIVALRY.filter(({ changesNothing }) => !changesNothing);

@@ -23,7 +23,7 @@ import type { Store } from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { openedStore, patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
-import { acknowledgementOf, correctLead, moveLead } from './store-actions.ts';
+import { acknowledgementOf, correctLead, createdConsumer, moveLead } from './store-actions.ts';
 import { type Extent, storeContract } from './store-contract.ts';
 
 /** The collection of each kind of record. */
@@ -449,8 +449,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     });
     const slow = storeOn({ ...connection, [collection]: interrupted });
     await other.putStudio(aStudio(), BY);
-    const outcome = await other.createConsumer(aConsumer(), BY);
-    const { number } = outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
+    const { number } = await createdConsumer(other);
     const told = new Map<string, unknown>();
     const listed = async (store: Pick<Store, 'listDeliveries'>) => {
       const { changes = [] } = (await store.listDeliveries(number, 10)) ?? {};

@@ -1,11 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
 import { MAX_APPLIED_REQUESTS } from '../../src/domain/audit.ts';
+import type { Lead } from '../../src/domain/lead.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
+import {
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aSecretHash,
+  aStudio,
+  BY,
+  claimsOf,
+  NOW,
+  plus,
+  STUDIO_ID,
+  times,
+} from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { EVERY_RIVALRY } from './rival-changes.ts';
-import { correctLead, describeThroughStores, moveLead } from './store-actions.ts';
+import { correctLead, describeThroughStores, moveLead, replacementOf } from './store-actions.ts';
 
 /** The promises about changes that their callers repeat. */
 export function repeatedChangesContract(opened: () => OpenedStore): void {
@@ -87,3 +100,187 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
     });
   });
 }
+
+/** A change, and what somebody else changes after it, which a repetition of the first must not undo. */
+export interface RivalChanges {
+  readonly title: string;
+  /** Writes what the change needs. */
+  arrange?(store: Store): Promise<unknown>;
+  /** @param requestId undefined: the caller will not repeat it */
+  change(store: Store, requestId?: string): Promise<unknown>;
+  rival(store: Store): Promise<unknown>;
+  /** What both of them change, without times. */
+  state(store: Store): Promise<unknown>;
+  /** Whether a caller can give the change an identity. */
+  readonly isRepeatable: boolean;
+  /** Whether the change finds nothing to change. */
+  readonly changesNothing?: boolean;
+}
+
+const LATER = plus(NOW, 60_000);
+const RIVAL = { memberId: 'member-2', now: LATER };
+
+const suspended = aStudio({ status: 'suspended' });
+const studioStatus = async (store: Store) => (await store.findStudio(STUDIO_ID))?.status;
+
+const member = (store: Store) => store.findMember(STUDIO_ID, 'rival');
+const aRival = aMember({ id: 'rival', role: 'admin' });
+
+const source = aLeadSource();
+const storedSource = (store: Store) => store.findLeadSource(STUDIO_ID, source.id);
+
+const lead: Lead = aLead();
+const createLead = (store: Store) => store.createLead(lead, claimsOf(lead));
+const current = async (store: Store) => (await store.findLead(STUDIO_ID, lead.id)) as Lead;
+const stage = async (store: Store) => (await current(store)).stage;
+const moved = async (store: Store, to: Lead['stage'], by: object = {}) => moveLead(store, lead, to, by);
+
+const key = anApiKey();
+const createKey = (store: Store) => store.createApiKey(key, NOW);
+const storedKey = async (store: Store) => {
+  const former = await store.listFormerApiKeys(STUDIO_ID, null, 1);
+  return [...(await store.listLiveApiKeys(STUDIO_ID)), ...former.records].find(({ id }) => id === key.id);
+};
+const [firstSecret, rivalSecret] = [aSecretHash(), aSecretHash()];
+
+/** By each method of the port whose repetition could undo something. Each starts with an active studio. */
+const RIVAL_CHANGES = {
+  putStudio: [
+    {
+      title: 'a studio that is made active stays suspended by somebody else',
+      isRepeatable: true,
+      arrange: (store) => store.putStudio(suspended, BY),
+      change: (store, requestId) => store.putStudio(aStudio(), { ...BY, requestId }),
+      rival: (store) => store.putStudio(suspended, RIVAL),
+      state: studioStatus,
+    },
+    {
+      title: 'a put of a studio that changes nothing does not take effect later',
+      changesNothing: true,
+      isRepeatable: true,
+      change: (store, requestId) => store.putStudio(aStudio(), { ...BY, requestId }),
+      rival: (store) => store.putStudio(suspended, RIVAL),
+      state: studioStatus,
+    },
+  ],
+  putMember: [
+    {
+      title: 'a member that somebody else removes stays removed',
+      isRepeatable: true,
+      change: (store, requestId) => store.putMember(aRival, { ...BY, requestId }),
+      rival: (store) => store.removeMember(STUDIO_ID, 'rival', RIVAL),
+      state: member,
+    },
+  ],
+  removeMember: [
+    {
+      title: 'a removed member that somebody else puts back stays',
+      isRepeatable: true,
+      arrange: (store) => store.putMember(aRival, BY),
+      change: (store, requestId) => store.removeMember(STUDIO_ID, 'rival', { ...BY, requestId }),
+      rival: (store) => store.putMember(aRival, RIVAL),
+      state: member,
+    },
+  ],
+  putLeadSource: [
+    {
+      title: 'a source that somebody else disables stays disabled',
+      isRepeatable: true,
+      change: (store, requestId) => store.putLeadSource(source, { ...BY, requestId }),
+      rival: (store) => store.putLeadSource({ ...source, enabled: false }, RIVAL),
+      state: storedSource,
+    },
+  ],
+  removeLeadSource: [
+    {
+      title: 'a removed source that somebody else puts back stays',
+      isRepeatable: true,
+      arrange: (store) => store.putLeadSource(source, BY),
+      change: (store, requestId) => store.removeLeadSource(STUDIO_ID, source.id, { ...BY, requestId }),
+      rival: (store) => store.putLeadSource(source, RIVAL),
+      state: storedSource,
+    },
+  ],
+  changeLeadStage: [
+    {
+      title: 'a moved lead that somebody else closes stays closed',
+      isRepeatable: true,
+      arrange: createLead,
+      change: (store, requestId) => moved(store, 'contacted', { requestId }),
+      rival: (store) => moved(store, 'won', RIVAL),
+      state: stage,
+    },
+  ],
+  updateLead: [
+    {
+      title: 'a corrected note keeps what somebody else corrects in it',
+      isRepeatable: true,
+      arrange: createLead,
+      change: (store, requestId) => correctLead(store, lead, { note: 'one' }, { requestId }),
+      rival: async (store) => correctLead(store, await current(store), { note: 'one, and two' }, RIVAL),
+      state: async (store) => (await current(store)).note,
+    },
+  ],
+  createApiKey: [
+    {
+      title: 'a new key that somebody else revokes stays revoked',
+      isRepeatable: false,
+      change: createKey,
+      rival: (store) => store.revokeApiKey(STUDIO_ID, key.id, RIVAL),
+      state: async (store) => (await storedKey(store))?.revokedAt,
+    },
+  ],
+  replaceApiKey: [
+    {
+      title: 'a secret that somebody else replaces stays replaced',
+      isRepeatable: false,
+      arrange: createKey,
+      change: (store) => store.replaceApiKey(replacementOf(key, { secretSha256: firstSecret })),
+      rival: (store) => store.replaceApiKey(replacementOf(key, { secretSha256: rivalSecret, now: LATER })),
+      state: async (store) => (await storedKey(store))?.secretSha256,
+    },
+  ],
+  putApiKeyQuota: [
+    {
+      title: 'a quota that somebody else changes stays',
+      isRepeatable: true,
+      arrange: createKey,
+      change: (store, requestId) => store.putApiKeyQuota(STUDIO_ID, key.id, 50, { ...BY, requestId }),
+      rival: (store) => store.putApiKeyQuota(STUDIO_ID, key.id, 60, RIVAL),
+      state: async (store) => (await storedKey(store))?.quotaLimit,
+    },
+  ],
+} as const satisfies Record<Exclude<keyof Store, Reads | keyof Harmless>, readonly RivalChanges[]>;
+
+/** The other methods that write, with why a repetition undoes nothing. */
+interface Harmless {
+  createLead: 'its idempotency key finds the lead, whatever became of it, or the enquiry';
+  resendLeads: 'consumers get the leads once more';
+  distributeLeadChanges: 'consumers get the leads once more';
+  createConsumer: 'the list of consumers knows the call';
+  removeConsumer: 'it names the number';
+  removeOrphans: 'no consumer gets the number of another';
+  putBackfills: 'it names what it replaces';
+  acknowledgeDeliveries: 'it names the revision';
+  setAsideDeliveries: 'it names the revision, and what is set aside already stays so';
+  returnDeferredDeliveries: 'the consumer gets the leads once more';
+  takeBackDeliveries: 'the consumer gets the leads once more';
+  recordAct: 'it only adds';
+  raiseEpoch: 'the database knows the call';
+  eraseLead: 'no one can restore a lead';
+  endStudio: 'no one can put it again';
+  putRetentionTime: 'it names the version';
+  deleteErasedLeads: 'it names leads that are erased, and no one can restore one';
+  deleteLeads: 'no one needs the leads of a test studio';
+  revokeApiKey: 'no one can restore a key';
+  recordApiKeyUse: 'the later time stays';
+  recordRequests: 'each is recorded once';
+  removeRequests: 'it names what is kept';
+}
+
+/** The methods that write nothing. */
+type Reads = `${'find' | 'list' | 'walk' | 'measure' | 'is' | 'presence'}${string}` | 'check' | 'close';
+
+export const EVERY_RIVALRY = Object.entries<readonly RivalChanges[]>(RIVAL_CHANGES).flatMap(([method, rivalries]) =>
+  rivalries.map((rivalry) => ({ method, ...rivalry })),
+);

@@ -145,6 +145,17 @@ with open(sys.argv[1] + '-shm', 'r+b') as index:
     index.write(headers)
     index.flush()`;
 
+/** Recovers the log until the returned function is called. */
+async function recovering(path: string): Promise<() => Promise<unknown>> {
+  const process = spawn('python3', ['-c', RECOVER, path], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(process, 'exit');
+  await once(process.stdout, 'data');
+  return () => {
+    process.stdin.end();
+    return ended;
+  };
+}
+
 // @proves crashes-30 sqlite-3
 describeIf(hasCommand('python3'), 'while another process recovers the log', 'install python3', () => {
   test('reads wait, and are answered after it', async () => {
@@ -154,16 +165,14 @@ describeIf(hasCommand('python3'), 'while another process recovers the log', 'ins
     await store.putStudio(aStudio(), BY);
     await store.createLead(lead, claimsOf(lead));
     await nextTurn();
-    const recovering = spawn('python3', ['-c', RECOVER, path], { stdio: ['pipe', 'pipe', 'inherit'] });
-    const ended = once(recovering, 'exit');
-    await once(recovering.stdout, 'data');
+    const recovered = await recovering(path);
 
     const reads = [store.findLead(STUDIO_ID, lead.id), store.findStudio(STUDIO_ID)];
     const areSettled = reads.map(watch);
     for (const _ of times(20, () => 0)) await nextTurn();
 
     expect(areSettled.map((isSettled) => isSettled())).toEqual([false, false]);
-    recovering.stdin.end();
+    const ended = recovered();
     expect(await Promise.all(reads)).toEqual([lead, aStudio()]);
     await ended;
   });
@@ -180,13 +189,11 @@ describeIf(hasCommand('python3'), 'while another process recovers the log', 'ins
     const found = () => keys.map(({ secretSha256 }) => store.findCredential(secretSha256));
     await Promise.all(found());
     for (const { id } of keys) await other.revokeApiKey(STUDIO_ID, id, BY);
-    const recovering = spawn('python3', ['-c', RECOVER, path], { stdio: ['pipe', 'pipe', 'inherit'] });
-    const ended = once(recovering, 'exit');
-    await once(recovering.stdout, 'data');
+    const recovered = await recovering(path);
 
     const reads = found();
     for (const _ of times(20, () => 0)) await nextTurn();
-    recovering.stdin.end();
+    const ended = recovered();
 
     const revokedAt = (await Promise.all(reads)).map((credential) => credential?.key.revokedAt);
     expect(revokedAt).toEqual([BY.now, BY.now]);

@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, onTestFinished, vi } from 'vitest';
 import { MAX_DISTRIBUTION_MS } from '../../common/deadlines.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
-import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
+import { type Consumer, DEFAULT_CONSUMER, type NewConsumer } from '../../src/domain/consumer.ts';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { Acknowledgement, LeadChange } from '../../src/domain/lead-change.ts';
 import type { Correction } from '../../src/domain/lead-data.ts';
 import type { Page } from '../../src/store/port/page.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aSecretHash, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import { aConsumer, aLead, aSecretHash, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 
 export const OPEN_STAGES: readonly LeadStage[] = ['new', 'contacted', 'trial_booked', 'trial_attended'];
@@ -129,6 +129,12 @@ export async function keysIn(store: Store, studioId: string): Promise<ApiKey[]> 
 /** Creates a lead, which must succeed. */
 export async function created(store: Store, lead: Lead): Promise<void> {
   expect(await store.createLead(lead, claimsOf(lead))).toMatchObject({ kind: 'created' });
+}
+
+/** Creates a consumer, which must succeed. */
+export async function createdConsumer(store: Store, overrides: Partial<NewConsumer> = {}): Promise<Consumer> {
+  const outcome = await store.createConsumer(aConsumer(overrides), BY);
+  return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
 }
 
 export const acknowledgementOf = ({ lead: { studioId, id: leadId }, revision }: LeadChange): Acknowledgement => ({

@@ -5,11 +5,9 @@ import { changeLeadStageContract, updateLeadContract } from './change-lead-contr
 import { claimContract } from './claim-contract.ts';
 import { consumerContract } from './consumer-contract.ts';
 import { createLeadContract } from './create-lead-contract.ts';
-import { deliveriesContract } from './deliveries-contract.ts';
 import { directoryContract } from './directory-contract.ts';
 import { durabilityContract } from './durability-contract.ts';
 import { enquiryContract } from './enquiry-contract.ts';
-import { everyRecordContract } from './every-record-contract.ts';
 import { leadErasureContract } from './lead-erasure-contract.ts';
 import { oddRecordsContract } from './odd-records-contract.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
@@ -19,7 +17,7 @@ import { requestLogContract } from './request-log-contract.ts';
 import { restoreContract } from './restore-contract.ts';
 import { retentionContract } from './retention-contract.ts';
 import { testStudioContract } from './test-studio-contract.ts';
-import { unreadableRecordsContract } from './unreadable-records-contract.ts';
+import { everyRecordContract, unreadableRecordsContract } from './unreadable-records-contract.ts';
 
 /**
  * How much of the contract a database proves: all of it; without what the code above the adapters does alike on each; or, a simulated
@@ -57,7 +55,6 @@ export function storeContract(
     filterContract(opened, isWhole);
     leadErasureContract(opened);
     consumerContract(damages, opened);
-    deliveriesContract(opened);
     testStudioContract(opened);
     restoreContract(damages, opened);
     retentionContract(damages, opened, isWhole);

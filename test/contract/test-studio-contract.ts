@@ -1,9 +1,17 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Consumer, DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
+import { type Consumer, DEFAULT_CONSUMER, type NewConsumer } from '../../src/domain/consumer.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { acknowledgeIn, acknowledgementOf, actionsOn, changesIn, correctLead, moveLead } from './store-actions.ts';
+import {
+  acknowledgeIn,
+  acknowledgementOf,
+  actionsOn,
+  changesIn,
+  correctLead,
+  createdConsumer,
+  moveLead,
+} from './store-actions.ts';
 
 /** More leads than any test creates. */
 const ALL = 1000;
@@ -23,10 +31,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
     const aTest = aStudio({ id: TEST, isTest: true });
     const inTest = () => created(aLead({ studioId: TEST }));
 
-    const consumer = async (overrides: Parameters<typeof aConsumer>[0]): Promise<Consumer> => {
-      const outcome = await store.createConsumer(aConsumer(overrides), BY);
-      return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
-    };
+    const consumer = (overrides: Partial<NewConsumer>) => createdConsumer(store, overrides);
     const changesOf = async (of: Consumer, from = store) => (await from.listDeliveries(of.number, ALL))?.changes ?? [];
     const idsOf = async (of: Consumer, from = store) =>
       (await changesOf(of, from)).map(({ lead }) => lead.id).toSorted();

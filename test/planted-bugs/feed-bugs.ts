@@ -15,7 +15,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'on SQLite, a lead is told with the kinds of an older state',
     suite: ON_SQLITE,
-    caughtBy: 'has the kind of a change that a poll does not reach behind a backlog',
+    caughtBy: 'one is told the kind of a change that a poll does not reach behind a backlog',
     patches: [{ file: SQLITE, text: 'AND changed_since IS NULL', put: '' }],
   },
   {
