@@ -9,8 +9,8 @@ const ROOT = join(import.meta.dirname, '..');
  */
 export const LONG: Readonly<Record<string, string>> = {
   'test/contract/mongo-address.test.ts': 'every option of an address to MongoDB',
-  'test/contract/mongo-refusals.test.ts': 'each refusal of a MongoDB, by a server that plays it',
-  'test/contract/sqlite-erasure.test.ts': 'each way to erase, beside cores of their own',
+  'test/contract/mongo-refusals.test.ts': 'refusals of a MongoDB, by a server that plays it',
+  'test/contract/sqlite-erasure.test.ts': 'erasures, beside cores of their own',
   'test/crash/': 'kills, power failures, broken connections, overload',
   'test/e2e/callers.test.ts': 'the token that core and gateway share, changed while they serve',
   'test/e2e/command-faults.test.ts': 'each command without its files, its studio, its reader or a disk for its output',

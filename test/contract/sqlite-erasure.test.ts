@@ -134,15 +134,13 @@ async function filled(folder: string): Promise<Data> {
   return { folder, env: { DATABASE_URL: `sqlite:${path}` }, leads, found };
 }
 
-/** The command that erases leads, as each other does: by the method of the store that erases one. */
-async function eraseAll(data: Data): Promise<void> {
-  for (const { studioId, id } of data.leads)
-    await executed(CLI, ['leads', 'erase', studioId, id], { env: { ...data.env } });
-}
+/** The command that erases the leads of a person, as each other does: by the method of the store that erases one. */
+const eraseAll = ({ env, leads: [lead] }: Data) =>
+  executed(CLI, ['leads', 'erase-contact', STUDIO_ID], { env: { ...env }, input: JSON.stringify(lead?.contact) });
 
 // @proves erasure-2
 describe('after an erasure, no file of the database has a byte of personal data', () => {
-  test.each(['leads erase beside a running core', 'EraseLead'])('%s', async (way) => {
+  test.each(['leads erase-contact beside a running core', 'EraseLead'])('%s', async (way) => {
     const folder = temporaryFolder();
     const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, CORE_TOKEN } });
     const crm = connectToCore(await addressOf(core), CORE_TOKEN);
@@ -160,7 +158,7 @@ describe('after an erasure, no file of the database has a byte of personal data'
     else expect(data.found()).toEqual([]);
   });
 
-  test('leads erase that is killed, once another process opens the file', async () => {
+  test('leads erase-contact that is killed, once another process opens the file', async () => {
     const data = await filled(temporaryFolder());
     const dying = `import { Worker } from 'node:worker_threads';
       Worker.prototype.postMessage = () => process.kill(process.pid, 'SIGKILL');`;

@@ -61,7 +61,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the log is never truncated',
     suite: REMAINS,
-    caughtBy: 'leads erase beside a running core',
+    caughtBy: 'leads erase-contact beside a running core',
     patches: [
       {
         file: 'src/store/sqlite/checkpoint-worker.ts',
