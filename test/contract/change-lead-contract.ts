@@ -112,7 +112,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
     });
 
     // @proves leads-33
-    test('of 20 moves through two stores that expect the same time, one is made', async () => {
+    test('two stores make one of 20 moves that expect the same time', async () => {
       const lead = await created();
       const stores = [store, await opened().another()];
 

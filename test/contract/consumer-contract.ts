@@ -79,7 +79,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(relay)).toEqual([]);
       for (const each of [reporting, DEFAULT_CONSUMER]) expect(await changesOf(each)).toEqual([change]);
       expect(await acknowledge(DEFAULT_CONSUMER, await changesOf(DEFAULT_CONSUMER))).toBe(1);
-      // Neither a refused creation nor a change to what is there already is one.
+      // A refused creation is no change, and a change to what is there already is none.
       const rival = aLead({ contact: lead.contact });
       expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
       expect(await moveLead(store, lead, 'new')).toMatchObject({ kind: 'unchanged' });
@@ -150,7 +150,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await reading).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
     });
 
-    test('entries are sorted by their first unacknowledged change, up to the limit, and counted up to a bound', async () => {
+    test('entries are sorted by their first unacknowledged change, and counted up to a bound', async () => {
       expect(await waitingOf(DEFAULT_CONSUMER)).toEqual({ leads: 0, since: null });
       const leads: Lead[] = [];
       for (const seconds of [3, 1, 2]) leads.push(await created(aLead({ createdAt: plus(NOW, 1000 * seconds) })));
@@ -179,7 +179,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       }
     });
 
-    test('acknowledging an older state, or setting one aside, hides no newer one, if only by the revision', async () => {
+    test('acknowledging an older state, or setting one aside, hides no newer one', async () => {
       const relay = await consumer();
       const lead = await created();
       const older = await changesOf(relay);
@@ -582,7 +582,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
     });
 
     // @proves feed-13
-    test('what is sent again has a new revision, which no earlier acknowledgement settles, and others are not told', async () => {
+    test('a lead that is sent again has a new revision, which no earlier acknowledgement settles', async () => {
       const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
       const lead = await created();
       const [before, others] = [await changesOf(relay), await changesOf(reporting)];
@@ -596,7 +596,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await settle(relay, before)).toMatchObject({ superseded: 1 });
       await acknowledge(relay, [sent]);
       expect(await changesOf(relay)).toEqual([]);
-      // What the other one was told before settles the change.
+      // The other one was told before, and that settles the change.
       const theirs = await changesOf(reporting);
       expect(theirs.map(({ kinds }) => kinds)).toEqual(others.map(({ kinds }) => kinds));
       await acknowledge(reporting, theirs);
@@ -739,7 +739,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
     });
 
     // @proves limits-3
-    test('a lead with an unreadable mark hinders no other, is resent with them, and sent with its next change', async () => {
+    test('a lead with an unreadable mark hinders no other, and is sent again and when it changes', async () => {
       const relay = await consumer();
       await tryEach(opened(), damages, ['mark'], async (damage, studioId) => {
         const leads = [];

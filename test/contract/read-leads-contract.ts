@@ -157,7 +157,7 @@ export function findLeadsContract(opened: () => OpenedStore): void {
     });
 
     // @proves studios-3
-    test('have all that is kept of them in their records: enquiries, the idempotency key, and what they were created with', async () => {
+    test('have records with their enquiries, idempotency key and what they were created with', async () => {
       const lead = aLead({ note: 'first', sourceId: newId() });
       const { idempotencyKey } = claimsOf(lead);
       await created(lead, claimsOf(lead, { idempotencyKey }));
@@ -197,7 +197,7 @@ export function findLeadsContract(opened: () => OpenedStore): void {
     );
 
     // @proves bounds-37
-    test('above the bound: as many as the bound are found, including the open ones, whichever of the keys they have', async () => {
+    test('above the bound are found as far as it goes, and the open ones by whichever key', async () => {
       const [first, second, third] = [aLead(), aLead(), aLead()];
       const { contact } = first;
       const [a, b, c] = [claimsOf(first).contactKeys, [aClaim('b')], [aClaim('c')]];
@@ -316,7 +316,7 @@ export function filterContract(opened: () => OpenedStore, isWhole: boolean): voi
   // @proves leads-34
   describe('listing leads by a filter', () => {
     // @proves leads-35
-    test('lists what a filter over everything finds, once and in order, and counts it, at random ranges', async () => {
+    test('lists once and in order, and counts, what a filter over everything finds at random', async () => {
       const random = randomFrom(7);
       await store.putStudio(aStudio(), BY);
       /** Expects the counts by stage and source to be those of some leads. */

@@ -105,7 +105,7 @@ const LIMIT = 10;
 
 describeWithRedisServer('Redis quota with sentinels', () => {
   // @proves quota-11
-  test('the replica takes over with its counts, for the same gateway, and nothing is admitted meanwhile', async () => {
+  test('the replica takes over with its counts, and nothing is admitted meanwhile', async () => {
     const redis = await startRedisWithSentinel();
     onTestFinished(() => redis.stop());
     const [quota, apiKeyId] = [open(redis.url, LIMIT, false), newId()];
@@ -137,7 +137,7 @@ describeWithRedisServer('Redis quota with sentinels', () => {
     await expectRecovered(late);
   });
 
-  test('a quota is open once its first connection attempt has succeeded, so that its first request is counted', async () => {
+  test('a quota is open once its first connection attempt has succeeded, and counts from then on', async () => {
     const redis = await startRedisWithSentinel();
     onTestFinished(() => redis.stop());
     const proxy = await startProxy('127.0.0.1', Number(new URL(`redis://${redis.url.split(',')[1]}`).port));

@@ -109,7 +109,7 @@ export interface RivalChanges {
   /** @param requestId undefined: the caller will not repeat it */
   change(store: Store, requestId?: string): Promise<unknown>;
   rival(store: Store): Promise<unknown>;
-  /** What both of them change, without times. */
+  /** Returns what both of them change, without times. */
   state(store: Store): Promise<unknown>;
   /** Whether a caller can give the change an identity. */
   readonly isRepeatable: boolean;

@@ -3,7 +3,7 @@ import type { PlantedBug } from './planted-bug.ts';
 const SQLITE = 'src/store/sqlite/deliveries.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
-const OLDER_STATE = 'acknowledging an older state, or setting one aside, hides no newer one, if only by the revision';
+const OLDER_STATE = 'acknowledging an older state, or setting one aside, hides no newer one';
 const ASIDE_OLDER_STATE =
   'setting aside an older state for a time hides no newer one, and what is set aside comes with the next change';
 const ONE_WRITE = 'a changed lead is never visible without its entry in the feed';

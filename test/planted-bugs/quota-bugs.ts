@@ -15,8 +15,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'a changed quota of a studio is not in the audit log',
     suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy:
-      'record each change with its actor, program, call and time, and with old and new values, in the same write, and survive a restart',
+    caughtBy: 'record each change with who made it, by which call and when, and with both values',
     patches: [
       { file: 'src/store/decisions/directory.ts', find: 'if (quotaLimit !== undefined && $CHANGED) $THEN', put: '' },
     ],
