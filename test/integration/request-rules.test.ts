@@ -16,7 +16,7 @@ import {
   toBinary,
   toJsonString,
 } from '@bufbuild/protobuf';
-import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { FieldOptionsSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { createValidator } from '@bufbuild/protovalidate';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { MAX_RECORDED_REQUESTS, RECORDED_FIELDS } from '../../common/rules/request-log.ts';
@@ -24,6 +24,7 @@ import { safeJson } from '../../src/rpc/routes.ts';
 import { framed, grpcCall, onStream } from '../security/http2-wire.ts';
 import { CORE_TOKEN, type PackedStatus, refusalIn, refusalOf } from '../support/grpc.ts';
 import { ROOT } from '../tools/processes.ts';
+import { sizeOf } from '../tools/size-of.ts';
 import { aSharedCore } from './shared-core.ts';
 
 // The rules of the fields are in the contract, for protovalidate, and in the core's domain, which decides. These tests put values at
@@ -133,8 +134,8 @@ const GATEWAY_METHODS = /^ExchangeService|\/Record/;
 const UUID = '0190163d-8694-739b-aea5-966c26f8ad90';
 const STRINGS = [
   ...['', ' ', 'a', 'A-z_9', 'a.b', 'ä', 'a\0b', 'a\nb', 'demo\n', '🦉', 'nonsense'],
-  ...[4, 5, 64, 65, 160, 161, 254, 255, 512, 513, 2000, 2001].flatMap((length) =>
-    ['a', '1', '🦉'].map((character) => character.repeat(length)),
+  ...['a', '1', '🦉'].flatMap((character) =>
+    [4, 5, 64, 65, 160, 161, 254, 255, 512, 513, 2000, 2001].map((length) => character.repeat(length)),
   ),
   ...[UUID, UUID.toUpperCase(), UUID.replaceAll('-', ''), `{${UUID}}`, `${UUID} `, UUID.replace('9', 'g')],
   ...['-0', '-9'].map((version) => UUID.replace('-7', version)),
@@ -200,6 +201,7 @@ function elementsOf(field: DescField): readonly JsonValue[] {
 
 /** A request with one field changed or removed, and the path of the field. */
 interface Variant {
+  readonly field: DescField;
   readonly path: string;
   readonly value: JsonValue | undefined;
   readonly request: JsonObject;
@@ -213,12 +215,12 @@ function* variantsOf(desc: DescMessage, request: JsonObject, at = ''): Generator
     const { [name]: value, ...without } = request;
     // A request has one field of a oneof.
     const others = Object.fromEntries(Object.entries(without).filter(([other]) => !isAlternativeTo(field, other)));
-    yield { path, value: undefined, request: without };
-    for (const value of valuesOf(field)) yield { path, value, request: { ...others, [name]: value } };
+    yield { field, path, value: undefined, request: without };
+    for (const value of valuesOf(field)) yield { field, path, value, request: { ...others, [name]: value } };
 
     if (Array.isArray(value) && field.message) {
       for (const count of [0, 100, 101, 500, 501]) {
-        yield { path, value: count, request: { ...without, [name]: Array(count).fill(value[0]) } };
+        yield { field, path, value: count, request: { ...without, [name]: Array(count).fill(value[0]) } };
       }
       for (const inner of variantsOf(field.message, value[0] as JsonObject, `${path}.`)) {
         yield { ...inner, request: { ...without, [name]: [inner.request] } };
@@ -292,6 +294,24 @@ const allMethods = [...contract]
 const methods = allMethods.filter(([rpc]) => !GATEWAY_METHODS.test(rpc));
 const used = new Set<string>();
 
+/**
+ * How many texts with the same rule are given all values. Further ones have those at which the verdict of the rule changes: whether the
+ * core applies that rule to them.
+ */
+const TEXTS_OF_A_RULE = sizeOf('TEXTS_OF_A_RULE', { usual: 1, soak: 1000 });
+const textsByRule = new Map<string, Set<string>>();
+
+/** Whether all values are tried of a field of a method. What has no rule has one of its own in the core. */
+function isTriedInFull(rpc: string, { field, path }: Variant): boolean {
+  const { options } = field.proto;
+  if (field.scalar !== ScalarType.STRING || !options) return true;
+  const rule = Buffer.from(toBinary(FieldOptionsSchema, options)).toString('base64');
+  const texts = textsByRule.get(rule) ?? new Set();
+  if (texts.size < TEXTS_OF_A_RULE) texts.add(`${rpc} ${path}`);
+  textsByRule.set(rule, texts);
+  return texts.has(`${rpc} ${path}`);
+}
+
 // @proves clients-7 bounds-55
 test.each(methods)('%s: the rules in the contract and the core agree on its request', async (rpc, method) => {
   const request = REQUESTS[rpc]?.() as JsonObject;
@@ -303,8 +323,18 @@ test.each(methods)('%s: the rules in the contract and the core agree on its requ
   expect([isRefusedByRules(request), await fieldsRefusedByCore(rpc, method, request)]).toEqual([false, undefined]);
 
   const [stricter, looser, unnamed]: [Variant[], Variant[], Variant[]] = [[], [], []];
-  for (const variant of variantsOf(method.input, request)) {
-    const byRules = isRefusedByRules(variant.request);
+  const variants = [...variantsOf(method.input, request)].map((variant) => ({
+    ...variant,
+    byRules: isRefusedByRules(variant.request),
+  }));
+  const isOtherThan = (
+    { path, byRules }: (typeof variants)[number],
+    neighbour: (typeof variants)[number] | undefined,
+  ) => neighbour?.path === path && neighbour.byRules !== byRules;
+  for (const [at, variant] of variants.entries()) {
+    const { byRules } = variant;
+    const isEdge = [at - 1, at + 1].some((neighbour) => isOtherThan(variant, variants[neighbour]));
+    if (variant.value !== undefined && !isEdge && !isTriedInFull(rpc, variant)) continue;
     const byCore = await fieldsRefusedByCore(rpc, method, variant.request);
     if (byRules && !byCore) stricter.push(variant);
     if (byCore && !byRules) looser.push(variant);
@@ -322,79 +352,41 @@ test.each(methods)('%s: the rules in the contract and the core agree on its requ
   expect(summary(unnamed.filter((variant) => !isOnlyInCore(variant)))).toEqual([]);
 });
 
-/** Yields a request with each enum in turn that has a word which is none, and the name of its field. */
-function* misspelt(desc: DescMessage, request: JsonObject): Generator<[string, JsonObject]> {
-  for (const { name, jsonName, enum: words, message } of desc.fields) {
-    const value = request[jsonName];
-    if (value === undefined) continue;
-    const none = 'NO_SUCH_WORD';
-    if (words) yield [name, { ...request, [jsonName]: Array.isArray(value) ? [...value, none] : none }];
-    if (!message || message.typeName in OF_TYPES) continue;
-    for (const [at, inner] of misspelt(message, [value].flat()[0] as JsonObject))
-      yield [at, { ...request, [jsonName]: Array.isArray(value) ? [inner] : inner }];
-  }
-}
-
-// @proves clients-7
-test.each(methods)('%s refuses a word that its enum does not have, and passes over none', (rpc, { input }) => {
-  for (const [field, request] of misspelt(input, REQUESTS[rpc]?.() as JsonObject)) {
-    const read = () => safeJson(input).textDecoder.decode(Buffer.from(JSON.stringify(request)));
-    expect(read).toThrow(`in the form of the contract: ${field} is not`);
-  }
-});
-
-/** Yields a request that has a time and nothing else, for each of its fields with a time, and the name of that field. */
-function* timedRequests({ fields }: DescMessage, time: string): Generator<[string, JsonObject]> {
-  for (const { fieldKind, name, jsonName, message } of fields) {
-    if (!message) continue;
-    const put = (value: JsonValue) => ({ [jsonName]: fieldKind === 'list' ? [value] : value });
-    if (message.typeName === 'google.protobuf.Timestamp') yield [name, put(time)];
-    else for (const [at, inner] of timedRequests(message, time)) yield [at, put(inner)];
-  }
-}
-
 const TIMES = [
   ...['2024-02-29T23:59:59.999999999Z', '2000-02-29T00:00:00+23:59', '2023-04-30T23:59:59-00:00'],
-  ...['0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z', '2023-01-01T00:00:00.240Z'],
+  ...['0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z'],
 ];
-const NO_TIMES = {
-  'a day that is not on the calendar': [
-    ...['2023-02-29T00:00:00Z', '1900-02-29T12:00:00Z', '2023-04-31T23:59:59.999Z', '2023-02-31T00:00:00+14:00'],
-    ...['2023-00-10T00:00:00Z', '2023-13-01T00:00:00Z', '2023-01-00T00:00:00Z', '2023-01-32T00:00:00Z'],
-  ],
-  'the hour 24': ['2023-01-01T24:00:00Z', '2023-12-31T24:00:00.000+01:00', '2023-01-01T24:59:59Z'],
-  'the second 60': ['2016-12-31T23:59:60Z'],
-  'no zone': ['2023-01-01T00:00:00', '2023-01-01'],
-} as const;
+/** Days that are not on the calendar, the hour 24, the second 60, and times without a zone. */
+const NO_TIMES = [
+  ...['2023-02-29T00:00:00Z', '1900-02-29T12:00:00Z', '2023-04-31T23:59:59.999Z', '2023-02-31T00:00:00+14:00'],
+  ...['2023-00-10T00:00:00Z', '2023-13-01T00:00:00Z', '2023-01-00T00:00:00Z', '2023-01-32T00:00:00Z'],
+  ...['2023-01-01T24:00:00Z', '2016-12-31T23:59:60Z', '2023-01-01T00:00:00', '2023-01-01'],
+];
+
+/** Yields each field of a message, however deep, with a function that makes the message with that alone. */
+function* fieldsIn({ fields }: DescMessage): Generator<[DescField, put: (value: JsonValue) => JsonObject]> {
+  for (const field of fields) {
+    const put = (value: JsonValue) => ({ [field.jsonName]: field.fieldKind === 'list' ? [value] : value });
+    if (!field.message || field.message.typeName in OF_TYPES) yield [field, put];
+    else for (const [inner, within] of fieldsIn(field.message)) yield [inner, (value) => put(within(value))];
+  }
+}
 
 // @proves clients-7
-test('each request in JSON is refused for a time that is none, and read with a valid one', async () => {
-  const fields = new Set<string>();
-  const refusalsOf = async (time: string) => {
-    const all = allMethods.flatMap(([rpc, { input }]) =>
-      [...timedRequests(input, time)].map(([field, request]) => ({ rpc, field, request })),
-    );
-    return Promise.all(
-      all.map(async ({ rpc, field, request }) => {
-        fields.add(`${rpc} ${JSON.stringify(request).replaceAll(time, '')}`);
-        const answer = await answerTo(rpc, 'application/grpc+json', Buffer.from(JSON.stringify(request)));
-        return { rpc, field, isRefused: answer.includes('cannot be read') };
-      }),
-    );
-  };
-  for (const time of TIMES)
-    expect({ time, refused: (await refusalsOf(time)).filter(({ isRefused }) => isRefused) }).toEqual({
-      time,
-      refused: [],
-    });
-  for (const [what, times] of Object.entries(NO_TIMES))
-    for (const time of times)
-      expect({ what, time, taken: (await refusalsOf(time)).filter(({ isRefused }) => !isRefused) }).toEqual({
-        what,
-        time,
-        taken: [],
-      });
-  expect(fields.size).toBeGreaterThan(30);
+test('each request in JSON is refused for a time or a word of an enum that is none, and read with a valid one', () => {
+  let times = 0;
+  for (const [, { input }] of allMethods) {
+    const { decode } = safeJson(input).textDecoder;
+    const reading = (request: JsonObject) => () => decode(Buffer.from(JSON.stringify(request)));
+    for (const [field, put] of fieldsIn(input)) {
+      if (field.enum) expect(reading(put('NO_SUCH_WORD'))).toThrow(`in the form of the contract: ${field.name} is not`);
+      if (field.message?.typeName !== 'google.protobuf.Timestamp') continue;
+      times += 1;
+      for (const time of TIMES) expect(reading(put(time))).not.toThrow();
+      for (const time of NO_TIMES) expect(reading(put(time)), time).toThrow('in the form of the contract');
+    }
+  }
+  expect(times).toBeGreaterThan(30);
 });
 
 /** A time or duration within a message of a request, and the names of the fields that lead to it. */
@@ -435,11 +427,8 @@ test.each(methods)(
       for (const change of [
         { nanos: -1 },
         { nanos: 1_000_000_000 },
-        { nanos: 2_147_483_647 },
-        { nanos: -2_147_483_648 },
         { seconds: -1n },
         { seconds: -1n, nanos: 999_999_999 },
-        { seconds: -9_223_372_036_854_775_808n },
         { seconds: 253_402_300_800n },
         { seconds: 9_223_372_036_854_775_807n },
       ]) {

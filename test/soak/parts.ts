@@ -5,7 +5,12 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
   lives: ['test/simulation'],
   bugs: ['test/planted-bugs'],
   crashes: ['test/crash'],
-  requests: ['test/security/hostile-input', 'test/e2e/schemathesis', 'test/unit/contact-keys'],
+  requests: [
+    'test/security/hostile-input',
+    'test/e2e/schemathesis',
+    'test/unit/contact-keys',
+    'test/integration/request-rules',
+  ],
   databases: ['test/contract/mongo-plans', 'test/contract/sqlite-store', 'test/contract/mongo-store'],
   processes: [
     'test/e2e/production-install',
