@@ -80,7 +80,6 @@ export const SLOW = [
   'e2e/http/written-docs',
   'integration/callers',
   'integration/export-leads',
-  'integration/items',
   'unit/readiness',
 ];
 

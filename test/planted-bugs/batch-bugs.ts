@@ -33,7 +33,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core does not wait for a gateway that reads nothing',
     suite: EXCHANGE_SUITE,
-    caughtBy: 'are not read for a caller that does not read its results, and all arrive once it does, by proto',
+    caughtBy: 'are not read for a caller that does not read its results, and all arrive once it does',
     patches: [
       {
         file: 'src/rpc/exchange-stream.ts',
