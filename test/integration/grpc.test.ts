@@ -5,50 +5,30 @@ import { DatabaseSync } from 'node:sqlite';
 import { json } from 'node:stream/consumers';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
-import { credentials } from '@grpc/grpc-js';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { LeadIntakeService, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { ApiKey } from '../../src/domain/api-key.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { onStream } from '../security/http2-wire.ts';
 import { anApiKey, DAY_MS, HARD_TEXTS, plus, times } from '../support/builders.ts';
 import {
   aCreateLeadRequest,
-  CONTRACT_RPCS,
   CORE_TOKEN,
   type GrpcCaller,
   grpcCaller,
   refusalOf,
-  requestBytes,
   startTestCore,
-  type TestCore,
 } from '../support/grpc.ts';
-import { type Authority, anAuthority, type Certificate, writeCertificate } from '../tools/certificates.ts';
-import { temporaryFolder } from '../tools/processes.ts';
 import { aSharedCore } from './shared-core.ts';
 import { withToken } from './transports.ts';
 import type { WireLead, WireTime } from './wire-lead.ts';
-
-interface WireKey {
-  readonly id: string;
-  readonly memberId: string;
-  readonly scopes: readonly string[];
-  readonly createTime: WireTime;
-  readonly expireTime: WireTime;
-  readonly revokeTime: WireTime | null;
-  readonly secretHint: string;
-}
-
-type Issued = { readonly apiKey: WireKey; readonly secret: string };
 
 const timestamp = (moment: Date): WireTime => ({
   seconds: Math.floor(moment.getTime() / 1000),
   nanos: (moment.getTime() % 1000) * 1_000_000,
 });
 const inDays = (days: number) => timestamp(plus(new Date(), days * DAY_MS));
-const sha256 = (secret: string) => createHash('sha256').update(secret).digest();
 
 const { core, caller } = aSharedCore();
 let studioId: string;
@@ -70,8 +50,6 @@ const refused = (code: string, reason: string, metadata: Record<string, string> 
   message: expect.stringMatching(/./),
 });
 const STUDIO_NOT_FOUND = refused('NOT_FOUND', 'STUDIO_NOT_FOUND');
-const KEY_NOT_FOUND = refused('NOT_FOUND', 'KEY_NOT_FOUND');
-
 beforeEach(async () => {
   studioId = await aStudio();
 });
@@ -79,11 +57,6 @@ beforeEach(async () => {
 async function aStudio(overrides: object = {}): Promise<string> {
   const id = `studio-${newId()}`;
   await directory('PutStudio', { studio: { id, status: 'STUDIO_STATUS_ACTIVE', ...overrides } });
-  return id;
-}
-
-async function aMember(id: string, role = 'MEMBER_ROLE_OWNER'): Promise<string> {
-  await directory('PutMember', { member: { studioId, id, role } });
   return id;
 }
 
@@ -113,80 +86,45 @@ describe('GetLead', () => {
   });
 });
 
-describe('API keys', () => {
+test('a key is issued with its record and its secret; another studio’s, an expired and a revoked one are not replaced', {
+  tags: ['3.2.renewed', '3.2.revoked'],
+}, async () => {
   const memberId = 'owner';
-  const BOTH = ['API_KEY_SCOPE_LEADS_READ', 'API_KEY_SCOPE_LEADS_CREATE'];
-  const order = (overrides: object = {}) => ({
-    studioId,
-    memberId,
-    name: 'Website',
-    scopes: BOTH,
-    expireTime: inDays(30),
-    ...overrides,
-  });
-  const issue = (overrides: object = {}) => keys<Issued>('CreateApiKey', order(overrides));
-  const on = (key: WireKey, overrides: object = {}) => ({ studioId, memberId, apiKeyId: key.id, ...overrides });
-  const replace = (key: WireKey, overrides: object = {}) => keys<Issued>('ReplaceApiKey', on(key, overrides));
-  const revoke = async (key: WireKey, overrides: object = {}) =>
-    (await keys<{ apiKey: WireKey }>('RevokeApiKey', on(key, overrides))).apiKey;
-  const authenticate = (secret: string) => keys('AuthenticateApiKey', { secretSha256: sha256(secret) });
-
-  /** A key after its expiry, without waiting for it. */
-  async function anExpiredKey(): Promise<ApiKey> {
-    const then = plus(new Date(), -DAY_MS);
-    const key = anApiKey({ studioId, memberId, expiresAt: plus(then, 1000) });
-    const store = openSqliteStore(core.path);
-    try {
-      expect(await store.createApiKey(key, then)).toBe(true);
-    } finally {
-      await store.close();
-    }
-    return key;
+  const other = await aStudio();
+  for (const of of [studioId, other]) {
+    await directory('PutMember', { member: { studioId: of, id: memberId, role: 'MEMBER_ROLE_OWNER' } });
   }
+  const expireTime = inDays(366 - 1 / 24);
+  const scopes = ['API_KEY_SCOPE_LEADS_READ', 'API_KEY_SCOPE_LEADS_CREATE'];
+  const order = { studioId, memberId, name: 'Website', scopes: [...scopes, ...scopes], expireTime };
+  const { apiKey, secret } = await keys<{ apiKey: { id: string; scopes: string[] }; secret: string }>(
+    'CreateApiKey',
+    order,
+  );
 
-  beforeEach(() => aMember(memberId));
-
-  test('CreateApiKey returns the record and the secret, which authenticates', async () => {
-    const expireTime = inDays(366 - 1 / 24);
-    const { apiKey, secret } = await issue({ expireTime, scopes: [...BOTH, ...BOTH] });
-
-    expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
-    expect(apiKey).toEqual({
-      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-      studioId,
-      memberId,
-      name: 'Website',
-      scopes: expect.toSatisfy((scopes: string[]) => scopes.toSorted().join() === BOTH.toSorted().join()),
-      createTime: expect.objectContaining({ seconds: expect.any(Number) }),
-      expireTime,
-      revokeTime: null,
-      lastUsedTime: null,
-      secretHint: secret.slice(-4),
-    });
-    expect(await authenticate(secret)).toEqual({ studioId, apiKeyId: apiKey.id, scopes: apiKey.scopes });
+  expect(apiKey).toEqual({
+    id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    ...{ studioId, memberId, name: 'Website', expireTime, revokeTime: null, lastUsedTime: null },
+    scopes: expect.toSatisfy((each: string[]) => each.toSorted().join() === scopes.toSorted().join()),
+    createTime: expect.objectContaining({ seconds: expect.any(Number) }),
+    secretHint: secret.slice(-4),
   });
+  const secretSha256 = createHash('sha256').update(secret).digest();
+  const bearer = { studioId, apiKeyId: apiKey.id, scopes: apiKey.scopes };
+  expect(await keys('AuthenticateApiKey', { secretSha256 })).toEqual(bearer);
 
-  describe('ReplaceApiKey', () => {
-    test('is refused for a key that is unknown, another studio’s, revoked or expired', {
-      tags: ['3.2.renewed', '3.2.revoked'],
-    }, async () => {
-      const { apiKey } = await issue();
-      const other = await aStudio();
-      await directory('PutMember', { member: { studioId: other, id: memberId, role: 'MEMBER_ROLE_OWNER' } });
-      const expired = await anExpiredKey();
-
-      expect(await refusalOf(replace(apiKey, { apiKeyId: newId() }))).toEqual(KEY_NOT_FOUND);
-      expect(await refusalOf(replace(apiKey, { studioId: other }))).toEqual(KEY_NOT_FOUND);
-      expect(await refusalOf(replace(apiKey, { apiKeyId: expired.id }))).toMatchObject({
-        code: 'FAILED_PRECONDITION',
-        reason: 'KEY_EXPIRED',
-      });
-      await revoke(apiKey);
-      expect(await refusalOf(replace(apiKey, { expireTime: inDays(1) }))).toEqual(
-        refused('FAILED_PRECONDITION', 'KEY_REVOKED'),
-      );
-    });
-  });
+  const then = plus(new Date(), -DAY_MS);
+  const expired = anApiKey({ studioId, memberId, expiresAt: plus(then, 1000) });
+  const store = openSqliteStore(core.path);
+  expect(await store.createApiKey(expired, then)).toBe(true);
+  await store.close();
+  const replaced = (change: object) =>
+    refusalOf(keys('ReplaceApiKey', { studioId, memberId, apiKeyId: apiKey.id, ...change }));
+  expect(await replaced({ apiKeyId: newId() })).toMatchObject({ reason: 'KEY_NOT_FOUND' });
+  expect(await replaced({ studioId: other })).toMatchObject({ reason: 'KEY_NOT_FOUND' });
+  expect(await replaced({ apiKeyId: expired.id })).toMatchObject({ reason: 'KEY_EXPIRED' });
+  await keys('RevokeApiKey', { studioId, memberId, apiKeyId: apiKey.id });
+  expect(await replaced({ expireTime: inDays(1) })).toMatchObject({ reason: 'KEY_REVOKED' });
 });
 
 describe('the directory', () => {
@@ -272,6 +210,7 @@ describe('the directory', () => {
 
 test.each<[rpc: string, request: () => object]>([
   ['LeadIntakeService/CreateLead', capture],
+  ['LeadIntakeService/ImportLeads', () => ({ leads: [capture()] })],
   ['ApiKeyService/CreateApiKey', () => ({ memberId: 'a', name: 'a', scopes: [1], expireTime: inDays(1) })],
   ['ApiKeyService/ListApiKeys', () => ({ memberId: 'a' })],
   ['ApiKeyService/ReplaceApiKey', () => ({ memberId: 'a', apiKeyId: newId() })],
@@ -287,94 +226,46 @@ test.each<[rpc: string, request: () => object]>([
   expect(await refusalOf(call(rpc, { ...request(), studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
 });
 
-describe("the core's token", () => {
-  const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
-
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(45));
-
-  test.each(CONTRACT_RPCS)('is required to call %s', async (rpc) => {
-    expect(await refusalOf(call(rpc, {}, { authorization: `Bearer ${CORE_TOKEN}x` }))).toEqual(unauthenticated);
+test('a core that has no token and listens on the loopback interface requires none', async () => {
+  const open = await startTestCore({ CORE_TOKEN: undefined });
+  const another = grpcCaller(`127.0.0.1:${open.port}`);
+  onTestFinished(async () => {
+    another.close();
+    await open.stop();
   });
-
-  test.each([
-    undefined,
-    '',
-    'Bearer',
-    'Bearer ',
-    CORE_TOKEN,
-    `Basic ${CORE_TOKEN}`,
-    `Bearer ${CORE_TOKEN.slice(0, -1)}`,
-    `Bearer ${CORE_TOKEN.toUpperCase()}`,
-    `Bearer ${CORE_TOKEN}, Bearer ${CORE_TOKEN}`,
-  ])('is not %s', async (authorization) => {
-    expect(await refusalOf(call('DirectoryService/ListStudios', {}, { authorization }))).toEqual(unauthenticated);
-  });
-
-  test('is not required by a core that has none and listens on the loopback interface', async () => {
-    const open = await startTestCore({ CORE_TOKEN: undefined });
-    const another = grpcCaller(`127.0.0.1:${open.port}`);
-    onTestFinished(async () => {
-      another.close();
-      await open.stop();
-    });
-
-    expect(await another.call('LeadIntakeService/ListLeads', { studioId }, { authorization: undefined })).toEqual({
-      leads: [],
-      nextPageToken: '',
-      skippedCount: 0,
-    });
-  });
+  const none = { leads: [], nextPageToken: '', skippedCount: 0 };
+  expect(await another.call('LeadIntakeService/ListLeads', { studioId }, { authorization: undefined })).toEqual(none);
 });
 
-describe('what no client of the contract sends', () => {
-  const request = () => requestBytes('LeadIntakeService/CreateLead', capture());
-  const send = (bytes: Uint8Array) => call<{ lead: WireLead }>('LeadIntakeService/CreateLead', {}, { bytes });
-  const stillServed = async () => expect(await aLead()).toMatchObject({ studioId });
+test('a deadline beyond the longest counts as the longest', async () => {
+  const list = (ms: number) => call('LeadIntakeService/ListLeads', { studioId }, { deadline: Date.now() + ms });
 
-  test('fields of a later release are ignored', async () => {
-    const later = Buffer.from('fa3f0568656c6c6f', 'hex');
-
-    expect(await send(Buffer.concat([request(), later]))).toMatchObject({ lead: { studioId } });
-  });
-
-  // @proves connect-11
-  test('an RPC that does not exist is unimplemented', async () => {
-    const session = connect(core.url);
-    onTestFinished(() => session.destroy());
-    const path = '/leadintake.v1.LeadIntakeService/DropLeads';
-    const answerTo = (type: string) => {
-      const head = { ':method': 'POST', ':path': path, 'content-type': type, te: 'trailers' };
-      return onStream(session, { ...head, authorization: `Bearer ${CORE_TOKEN}` }, Buffer.alloc(5));
-    };
-
-    expect(await answerTo('application/grpc')).toMatchObject({ status: 200, grpcStatus: 12 });
-    const web = await answerTo('application/grpc-web+json');
-    expect([web.status, web.text]).toEqual([200, expect.stringMatching(/grpc-web\+json.*grpc-status: 12/s)]);
-    expect((await answerTo('application/json')).status).toBe(404);
-    await stillServed();
-  });
-
-  test('a deadline beyond the longest counts as the longest', async () => {
-    const list = (ms: number) => call('LeadIntakeService/ListLeads', { studioId }, { deadline: Date.now() + ms });
-
-    for (const ms of [60_000, 3_600_000, 10 ** 12]) expect(await list(ms)).toMatchObject({ leads: [] });
-  });
+  for (const ms of [60_000, 3_600_000, 10 ** 12]) expect(await list(ms)).toMatchObject({ leads: [] });
 });
 
-describe('starting and stopping', () => {
-  // @proves node-17
-  test('a core stops while its callers keep their idle connections', async () => {
-    const other = await startTestCore();
-    const idle = grpcCaller(`127.0.0.1:${other.port}`);
-    onTestFinished(() => idle.close());
-    await idle.call('DirectoryService/PutStudio', { studio: { id: 'a', status: 1 } });
+// @proves connect-11
+test('an RPC that does not exist is unimplemented, in the protocol of its caller', async () => {
+  const session = connect(core.url);
+  onTestFinished(() => session.destroy());
+  const answerTo = (type: string) => {
+    const head = { ':method': 'POST', ':path': '/leadintake.v1.LeadIntakeService/DropLeads', te: 'trailers' };
+    return onStream(session, { ...head, 'content-type': type, authorization: `Bearer ${CORE_TOKEN}` }, Buffer.alloc(5));
+  };
+  expect(await answerTo('application/grpc')).toMatchObject({ status: 200, grpcStatus: 12 });
+  const web = await answerTo('application/grpc-web+json');
+  expect([web.status, web.text]).toEqual([200, expect.stringMatching(/grpc-web\+json.*grpc-status: 12/s)]);
+});
 
-    await other.stop();
+// @proves node-17
+test('a core stops while its callers keep their idle connections', async () => {
+  const other = await startTestCore();
+  const idle = grpcCaller(`127.0.0.1:${other.port}`);
+  onTestFinished(() => idle.close());
+  await idle.call('DirectoryService/ListStudios');
 
-    expect(await refusalOf(idle.call('DirectoryService/GetStudio', { studioId: 'a' }))).toMatchObject({
-      code: 'UNAVAILABLE',
-    });
-  });
+  await other.stop();
+
+  expect(await refusalOf(idle.call('DirectoryService/ListStudios'))).toMatchObject({ code: 'UNAVAILABLE' });
 });
 
 describe('one port, every protocol', () => {
@@ -444,41 +335,5 @@ describe('one port, every protocol', () => {
     expect(await listed('LEAD_STAGE_NEW')).toMatchObject({ leads: [{ studioId }] });
     const message = expect.stringContaining('stages is not');
     expect(await listed('LEAD_STAGE_NWE')).toMatchObject({ code: 'invalid_argument', message });
-  });
-});
-
-describe('TLS', () => {
-  let authority: Authority;
-  let server: Certificate;
-
-  beforeAll(async () => {
-    authority = await anAuthority('The authority of the tests');
-    server = await authority.issue('localhost', 'server');
-  });
-
-  async function secureCore(): Promise<TestCore> {
-    const { cert, key } = writeCertificate(temporaryFolder(), 'core', server);
-    const secure = await startTestCore({ CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key });
-    onTestFinished(() => secure.stop());
-    return secure;
-  }
-
-  test('does not replace the token, and a caller without TLS is not served', async () => {
-    const secure = await secureCore();
-    expect(secure.url).toMatch(/^https:/);
-    const [encrypted, plain] = [credentials.createSsl(Buffer.from(authority.cert)), credentials.createInsecure()].map(
-      (channel) => grpcCaller(`localhost:${secure.port}`, channel),
-    ) as [GrpcCaller, GrpcCaller];
-    onTestFinished(() => {
-      for (const each of [encrypted, plain]) each.close();
-    });
-    const list = (from: GrpcCaller, options?: object) =>
-      from.call('LeadIntakeService/ListLeads', { studioId }, options);
-
-    expect(await list(encrypted)).toEqual({ leads: [], nextPageToken: '', skippedCount: 0 });
-    expect(await refusalOf(list(encrypted, { authorization: undefined }))).toMatchObject({
-      reason: 'CALLER_UNAUTHENTICATED',
-    });
-    expect(await refusalOf(list(plain))).toMatchObject({ code: 'UNAVAILABLE' });
   });
 });
