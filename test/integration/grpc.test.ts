@@ -22,7 +22,7 @@ import {
 } from '../support/grpc.ts';
 import { aSharedCore } from './shared-core.ts';
 import { withToken } from './transports.ts';
-import type { WireLead, WireTime } from './wire-lead.ts';
+import type { WireTime } from './wire-lead.ts';
 
 const timestamp = (moment: Date): WireTime => ({
   seconds: Math.floor(moment.getTime() / 1000),
@@ -61,30 +61,6 @@ async function aStudio(overrides: object = {}): Promise<string> {
 }
 
 const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
-
-async function aLead(overrides: object = {}): Promise<WireLead> {
-  return (await leads<{ lead: WireLead }>('CreateLead', capture(overrides))).lead;
-}
-
-const moveTo = async (lead: WireLead, stage: string) =>
-  (await leads<{ lead: WireLead }>('ChangeLeadStage', { studioId: lead.studioId, leadId: lead.id, stage })).lead;
-
-describe('GetLead', () => {
-  const get = (request: object) => leads<{ lead: WireLead }>('GetLead', { studioId, ...request });
-
-  test('returns the current lead, with its contact only in the full view', async () => {
-    const contact = { phone: '+49 (0)30 1234567' };
-    const created = await aLead({ contact });
-    const won = await moveTo(created, 'LEAD_STAGE_WON');
-
-    expect((await get({ leadId: created.id, view: 'LEAD_VIEW_FULL' })).lead).toEqual({ ...won, contact });
-    expect((await get({ leadId: created.id, view: 'LEAD_VIEW_BASIC' })).lead).toEqual({ ...won, contact: null });
-    expect((await get({ leadId: created.id.toUpperCase() })).lead).toEqual({ ...won, contact: null });
-    const list = (view: string) => leads('ListLeads', { studioId, view });
-    expect(await list('LEAD_VIEW_FULL')).toMatchObject({ leads: [{ ...won, contact }] });
-    expect(await list('LEAD_VIEW_BASIC')).toMatchObject({ leads: [{ ...won, contact: null }] });
-  });
-});
 
 test('a key is issued with its record and its secret; another studio’s, an expired and a revoked one are not replaced', {
   tags: ['3.2.renewed', '3.2.revoked'],

@@ -5,7 +5,7 @@ const SECRET_LOST = 'a secret that cannot be written works no more, and that is 
 const CLOSED = 'claims no contact, blocks no other lead, and finds the lead by contact and key';
 const CSV_CELLS = 'test/unit/csv-export.test.ts';
 const CSV = 'operator/csv-export.ts';
-const FILTERS = 'test/integration/filters.test.ts';
+const FILTERS = 'test/integration/leads.test.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 
 /** Faults of what operators do: commands, imports and exports. */
