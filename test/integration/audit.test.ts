@@ -347,11 +347,9 @@ describe('an export of the audit log', () => {
     const [{ resumeToken = '' } = {}] = await Array.fromAsync(auditor.audit.exportAuditEvents({ startTime }));
     for (const request of [
       { resumeToken: 'forged' },
-      { resumeToken: `${resumeToken}A` },
       { resumeToken, startTime },
       { endTime: wireTime(new Date()) },
       { startTime, endTime: wireTime(plus(HOUR_AGO, -1)) },
-      { startTime: { seconds: -1n, nanos: 0 } },
     ])
       expect([request, await refusal(request)]).toEqual([request, 'InvalidArgument']);
     for (const request of [{}, { startTime }, { resumeToken }])

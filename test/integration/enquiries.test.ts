@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import {
   ExportLeadsResponseSchema,
   type Lead,
@@ -74,27 +73,6 @@ describe('enquiries', () => {
     expect(said((await leads.getLead({ ...of, view: LeadView.FULL })).lead)).toEqual(all);
     await leads.eraseLead(of);
     expect(said((await leads.pullLeadChanges({})).changes[0]?.lead)).toEqual([]);
-  });
-
-  // @proves leads-41 leads-42
-  test('have the contact as it was typed, and one id in each response and export', async () => {
-    const { leads } = await aCore();
-    const ask = (value: string) =>
-      leads.createLead({
-        ...{ studioId, idempotencyKey: randomUUID(), displayName: 'Ada' },
-        contact: { value: { case: 'email', value } },
-      });
-    const { lead } = await ask('ada@example.org');
-    await expect(ask('Ada@Example.org')).rejects.toEqual(refusal);
-
-    const { lead: found } = await leads.getLead({ studioId, leadId: lead?.id ?? '', view: LeadView.FULL });
-    expect(found?.enquiries).toMatchObject([{ contact: { value: { case: 'email', value: 'Ada@Example.org' } } }]);
-    expect(found?.enquiries[0]?.id).toSatisfy(isCanonicalUuid);
-    const { changes } = await leads.pullLeadChanges({});
-    const exported = await Array.fromAsync(leads.exportLeads({ studioId }));
-    const ofPerson = await Array.fromAsync(leads.exportContact({ studioId, contact }));
-    for (const of of [changes[0]?.lead, exported[0]?.leads[0], ofPerson[0]?.lead])
-      expect(of?.enquiries).toEqual(found?.enquiries);
   });
 
   // @proves bounds-83

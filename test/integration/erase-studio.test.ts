@@ -206,12 +206,8 @@ describe('EraseStudio', () => {
         .flatMap(({ fieldViolations }) => fieldViolations.map(({ field }) => field));
     for (const confirmStudioId of ['', 'two', studioId.toUpperCase(), `${studioId} `])
       expect(await faultsOf({ confirmStudioId })).toEqual(['studioId', 'confirmStudioId']);
-    for (const id of ['', 'a b', 'x'.repeat(65)])
-      expect(await faultsOf({ studioId: id, confirmStudioId: id })).toEqual(['studioId']);
-    expect(await faultsOf({ memberId: '' })).toEqual(['memberId']);
     const { nextPageToken: theirs } = await erase('', 'two');
-    for (const pageToken of ['x', 'x'.repeat(600), theirs, `${theirs}A`])
-      expect(await faultsOf({ pageToken })).toEqual(['pageToken']);
+    for (const pageToken of ['x', theirs]) expect(await faultsOf({ pageToken })).toEqual(['pageToken']);
     const examined = await examineStudio({ store }, 'a b').catch(({ faults }) => faults);
     expect(examined).toEqual([{ field: 'studioId', message: expect.any(String) }]);
     expect(await reasonOf(erase('', 'none'))).toBe('STUDIO_NOT_FOUND');

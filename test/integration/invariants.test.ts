@@ -8,8 +8,6 @@ import { fastify } from 'fastify';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { assert, brokenInvariants, type Invariant } from '../../common/invariants.ts';
-import { Readiness } from '../../common/readiness.ts';
-import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { requestCounter } from '../../gateway/admission/count-quota.ts';
 import { problemOfError } from '../../gateway/core/core-problems.ts';
 import { ExchangeBatcher } from '../../gateway/core/exchange-batcher.ts';
@@ -18,12 +16,9 @@ import { createGatewayMetrics } from '../../gateway/observation.ts';
 import { ProblemAnswers } from '../../gateway/port/problem-json.ts';
 import { RequestState, senderToCheck } from '../../gateway/request.ts';
 import { ExchangeResponseSchema } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
-import { readCoreConfig } from '../../src/config.ts';
 import { countSettled } from '../../src/domain/lead-change.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
-import { createCoreServer } from '../../src/port/core-server.ts';
-
-import { Callers, callerValues, readCaller } from '../../src/rpc/callers.ts';
+import { callerValues, readCaller } from '../../src/rpc/callers.ts';
 import { createCoreMetrics } from '../../src/rpc/metrics.ts';
 import { callRunner, newCall } from '../../src/rpc/run-call.ts';
 import { KeyedMutex } from '../../src/store/mongo/apply-once.ts';
@@ -32,8 +27,9 @@ import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, times } from '../support/builders.ts';
-import { aCreateLeadRequest, CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf } from '../support/grpc.ts';
+import { aCreateLeadRequest, type GrpcCaller, refusalOf } from '../support/grpc.ts';
 import { createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
+import { aCoreOn } from './a-core.ts';
 
 /** What no line of a log may contain. */
 const NAME = 'Ada Canary';
@@ -59,27 +55,11 @@ beforeAll(async () => {
   path = join(folder, 'leads.db');
   real = openSqliteStore(path);
   const store = new Proxy(real, { get: (_, name: keyof Store) => broken[name] ?? real[name] });
-  const silent = pino({ level: 'silent' });
-  const readiness = new Readiness('the database', () => store.check(), silent);
-  const config = readCoreConfig({ CORE_PORT: '0', CORE_TOKEN });
-  const server = createCoreServer(
-    config,
-    { store, clock: () => now(), newId },
-    {
-      callers: new Callers(config.CORE_TOKEN, undefined),
-      log: silent,
-      readiness,
-      draining: new AbortController().signal,
-      run,
-      batchReceived: undefined,
-      credentials: new TlsCredentials({}),
-    },
-  );
-  caller = grpcCaller(new URL(await server.listen({ host: '127.0.0.1', port: 0 })).host);
+  const core = await aCoreOn(store, run, () => now());
+  caller = core.caller;
   stop = async () => {
-    caller.close();
-    readiness.close();
-    await server.close();
+    core.close();
+    await core.stop();
     await real.close();
     rmSync(folder, { recursive: true });
   };

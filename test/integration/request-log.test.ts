@@ -7,7 +7,6 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { MAX_RECORDED_REQUESTS, RECORDED_FIELDS } from '../../common/rules/request-log.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ListRequestsRequestSchema, LoggedRequest } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import { createCoreMetrics } from '../../src/rpc/metrics.ts';
@@ -18,7 +17,7 @@ import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
 import { CORE_TOKEN } from '../support/grpc.ts';
 import { scrape } from '../support/metrics.ts';
-import { aCapture, anEmail, aSeparateService, createAt, LEADS } from '../support/service.ts';
+import { aCapture, anEmail, createAt, LEADS } from '../support/service.ts';
 import { Canaries } from '../tools/canaries.ts';
 import { addressOf, run } from '../tools/processes.ts';
 import { aCoreOn } from './a-core.ts';
@@ -209,31 +208,6 @@ describe('the log of requests', () => {
     }
   });
 
-  // @proves requests-3 bounds-156
-  test('takes as many requests as a gateway sends, the longest ones, in one message', async () => {
-    const { studioId } = await arrangeStudio(crm);
-    const longest = {
-      studioId: 'x'.repeat(64),
-      time: timestampFromMs(Date.now()),
-      operation: 'createLead',
-      apiKeyId: randomUUID(),
-      secretHint: 'abcd',
-      status: 400,
-      code: 'x'.repeat(64),
-      faultyFields: [...RECORDED_FIELDS],
-      requestId: 'x'.repeat(128),
-      leadId: randomUUID(),
-      durationMs: 4_294_967_295,
-      omittedCount: 4_294_967_295,
-    };
-    const requests = times(MAX_RECORDED_REQUESTS, (index) => (index === 7 ? { ...longest, studioId } : longest));
-    // There is no such studio but one.
-    expect(await crm.requestLog.recordRequests({ batchId: randomUUID(), requests })).toMatchObject({
-      skippedCount: 499,
-    });
-    expect(await listed(studioId)).toMatchObject([{ ...longest, studioId, leadId: '', time: expect.anything() }]);
-  });
-
   // @proves requests-2
   test('has what a killed gateway had answered two seconds before, and of one that stops all', async () => {
     const studio = await arrangeStudio(crm);
@@ -263,26 +237,6 @@ describe('the log of requests', () => {
     expect(await stopped.ended()).toBe(0);
     expect((await listed(studio.studioId))[0]?.requestId).toBe('last');
   }, 120_000);
-
-  // @proves requests-1 requests-7
-  test('has what was answered while the core was away, once it is there again', async () => {
-    const service = await aSeparateService({ gateway: { GATEWAY_REQUEST_LOG: 'yes' } });
-    const { studioId, secret } = await service.aStudioWithKey();
-    const post = (requestId: string) => service.post(secret, aCapture(), { 'x-request-id': requestId });
-    expect((await post('before')).status).toBe(201);
-    await service.stopCore();
-    expect((await post('meanwhile')).status).toBe(503);
-    await service.startCore();
-    const found = async () =>
-      (await service.requestLog.listRequests({ studioId })).requests.map(({ requestId, status }) => [
-        requestId,
-        status,
-      ]);
-    await expect.poll(found).toEqual([
-      ['meanwhile', 503],
-      ['before', 201],
-    ]);
-  });
 
   // @proves requests-7 requests-8
   test('that cannot be written delays and changes no response, and has each request once later', async () => {
