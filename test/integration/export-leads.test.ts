@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Writable } from 'node:stream';
 import { toBinary, toJson } from '@bufbuild/protobuf';
-import { createClient, type Transport } from '@connectrpc/connect';
-import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
+import { createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { CoreSessions } from '../../common/core-connection.ts';
@@ -25,7 +25,7 @@ import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/buil
 import { type GrpcCaller, refusalOf } from '../support/grpc.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 import { aCoreOn } from './a-core.ts';
-import { type MakeTransport, overHttp2, withToken } from './transports.ts';
+import { withToken } from './transports.ts';
 
 const RPC = 'LeadIntakeService/ExportLeads';
 
@@ -81,17 +81,18 @@ async function exported(caller: GrpcCaller, request: object): Promise<Sent[]> {
 const idsIn = (messages: readonly Sent[]) => messages.flatMap(({ leads }) => leads.map(({ id }) => id));
 const idsOf = (leads: readonly Lead[]) => leads.map(({ id }) => id);
 
-/** A transport of connect-node. */
-function transportTo(url: string, make: MakeTransport): Transport {
-  const sessionManager = new CoreSessions(url, {}, {});
+/** A client without compression, which would change the size of the messages. */
+function clientOf({ url: baseUrl }: Core) {
+  const sessionManager = new CoreSessions(baseUrl, {}, {});
   onTestFinished(() => sessionManager.abort());
-  return make({
-    baseUrl: url,
+  const options = {
+    baseUrl,
+    httpVersion: '2',
     sessionManager,
-    // Compression would change the size of the messages.
     acceptCompression: [],
     interceptors: [withToken],
-  });
+  } as const;
+  return createClient(LeadIntakeService, createConnectTransport(options));
 }
 
 /** A lead with every field, in the JSON form of the contract. */
@@ -113,7 +114,7 @@ test('all leads of a studio arrive unchanged and complete, lowest id first', asy
   const texts = Object.values(HARD_TEXTS).map((text) => ({ displayName: text, note: text, sourceId: newId() }));
   const leads = await studioWith(core, 's1', [...texts, ...some(250), { stage: 'trial_booked' }]);
   await studioWith(core, 's2', some(1));
-  const client = createClient(LeadIntakeService, transportTo(core.url, createGrpcTransport));
+  const client = clientOf(core);
 
   const messages: ExportLeadsResponse[] = await Array.fromAsync(client.exportLeads({ studioId: 's1' }));
 
@@ -167,7 +168,7 @@ describe('an export', () => {
   test('with events has each lead with what ListLeadEvents has of it, 10 in a message, which clients accept', async () => {
     const core = await aCore();
     const leads = await studioWith(core, 's1', some(25, { note: LONG_NOTE }));
-    const client = createClient(LeadIntakeService, transportTo(core.url, createGrpcTransport));
+    const client = clientOf(core);
     const [moved, longest] = [leads[3] as Lead, leads.slice(10, 20)];
     await client.changeLeadStage({ studioId: 's1', leadId: moved.id, stage: LeadStage.WON, memberId: 'seller' });
     const again = aLead({ studioId: 's1', contact: leads[4]?.contact as Lead['contact'], note: 'again' });
@@ -224,7 +225,7 @@ describe('an export', () => {
 
 /** An export of a studio whose reader has one message, and reads no more until the test calls `rest`. */
 async function heldExport(core: Core) {
-  const client = createClient(LeadIntakeService, transportTo(core.url, overHttp2(createConnectTransport)));
+  const client = clientOf(core);
   const stream = client.exportLeads({ studioId: 's1' })[Symbol.asyncIterator]();
   const first = await stream.next();
   if (first.done) throw new Error('nothing was sent');

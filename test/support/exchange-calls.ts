@@ -1,6 +1,6 @@
 import type { ServiceError } from '@grpc/grpc-js';
 import { expect } from 'vitest';
-import { type GrpcCaller, type PackedStatus, type ReceivedRefusal, refusalIn, refusalOf } from './grpc.ts';
+import { type GrpcCaller, type PackedStatus, type ReceivedRefusal, refusalIn } from './grpc.ts';
 
 /** The response to an item. */
 export interface ExchangeAnswer {
@@ -13,8 +13,8 @@ export interface ExchangeAnswer {
 }
 
 /** The outcome of an item: its response, or its decoded refusal. */
-export type Outcome<Answer = ExchangeAnswer> =
-  | { readonly answer: Answer; readonly refusal?: undefined }
+export type Outcome =
+  | { readonly answer: ExchangeAnswer; readonly refusal?: undefined }
   | { readonly answer?: undefined; readonly refusal: ReceivedRefusal };
 
 /** A call of the exchange, from the caller's side. */
@@ -121,14 +121,6 @@ export async function allOutcomes(call: ExchangeCall, count: number): Promise<Ou
     throw new Error(`${count} items have results ${[...call.outcomes.keys()]}`);
   }
   return outcomes;
-}
-
-/** The outcome of a unary call. */
-export async function outcomeOf<Answer>(call: Promise<Answer>): Promise<Outcome<Answer>> {
-  return call.then(
-    (answer) => ({ answer }),
-    async () => ({ refusal: await refusalOf(call) }),
-  );
 }
 
 /**

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { newId } from '../../src/domain/new-id.ts';
-import { DAY_MS, plus } from './builders.ts';
+import { DAY_MS } from './builders.ts';
 import type { GrpcCaller } from './grpc.ts';
 
 /** All scopes of API keys. */
@@ -33,7 +33,7 @@ export interface KeyOfStudio {
 /** Creates a key. By default it is of a new studio, has all scopes and expires after a day. */
 export async function createKey(
   caller: GrpcCaller,
-  { studioId = '', scopes = BOTH_SCOPES, expiresAt = plus(new Date(), DAY_MS) } = {},
+  { studioId = '', scopes = BOTH_SCOPES } = {},
 ): Promise<KeyOfStudio> {
   const owner = { studioId: studioId || (await putStudio(caller)), memberId: ISSUER };
   await caller.call('DirectoryService/PutMember', {
@@ -45,10 +45,7 @@ export async function createKey(
       ...owner,
       name: 'Website',
       scopes,
-      expireTime: {
-        seconds: Math.floor(expiresAt.getTime() / 1000),
-        nanos: (expiresAt.getTime() % 1000) * 1e6,
-      },
+      expireTime: { seconds: Math.floor((Date.now() + DAY_MS) / 1000) },
     },
   );
   return { owner: { ...owner, apiKeyId: apiKey.id }, secretSha256: createHash('sha256').update(secret).digest() };
@@ -57,13 +54,6 @@ export async function createKey(
 /** Revokes a key. */
 export const revokeKey = (caller: GrpcCaller, { owner }: KeyOfStudio) =>
   caller.call('ApiKeyService/RevokeApiKey', owner);
-
-export const suspendStudio = (caller: GrpcCaller, { owner }: KeyOfStudio) =>
-  caller.call('DirectoryService/PutStudio', { studio: { id: owner.studioId, status: 'STUDIO_STATUS_SUSPENDED' } });
-
-/** Removes the member who issued a key. */
-export const removeIssuer = (caller: GrpcCaller, { owner }: KeyOfStudio) =>
-  caller.call('DirectoryService/RemoveMember', owner);
 
 /** Counts the leads of the studios whose id is LIKE a pattern, by reading the database file. */
 export function countLeads(path: string, studioId: string): number {
