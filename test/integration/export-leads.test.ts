@@ -85,14 +85,9 @@ const idsOf = (leads: readonly Lead[]) => leads.map(({ id }) => id);
 function clientOf({ url: baseUrl }: Core) {
   const sessionManager = new CoreSessions(baseUrl, {}, {});
   onTestFinished(() => sessionManager.abort());
-  const options = {
-    baseUrl,
-    httpVersion: '2',
-    sessionManager,
-    acceptCompression: [],
-    interceptors: [withToken],
-  } as const;
-  return createClient(LeadIntakeService, createConnectTransport(options));
+  const connected = { baseUrl, httpVersion: '2', sessionManager } as const;
+  const transport = createConnectTransport({ ...connected, acceptCompression: [], interceptors: [withToken] });
+  return createClient(LeadIntakeService, transport);
 }
 
 /** A lead with every field, in the JSON form of the contract. */
