@@ -171,7 +171,7 @@ describe('callers of a file', () => {
     expect(await as(caller, token)('DirectoryService/ListStudios')).toMatchObject({ studios: [] });
   });
 
-  test('CORE_TOKEN may do everything in addition to a file, unless the file lists it, and never again once it has', async () => {
+  test('CORE_TOKEN may do everything until the file has listed it, and never again after that', async () => {
     const file = aFileOf({ other: entry(newCoreToken(), ['read']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
     const list = () => outcomeOf(caller.call('DirectoryService/ListStudios'));
@@ -376,7 +376,7 @@ describe('a file that changes', () => {
     await exchange.ended;
   });
 
-  test('and cannot be used leaves the former in use; the log reports it once, without its content, and names callers', async () => {
+  test('and cannot be used leaves the former in use, which the log says once, without its content', async () => {
     const token = newCoreToken();
     const file = aFileOf({ reporting: entry(token, ['read']) });
     const { core, caller } = await aLoggingCore(file.path);

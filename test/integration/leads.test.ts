@@ -212,7 +212,7 @@ describe('FindLeads', () => {
   const find = (contact: object, more: object = {}) =>
     leads<Listed & { readonly mayBeIncomplete: boolean }>('FindLeads', { studioId, contact, ...more });
 
-  test('reports that leads of a number may be missing where some may have been opened without a region', async () => {
+  test('says that leads of a number may be missing if some may have been opened without a region', async () => {
     const contact = { phone: '+49 30 1234567' };
     const putRegion = (id: string, regionCode: string) =>
       caller.call('DirectoryService/PutStudio', { studio: { id, regionCode, status: 'STUDIO_STATUS_ACTIVE' } });
@@ -241,7 +241,7 @@ describe('FindLeads', () => {
 });
 
 // @proves leads-36
-test('ListLeadEvents has moves, corrections and enquiries in their order, with who did them, and none of the texts', async () => {
+test('ListLeadEvents has moves, corrections and enquiries in order, with their actors and no texts', async () => {
   const KINDS = ['stageMove', 'correction', 'erasure', 'enquiry'] as const;
   type Event = { readonly time: WireTime } & { readonly [Kind in (typeof KINDS)[number]]?: object };
   const kindOf = (event: Event) => KINDS.find((kind) => event[kind]);
@@ -291,7 +291,7 @@ describe('UpdateLead', () => {
   const mask = (...paths: string[]) => ({ updateMask: { paths } });
 
   // @proves leads-44
-  test('and ChangeLeadStage return the revision of the change feed, also where nothing changes or is repeated', async () => {
+  test('and ChangeLeadStage return the revision of the change feed, even if nothing changes', async () => {
     const consumer = { name: 'of-one', studioIds: [studioId] };
     await caller.call('ConsumerService/CreateConsumer', { consumer, start: 'CONSUMER_START_NOW' });
     const lead = await aLead();

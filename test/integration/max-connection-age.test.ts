@@ -219,7 +219,7 @@ test('a gateway retries what a core refuses unprocessed on an old connection, an
 });
 
 // @proves crashes-26 connect-5
-test('a call of a gateway or relay that crosses the GOAWAY is processed once, over another connection', async () => {
+test('a gateway or relay repeats a call that crosses the GOAWAY, and it is processed once', async () => {
   const { port, crossing } = await aWayToTheCore();
   const caller = aCaller();
   const { studioId } = (await createKey(caller)).owner;
