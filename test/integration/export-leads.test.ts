@@ -121,7 +121,7 @@ test('all leads of a studio arrive unchanged and complete, lowest id first', asy
 
 describe('an export', () => {
   // @proves leads-14
-  test('of all studios is sorted by studio and resumes after each message, at a later core as well', async () => {
+  test('of all studios is sorted by studio, and resumes at a later core after each message', async () => {
     const first = await aCore();
     const [b, , a] = [
       await studioWith(first, 'b', some(130)),
@@ -247,7 +247,7 @@ async function pagesRead({ caller, walkLeads }: Core): Promise<number> {
 }
 
 // @proves bounds-41
-test('a reader that reads nothing has few messages buffered, delays nobody, and gets all leads later', async () => {
+test('a reader that reads nothing delays nobody, has few messages buffered, and gets all later', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const core = await aCore();

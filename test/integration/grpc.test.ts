@@ -62,7 +62,7 @@ async function aStudio(overrides: object = {}): Promise<string> {
 
 const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
 
-test('a key is issued with its secret, and is not replaced when it is revoked, expired or foreign', {
+test('a key is issued with its secret, and not replaced if it is revoked, expired or foreign', {
   tags: ['3.2.renewed', '3.2.revoked'],
 }, async () => {
   const memberId = 'owner';

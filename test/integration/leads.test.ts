@@ -241,7 +241,7 @@ describe('FindLeads', () => {
 });
 
 // @proves leads-36
-test('ListLeadEvents has moves, corrections and enquiries in order, with their actors and no texts', async () => {
+test('ListLeadEvents has moves, corrections and enquiries in order, and none of the texts', async () => {
   const KINDS = ['stageMove', 'correction', 'erasure', 'enquiry'] as const;
   type Event = { readonly time: WireTime } & { readonly [Kind in (typeof KINDS)[number]]?: object };
   const kindOf = (event: Event) => KINDS.find((kind) => event[kind]);
