@@ -121,7 +121,7 @@ test('all leads of a studio arrive unchanged and complete, lowest id first', asy
 
 describe('an export', () => {
   // @proves leads-14
-  test('of all studios is sorted by studio, and resumes at a later core after each message', async () => {
+  test('has all studios in order, and resumes at a later core after each message', async () => {
     const first = await aCore();
     const [b, , a] = [
       await studioWith(first, 'b', some(130)),
