@@ -69,8 +69,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a call to a core that has vanished is used on',
     suite: 'test/unit/exchange-batcher.test.ts',
-    caughtBy:
-      'a call without a result meanwhile is left to what it has, and ends with that: bound of what is sent undefined',
+    caughtBy: 'a batcher keeps its promises whatever happens in whatever order',
     patches: [
       {
         file: 'gateway/core/exchange-batcher.ts',

@@ -83,7 +83,7 @@ function* requests(): Generator<HostileRequest> {
 async function sendAll(client: RawClient, queue: Iterable<HostileRequest>): Promise<void> {
   for (const request of queue) {
     const exchange = await client.send(request);
-    const verdicts = judge(request, exchange);
+    const verdicts = await judge(request, exchange);
     if (typeof verdicts === 'string') {
       const before = exchange.before && `\nAfter ${describeRequest(exchange.before)}`;
       throw new Error(`${verdicts}\n${describeRequest(request)}${before ?? ''}\nRepeat with HOSTILE_SEED=${SEED}`);

@@ -116,7 +116,7 @@ export async function expectDocumentedAnswer(method: string, url: string, respon
   const body = (await response.clone().text()) || undefined;
   if (!operation) {
     // Not an operation: an error that any path can return, or a page that is not part of the API.
-    if (status >= 400 && body) expectValid('body', { $ref: '#/components/schemas/ProblemDetails' }, JSON.parse(body));
+    if (status >= 400 && body) expectValid('body', PROBLEM, JSON.parse(body));
     return;
   }
   const documented = operation.responses[status];
@@ -134,6 +134,9 @@ export async function expectDocumentedAnswer(method: string, url: string, respon
   const unknown = [...headers.keys()].filter((name) => !known.has(name));
   if (unknown.length > 0) throw new Error(`${operation.operationId} ${status} has undocumented headers: ${unknown}`);
 }
+
+/** One object, so that it is compiled once. */
+const PROBLEM = { $ref: '#/components/schemas/ProblemDetails' };
 
 const HTTP_HEADERS = ['content-type', 'content-length', 'transfer-encoding', 'date', 'connection', 'keep-alive'];
 
