@@ -390,7 +390,7 @@ describe('logs and errors contain no secret and no personal data', () => {
   });
 
   describeWithMongo('when the database is MongoDB', (mongoUrl) => {
-    test('for successful requests, refused ones, and while it is unavailable', async () => {
+    test('for successful requests, and while it is unavailable', async () => {
       const canaries = new Canaries();
       const { hostname, port } = new URL(mongoUrl());
       const proxy = await startProxy(hostname, Number(port));
@@ -399,7 +399,6 @@ describe('logs and errors contain no secret and no personal data', () => {
       const processes = await startProcesses({ DATABASE_URL }, canaries);
       const studio = await vi.waitFor(() => processes.aStudioWithKey(), { timeout: 100_000 });
       await sendValidRequests(processes, studio, aPerson(canaries));
-      await sendInvalidRequests(processes, aPerson(canaries));
       proxy.refuse();
       for (const _ of times(3, () => 0)) {
         const body = captureOf(aPerson(canaries));

@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs';
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { connect, type SecureVersion } from 'node:tls';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { Environment } from '../../common/settings.ts';
@@ -77,8 +76,8 @@ async function aCore(env: Environment = {}): Promise<TestCore> {
 }
 
 /** A server in place of the core, and the number of calls that reached it. */
-async function anImpostor(certificate: Certificate, options: object = {}): Promise<{ port: number; calls(): number }> {
-  const impostor: Http2SecureServer = createSecureServer({ ...certificate, ...options });
+async function anImpostor(certificate: Certificate): Promise<{ port: number; calls(): number }> {
+  const impostor: Http2SecureServer = createSecureServer({ ...certificate });
   let calls = 0;
   impostor.on('stream', (stream: ServerHttp2Stream) => {
     calls += 1;
@@ -125,13 +124,6 @@ describe('a gateway sends nothing, in particular no token, to a core', () => {
     expect(impostor.calls()).toBe(0);
   });
 
-  test('that supports at most TLS 1.1', async () => {
-    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' };
-    const impostor = await anImpostor(server, old);
-    await expectNotConnected(await gatewayOf(impostor.port));
-    expect(impostor.calls()).toBe(0);
-  });
-
   test('without TLS', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
@@ -167,34 +159,6 @@ test('a gateway does not start with a key of another certificate, or with invali
     /is the key of another certificate/,
   );
   await expect(start({ CORE_CA_FILE: fileWith('none') })).rejects.toThrow(/has no certificates \(PEM\)/);
-});
-
-describe("a core's TLS", () => {
-  /** Performs a handshake with one version: returns the version and the protocol that were negotiated. */
-  async function shakeHands(port: number, version: SecureVersion): Promise<[string | null, string | false | null]> {
-    const socket = connect({
-      host: 'localhost',
-      port,
-      ca: authority.cert,
-      minVersion: version,
-      maxVersion: version,
-      ciphers: 'ALL:@SECLEVEL=0',
-      ALPNProtocols: ['h2'],
-    });
-    onTestFinished(() => void socket.destroy());
-    await once(socket, 'secureConnect');
-    return [socket.getProtocol(), socket.alpnProtocol];
-  }
-
-  test('is 1.2 or 1.3', async () => {
-    const core = await aCore();
-    for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-      expect(await shakeHands(core.port, version)).toEqual([version, 'h2']);
-    }
-    for (const version of ['TLSv1', 'TLSv1.1'] as const) {
-      await expect(shakeHands(core.port, version)).rejects.toThrow(/protocol version/);
-    }
-  });
 });
 
 // @proves secrets-12

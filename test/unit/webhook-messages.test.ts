@@ -243,14 +243,4 @@ describe('the signatures', () => {
       expect(new Webhook(secret).verify(message.body, headers)).toEqual(JSON.parse(message.body));
     expect(() => new Webhook('whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA').verify(message.body, headers)).toThrow();
   });
-
-  test('are of these bytes, this id and this time', () => {
-    const headers = signHeaders(message, [new Secret(SECRETS[0])], now);
-    const verify = (changed: object, body = message.body) =>
-      new Webhook(SECRETS[0]).verify(body, { ...headers, ...changed });
-    expect(() => verify({})).not.toThrow();
-    expect(() => verify({}, `${message.body} `)).toThrow();
-    expect(() => verify({ 'webhook-id': `${message.id}0` })).toThrow();
-    expect(() => verify({ 'webhook-timestamp': `${Math.floor(now.getTime() / 1000) + 1}` })).toThrow();
-  });
 });

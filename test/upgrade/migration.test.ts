@@ -11,12 +11,13 @@ import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { times } from '../support/builders.ts';
 import { ROOT, temporaryFolder } from '../tools/processes.ts';
+import { sizeOf } from '../tools/size-of.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
 /** The moments at which a migration is killed, and the leads that it then moves. */
-const KILLS = 50;
-const LEADS = 5000;
+const KILLS = sizeOf('MIGRATION_KILLS', { usual: 10, soak: 50 });
+const LEADS = 1500;
 
 function aFileOf12(): string {
   const path = join(temporaryFolder(), 'leads.db');
