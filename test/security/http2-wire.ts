@@ -49,7 +49,6 @@ export const FRAME = {
   priority: 2,
   reset: 3,
   settings: 4,
-  pushPromise: 5,
   ping: 6,
   goAway: 7,
   windowUpdate: 8,
@@ -57,7 +56,7 @@ export const FRAME = {
 } as const;
 
 /** Frame flags. */
-export const FLAG = { none: 0, endStream: 1, ack: 1, endHeaders: 4, padded: 8, priority: 32 } as const;
+export const FLAG = { none: 0, endStream: 1, ack: 1, endHeaders: 4, padded: 8 } as const;
 
 /** The connection preface of a client. */
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');

@@ -227,44 +227,38 @@ test('an RPC that writes cannot be called by GET', async () => {
   expect(await leadCount()).toBe(0);
 });
 
-/** A request of each RPC that is valid or only just invalid. */
+/** A request of an RPC that is valid or only just invalid: it has each field of the contract that the RPC has. */
 function aRequestOf(rpc: string): object {
-  const [memberId, apiKeyId, leadId, id] = ['member-1', newId(), newId(), newId()];
+  const [memberId, apiKeyId, leadId, id, sourceId] = ['member-1', newId(), newId(), newId(), newId()];
   const expireTime = { seconds: 2_000_000_000, nanos: 0 };
-  const { studioId: _, ...createLead } = capture({ sourceId: newId(), note: 'x' });
+  const lead = { studioId, leadId, id: leadId, note: 'x', revision: 1, reason: 'HTTP_500', retryTime: expireTime };
   const secretSha256 = randomBytes(32);
+  const { studioId: _, ...createLead } = capture({ sourceId, note: 'x' });
   const items = [{ authenticate: {} }, { createLead }, { getLead: { leadId } }, { listLeads: { pageSize: 3 } }, {}];
-  const requests: Readonly<Record<string, object>> = {
-    [CREATE]: capture({ sourceId: newId(), note: 'x' }),
-    'ExchangeService/Exchange': { items: items.map((item) => ({ ...item, requestId: 'x', secretSha256 })) },
-    'LeadIntakeService/ListLeads': { studioId, pageSize: 3, pageToken: 'A'.repeat(44), view: 2 },
-    'LeadIntakeService/FindLeads': { studioId, contact: { email: 'a@example.org' }, pageSize: 3 },
-    'LeadIntakeService/ChangeLeadStage': { studioId, leadId, stage: 5 },
-    'LeadIntakeService/UpdateLead': { lead: { id: leadId, note: 'x' }, studioId, updateMask: { paths: ['note'] } },
-    'ApiKeyService/CreateApiKey': { studioId, memberId, name: 'x', scopes: [1, 2], expireTime },
-    'ApiKeyService/ReplaceApiKey': { studioId, memberId, apiKeyId, expireTime },
-    'ApiKeyService/AuthenticateApiKey': { secretSha256 },
-    'DirectoryService/PutStudio': { studio: { id: studioId, status: 1, regionCode: 'DE' } },
-    'DirectoryService/PutMember': { member: { studioId, id: memberId, role: 3 } },
-    'ConsumerService/CreateConsumer': { consumer: { name: 'relay', studioIds: [studioId] }, start: 1 },
-    'ConsumerService/RemoveConsumer': { consumer: 'relay' },
-    'ConsumerService/SetAsideLeadChanges': {
-      consumer: 'relay',
-      leads: [{ studioId, leadId, revision: 1, reason: 'HTTP_500', retryTime: expireTime }],
+  return {
+    ...{
+      ...createLead,
+      studioId,
+      memberId,
+      apiKeyId,
+      leadId,
+      secretSha256,
+      expireTime,
+      lead,
+      name: 'x',
+      scopes: [1, 2],
     },
-    'ConsumerService/TakeBackLeadChanges': { consumer: 'relay', studioId, leadIds: [leadId] },
-    'ConsumerService/ListSetAsideLeadChanges': { consumer: 'relay', pageSize: 3, pageToken: 'A'.repeat(44) },
-    'ConsumerService/FindMissingLeads': { studioId, leadIds: [leadId] },
-    'LeadIntakeService/PullLeadChanges': { max: 3, consumer: 'relay' },
-    'LeadIntakeService/WatchLeadChanges': { consumer: 'relay', heartbeat: { seconds: 60 } },
-    'LeadIntakeService/AcknowledgeLeadChanges': {
-      acknowledgements: [{ studioId, leadId, revision: 1 }],
-      consumer: 'relay',
-    },
-    'LeadIntakeService/ResendLeads': { studioId, consumer: 'relay' },
-    'DirectoryService/PutLeadSource': { leadSource: { studioId, id, name: 'x', enabled: true } },
+    ...{ stage: 5, view: 2, max: 3, start: 1, pageSize: 3, pageToken: 'A'.repeat(44), heartbeat: { seconds: 60 } },
+    items: items.map((item) => ({ ...item, requestId: 'x', secretSha256 })),
+    updateMask: { paths: ['note'] },
+    studio: { id: studioId, status: 1, regionCode: 'DE' },
+    member: { studioId, id: memberId, role: 3 },
+    leadSource: { studioId, id, name: 'x', enabled: true },
+    consumer: rpc === 'ConsumerService/CreateConsumer' ? { name: 'relay', studioIds: [studioId] } : 'relay',
+    leads: [lead],
+    leadIds: [leadId],
+    acknowledgements: [lead],
   };
-  return requests[rpc] ?? { studioId, memberId, apiKeyId, leadId };
 }
 
 // @proves hostile-8

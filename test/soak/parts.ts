@@ -10,6 +10,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'test/e2e/schemathesis',
     'test/unit/contact-keys',
     'test/integration/request-rules',
+    'test/security/cut-conversations',
   ],
   databases: ['test/contract/mongo-plans', 'test/contract/sqlite-store', 'test/contract/mongo-store'],
   processes: [
@@ -17,6 +18,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'test/e2e/rolling-restart',
     'test/e2e/reused-port',
     'test/e2e/stopped-while-starting',
+    'test/upgrade/migration',
     'test/upgrade/neighbours',
     'test/containers',
   ],

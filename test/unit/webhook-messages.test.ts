@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { TEXT_FIELDS } from '../../common/rules/field-rules.ts';
@@ -154,43 +153,22 @@ const numbersIn = <Value extends number>(of: Readonly<Record<string, string | Va
 
 // @proves relay-13
 describe('the JSON schema of payloads', () => {
-  const optional = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined });
-  const aTime = fc.date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true }).map(timestampFromDate);
-  const aContact = fc.constantFrom(
-    { value: { case: 'email', value: 'ada@example.org' } },
-    { value: { case: 'phone', value: '+49 30 1234567' } },
-  );
-  const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, optional(fc.string())]));
-  const ofCreation = { ...texts, displayName: fc.string(), sourceId: optional(fc.uuid()) };
-  const anEnquiry = fc.record({ ...ofCreation, id: fc.uuid(), contact: optional(aContact), time: aTime });
-  const aLead = fc.record({
-    ...{ ...ofCreation, contact: aContact, createTime: aTime, updateTime: aTime, eraseTime: optional(aTime) },
-    stage: fc.constantFrom(...numbersIn(LeadStage)),
-    enquiries: fc.array(anEnquiry, { maxLength: 3 }),
-  });
-  const aFeedChange = fc
-    .tuple(
-      fc.uniqueArray(fc.constantFrom(...numbersIn(Kind), 77 as Kind)),
-      aLead,
-      fc.record({ databaseEpoch: fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), restoredToTime: optional(aTime) }),
-    )
-    .map(([kinds, lead, restores]) => aChange(kinds, lead as object, restores));
-
-  test('accepts each payload, and lists no field that none has', () => {
-    const paths = new Set<string>();
-    fc.assert(
-      fc.property(aFeedChange, fc.constantFrom<'thin' | 'full'>('thin', 'full'), (change, payload) => {
-        const { body } = createMessage(change, payload);
-        expect(payloadFaults(body)).toEqual([]);
-        for (const path of pathsIn(JSON.parse(body))) paths.add(path);
-      }),
-      { numRuns: 300 },
+  test('accepts payloads with every field, kind and stage, and lists no other field', () => {
+    const texts = { ...Object.fromEntries(TEXT_FIELDS.map((field) => [field, field])), sourceId: ID };
+    const email = { value: { case: 'email', value: 'ada@example.org' } } as const;
+    const restores = { databaseEpoch: 2n ** 63n - 1n, restoredToTime: ENQUIRY.time };
+    const kinds = [...numbersIn(Kind).filter((kind) => kind !== Kind.ERASED), 77 as Kind];
+    const changes = [
+      ...numbersIn(LeadStage).map((stage) => aChange(kinds, { stage, enquiries: [{ ...ENQUIRY, ...texts }] })),
+      aChange(kinds, { ...texts, contact: ENQUIRY.contact, enquiries: [{ ...ENQUIRY, contact: email }] }, restores),
+      aChange([Kind.ERASED], { displayName: '', eraseTime: ENQUIRY.time }, restores),
+    ];
+    const bodies = changes.flatMap((change) =>
+      (['thin', 'full'] as const).map((payload) => createMessage(change, payload).body),
     );
-    expect(
-      payloadFields()
-        .map(({ path }) => path)
-        .filter((path) => !paths.has(path)),
-    ).toEqual([]);
+    expect(bodies.flatMap(payloadFaults)).toEqual([]);
+    const paths = new Set(bodies.flatMap((body) => pathsIn(JSON.parse(body))));
+    expect(payloadFields().flatMap(({ path }) => (paths.has(path) ? [] : path))).toEqual([]);
   });
 
   test('lists the kinds and stages of the feed, and accepts others', () => {
