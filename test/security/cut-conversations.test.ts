@@ -40,7 +40,7 @@ const LEAVING: readonly ((socket: Socket) => void)[] = [
   (socket) => socket.end(() => setTimeout(() => socket.destroy(), 2)),
 ];
 
-/** Of how many pairs of requests one is tried; in a soak each is. */
+/** One of so many pairs of requests is tried; a soak tries each. */
 const SHARE = process.env.SOAK ? 1 : 3;
 
 /** A stranger has no token, and can only end its own connections. */

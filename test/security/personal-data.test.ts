@@ -390,7 +390,7 @@ describe('what a core shows of calls has no text of their requests', () => {
     await leads.eraseLead(of);
     const shown = await shownBy(core);
     expect(canaries.in(shown)).toEqual([]);
-    // What may be shown is.
+    // The output has what it may have.
     for (const text of [shown, core.receiver.text()]) expect(text).toContain(studioId);
   });
 });

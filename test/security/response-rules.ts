@@ -40,7 +40,7 @@ export async function judge(request: HostileRequest, exchange: Exchange): Promis
 /** Returns how a response differs from the document of the API. */
 async function documentFault({ bytes, framing }: HostileRequest, { status, headers, body }: RawAnswer) {
   const [, method = '', target = '/'] = /^([A-Z]+) (?:http:\/\/[^/ ]+)?(\/[^ #]*)/.exec(bytes.toString('latin1')) ?? [];
-  // What a server takes for the request line is not known of others.
+  // Only a whole request has a known request line.
   const [verb, url] = framing === 'whole' ? [method, target] : ['', ''];
   try {
     await expectDocumentedAnswer(verb, url, new Response(body.length > 0 ? `${body}` : null, { status, headers }));

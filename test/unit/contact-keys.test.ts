@@ -34,7 +34,7 @@ const codePoints = Array.from({ length: 0x110000 }, (_, code) => code).filter((c
 const matching = (pattern: RegExp): string[] =>
   codePoints.map((code) => String.fromCodePoint(code)).filter((character) => pattern.test(character));
 
-/** What people type between the digits of a number, and every mark, space and character without a sign, which programs paste. */
+/** Separators that people type between the digits of a number, and every mark, space and invisible character, which programs paste. */
 const TYPED = [
   '',
   ...' ./\\|_~*:-\t\u00a0\u2013\u2212\u30fc\uff70\u3161\u4e00',
@@ -47,7 +47,7 @@ const TYPED = [
 ];
 const MARKS = matching(/[\p{P}\p{S}\p{Z}\p{Cc}\p{Cf}]/u);
 
-/** Of how many marks a region gets one; each is tried with two regions, and in a soak with dozens. */
+/** Each region gets one of so many marks: each mark is tried with two regions, and in a soak with dozens. */
 const SHARE = process.env.SOAK ? 8 : 120;
 const separatorsFor = (region: CountryCode) => [
   ...TYPED,
