@@ -69,7 +69,7 @@ async function aServer(arrivalMs?: number) {
 
 const aGet = (path: string) => lines(`GET ${path} HTTP/1.1`, 'Host: a', '');
 
-// @proves hostile-3 node-10 bounds-9
+// @proves hostile-3 node-9 node-10 bounds-9
 test('while requests wait, their connection is not read, and reading resumes when none does', async () => {
   const server = await aServer();
   const paths = times(50_000, (index) => `/${index}`);

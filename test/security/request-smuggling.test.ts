@@ -173,13 +173,16 @@ describe('requests on one connection', () => {
     expect(await written()).toBe(0);
   });
 
-  test.each<[what: string, bytes: () => string]>([
-    ['a length above the maximum', () => `${headOfPost('Content-Length: 40000')}${' '.repeat(40_000)}`],
-    ['chunks above the maximum length', () => headOfPost('Transfer-Encoding: chunked') + inChunks(' '.repeat(40_000))],
-  ])('end with %s: nothing after it is executed', async (_, bytes) => {
+  const tooLong = () => headOfPost('Transfer-Encoding: chunked') + inChunks(' '.repeat(40_000));
+  // @proves bounds-7
+  test.each<[what: string, status: number, bytes: () => string]>([
+    ['a length above the maximum', 400, () => `${headOfPost('Content-Length: 40000')}${' '.repeat(40_000)}`],
+    ['chunks above the maximum length', 400, tooLong],
+    ['chunks above it at an unknown path', 404, () => tooLong().replace(LEADS, '/nowhere')],
+  ])('end with %s: nothing after it is executed', async (_, status, bytes) => {
     const answers = await rawConversation(service.url, bytes() + aPost());
 
-    expect(statuses(answers)).toEqual([400]);
+    expect(statuses(answers)).toEqual([status]);
     expect(await written()).toBe(0);
   });
 

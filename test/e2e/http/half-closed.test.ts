@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { connect } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { times } from '../../support/builders.ts';
 import { lines, rawConversation } from '../../support/raw-http.ts';
@@ -27,40 +25,6 @@ function creation({ secret = studio.secret, promisedBytes = 0 } = {}): string {
     ) + body
   );
 }
-
-/** Sends parts over one connection, one after another; returns the statuses of all responses. */
-async function statusesOf(parts: readonly string[], pauseMs: number): Promise<number[]> {
-  const { hostname, port } = new URL(service.url);
-  const socket = connect(Number(port), hostname);
-  let received = '';
-  socket.on('data', (chunk) => {
-    received += chunk;
-  });
-  const closed = new Promise<void>((resolve) => socket.on('error', () => {}).on('close', () => resolve()));
-  for (const [index, part] of parts.entries()) {
-    if (index > 0) await sleep(pauseMs);
-    socket.write(part);
-  }
-  await closed;
-  return [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
-}
-
-const UNREADABLE = {
-  'what is no HTTP': ['nonsense\r\n\r\n', 400],
-  CONNECT: [lines('CONNECT a:1 HTTP/1.1', 'Host: a', ''), 404],
-  'headers that are too large': [lines('GET / HTTP/1.1', 'Host: a', `X: ${'x'.repeat(20_000)}`, ''), 431],
-} as const;
-
-// @proves hostile-6
-describe.each(Object.entries(UNREADABLE))('before %s on the same connection', (_, [unreadable, status]) => {
-  test.each([0, 1, 3])('a creation gets its own response (%i ms between them)', async (pauseMs) => {
-    const before = await service.countLeads(studio.studioId);
-    for (let round = 0; round < 10; round += 1) {
-      expect(await statusesOf([creation(), unreadable], pauseMs)).toEqual([201, status]);
-    }
-    expect(await service.countLeads(studio.studioId)).toBe(before + 10);
-  });
-});
 
 /** Shorter than the idle timeout, and than the time that a request has to arrive; milliseconds. */
 const AT_ONCE_MS = 60_000;
@@ -99,27 +63,4 @@ describe('a caller that half-closes its connection and reads', () => {
     expect(await answeredBeforeEnd(bytes())).toEqual(answered);
     expect(performance.now() - begun).toBeLessThan(AT_ONCE_MS);
   });
-});
-
-// @proves node-9 bounds-9
-test('thousands of requests in one packet cost as much as separate ones, and do not delay other callers', async () => {
-  const COUNT = 6000;
-  const { hostname, port } = new URL(service.url);
-  const socket = connect(Number(port), hostname);
-  let received = '';
-  socket.on('data', (chunk) => {
-    received += chunk;
-  });
-  const begun = process.cpuUsage();
-  /** The processor time since then, whatever else the machine does; milliseconds. */
-  const usedMs = () => process.cpuUsage(begun).user / 1000;
-  socket.write(lines('GET / HTTP/1.1', 'Host: a', '').repeat(COUNT));
-  // By then the server has read the packet, and has sent few responses.
-  await sleep(20);
-  expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
-  // Another caller waited eight seconds for a quarter of these when each request had to wait for all before it.
-  expect(usedMs()).toBeLessThan(4000);
-  await expect.poll(() => received.split('HTTP/1.1 404').length - 1).toBe(COUNT);
-  expect(usedMs()).toBeLessThan(15_000);
-  socket.destroy();
 });
