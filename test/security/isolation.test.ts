@@ -168,7 +168,17 @@ describe.each(KEYS)('a key that is $state, with the scopes $scopes,', ({ state, 
   test.each(OPERATIONS)(
     'gets the response of the contract: %s',
     {
-      tags: ['3.2.renewed', '5.3', '5.7', '5.9', '5.11', '7.integration_scope_forbidden', '7.subscription_suspended'],
+      tags: [
+        '3.2.renewed',
+        '5.3',
+        '5.7',
+        '5.9',
+        '5.10',
+        '5.11',
+        '7.integration_scope_forbidden',
+        '7.integration_issuer_forbidden',
+        '7.subscription_suspended',
+      ],
     },
     async (_, scope, request, expected) => {
       const [status, code, fields] =
@@ -211,7 +221,7 @@ async function comparable(response: Response): Promise<unknown> {
 
 // @proves isolation-1
 test('all invalid keys get the same refusal, whatever made them invalid, and nothing is written', {
-  tags: ['3.2.replaced', '3.2.revoked', '5.8', '7.integration_key_invalid'],
+  tags: ['3.2.replaced', '3.2.expired', '3.2.revoked', '5.8', '7.integration_key_invalid'],
 }, async () => {
   const invalid = STATES.filter(([, , refusal]) => refusal === KEY_INVALID);
   expect(invalid.length).toBe(6);

@@ -1,8 +1,10 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { MemberRole } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
-import { aService, BOTH_SCOPES, type StudioWithKey } from '../../support/service.ts';
+import { lines, rawRequest } from '../../support/raw-http.ts';
+import { aService, BOTH_SCOPES, expectProblem, LEADS, type StudioWithKey } from '../../support/service.ts';
 
 const service = aService();
 
@@ -17,96 +19,88 @@ const anotherKey = ({ studioId, memberId }: StudioWithKey, overrides: Record<str
     ...overrides,
   });
 
-const MINUTE_MS = 60_000;
+// What is wrong with a complete key is in test/security/isolation.test.ts.
+test.each<[string, (secret: string) => Record<string, string | null>]>([
+  ['no header', () => ({ authorization: null })],
+  ['the scheme alone', () => ({ authorization: 'Bearer' })],
+  ['the key alone', (secret) => ({ authorization: secret })],
+  ['no blank between', (secret) => ({ authorization: `Bearer${secret}` })],
+  ['something behind the key', (secret) => ({ authorization: `Bearer ${secret} x` })],
+  ['the sign-in cookie instead', (secret) => ({ authorization: null, cookie: `session=${secret}; token=${secret}` })],
+  ['the key in lower case', (secret) => ({ authorization: `Bearer ${secret.toLowerCase()}` })],
+  ['a well-formed key that was never issued', () => ({ authorization: `Bearer ${newKeySecret()}` })],
+  ['a very long key', () => ({ authorization: `Bearer lik_${'A'.repeat(8000)}` })],
+])(
+  'a request without a complete key is refused with 401: %s',
+  { tags: ['5.1', '5.5', '5.8', '7.integration_key_invalid', '7.www-authenticate'] },
+  async (_, headersFor) => {
+    const { secret } = await service.aStudioWithKey();
+    await expectProblem(await service.get(secret, '', headersFor(secret)), 401, 'integration_key_invalid', []);
+  },
+);
 
-describe('keys', () => {
-  test.each([
-    ['an owner', MemberRole.OWNER],
-    ['an admin', MemberRole.ADMIN],
-  ])('are listed and issued by %s', { tags: ['2.6.creation', '5.4'] }, async (_, role) => {
-    const studio = await service.aStudioWithKey();
-    const { studioId } = studio;
-    await service.directory.putMember({ member: { studioId, id: 'member-2', role } });
-
-    const { secret } = await anotherKey(studio, { memberId: 'member-2' });
-
-    expect((await service.get(secret)).status).toBe(200);
-    expect((await service.apiKeys.listApiKeys({ studioId, memberId: 'member-2' })).apiKeys.length).toBe(2);
-  });
-
-  test.each([
-    ['staff', 'staff-1'],
-    ['a person who is not a member', 'outsider-1'],
-  ])('are listed and issued by no one else: %s', { tags: ['5.4'] }, async (_, memberId) => {
-    const studio = await service.aStudioWithKey();
-    const { studioId, apiKeyId } = studio;
-    await service.directory.putMember({ member: { studioId, id: 'staff-1', role: MemberRole.STAFF } });
-
-    await expect(anotherKey(studio, { memberId })).rejects.toThrow(/owner or an admin/);
-    await expect(service.apiKeys.listApiKeys({ studioId, memberId })).rejects.toThrow(/owner or an admin/);
-    await expect(service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId })).rejects.toThrow(/owner or an admin/);
-    await expect(service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId })).rejects.toThrow(/owner or an admin/);
-
-    expect((await service.get(studio.secret)).status).toBe(200);
-    const { apiKeys } = await service.apiKeys.listApiKeys({ studioId, memberId: studio.memberId });
-    expect(apiKeys.length).toBe(1);
-  });
-});
-
-describe('a new key', () => {
-  test('shows its secret once: no later response has it', { tags: ['2.6.creation', '5.6'] }, async () => {
-    const studio = await service.aStudioWithKey();
-    const { apiKey, secret } = await anotherKey(studio);
-    expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
-
-    const { studioId, memberId } = studio;
-    const apiKeyId = apiKey?.id ?? '';
-    const listed = await service.apiKeys.listApiKeys({ studioId, memberId });
-    const revoked = await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
-
-    for (const answer of [listed.apiKeys, revoked.apiKey, apiKey]) {
-      expect(JSON.stringify(answer, (_, value) => (typeof value === 'bigint' ? `${value}` : value))).not.toContain(
-        secret.slice(0, 40),
-      );
-    }
-  });
-
-  test('lives for at most 366 days', { tags: ['8.key-validity'] }, async () => {
-    const studio = await service.aStudioWithKey();
-    const longest = () => Date.now() + 366 * DAY_MS;
-
-    await anotherKey(studio, { expireTime: timestampFromMs(longest()) });
-    await expect(anotherKey(studio, { expireTime: timestampFromMs(longest() + MINUTE_MS) })).rejects.toThrow(
-      /not valid/,
-    );
-    const { studioId, memberId, apiKeyId } = studio;
-    await expect(
-      service.apiKeys.replaceApiKey({
-        studioId,
-        memberId,
-        apiKeyId,
-        expireTime: timestampFromMs(longest() + MINUTE_MS),
-      }),
-    ).rejects.toThrow(/not valid/);
-  });
-});
-
-describe('a studio', () => {
-  /** Requests many keys concurrently; returns the secrets of those that were issued. */
-  async function issue(studio: StudioWithKey, count: number): Promise<string[]> {
-    const outcomes = await Promise.allSettled(times(count, () => anotherKey(studio)));
-    return outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.secret] : []));
+// @proves node-1
+test('a header that is given twice is refused, even if both are equal; its scheme may have any letter case', {
+  tags: ['5.1', '5.header'],
+}, async () => {
+  const { secret } = await service.aStudioWithKey();
+  const authorization = `Authorization: Bearer ${secret}`;
+  const head = lines(`GET ${LEADS} HTTP/1.1`, 'Host: leads.example.test', authorization, authorization, '');
+  await expectProblem(await rawRequest(service.url, head), 401, 'integration_key_invalid');
+  for (const scheme of ['bearer', 'BEARER', 'Bearer  ']) {
+    expect((await service.get(secret, '', { authorization: `${scheme} ${secret}` })).status).toBe(200);
   }
+});
 
-  test('has at most 20 keys that are neither revoked nor expired, also for 30 concurrent requests', {
-    tags: ['8.api-keys'],
-  }, async () => {
-    const studio = await service.aStudioWithKey();
+test('keys are listed, issued, replaced and revoked by owners and admins, and by no one else', {
+  tags: ['2.6.creation', '5.4'],
+}, async () => {
+  const studio = await service.aStudioWithKey();
+  const { studioId, apiKeyId } = studio;
+  await service.directory.putMember({ member: { studioId, id: 'staff-1', role: MemberRole.STAFF } });
+  await service.directory.putMember({ member: { studioId, id: 'admin-1', role: MemberRole.ADMIN } });
 
-    const secrets = await issue(studio, 30);
+  for (const memberId of ['staff-1', 'outsider-1']) {
+    for (const call of [
+      anotherKey(studio, { memberId }),
+      service.apiKeys.listApiKeys({ studioId, memberId }),
+      service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId }),
+      service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId }),
+    ])
+      await expect(call).rejects.toThrow(/owner or an admin/);
+  }
+  expect((await service.get(studio.secret)).status).toBe(200);
+  const { secret } = await anotherKey(studio, { memberId: 'admin-1' });
+  expect((await service.get(secret)).status).toBe(200);
+  expect((await service.apiKeys.listApiKeys({ studioId, memberId: 'admin-1' })).apiKeys.length).toBe(2);
+});
 
-    expect(secrets.length).toBe(19);
-    for (const secret of secrets) expect((await service.get(secret)).status).toBe(200);
-    await expect(anotherKey(studio)).rejects.toThrow(/20 keys/);
-  });
+test('a new key shows its secret once: no later response has it', { tags: ['2.6.creation', '5.6'] }, async () => {
+  const studio = await service.aStudioWithKey();
+  const { apiKey, secret } = await anotherKey(studio);
+  expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
+
+  const { studioId, memberId } = studio;
+  const listed = await service.apiKeys.listApiKeys({ studioId, memberId });
+  const revoked = await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId: apiKey?.id ?? '' });
+
+  const texts = JSON.stringify([listed, revoked, apiKey], (_, value) =>
+    typeof value === 'bigint' ? `${value}` : value,
+  );
+  expect(texts).not.toContain(secret.slice(0, 40));
+});
+
+test('a key lives for at most 366 days', { tags: ['8.key-validity'] }, async () => {
+  const studio = await service.aStudioWithKey();
+  const at = (ms: number) => ({ expireTime: timestampFromMs(Date.now() + 366 * DAY_MS + ms) });
+  await anotherKey(studio, at(0));
+  for (const call of [anotherKey(studio, at(60_000)), service.apiKeys.replaceApiKey({ ...studio, ...at(60_000) })])
+    await expect(call).rejects.toThrow(/not valid/);
+});
+
+// Concurrent requests are in test/contract/api-key-contract.ts.
+test('a studio has at most 20 keys that are neither revoked nor expired', { tags: ['8.api-keys'] }, async () => {
+  const studio = await service.aStudioWithKey();
+  await Promise.all(times(19, () => anotherKey(studio)));
+  await expect(anotherKey(studio)).rejects.toThrow(/20 keys/);
 });

@@ -11,7 +11,8 @@ beforeAll(async () => {
   ({ secret, studioId } = await service.aStudioWithKey());
   const other = await service.aStudioWithKey();
   for (const _ of [1, 2]) await service.post(other.secret, aCapture());
-  ({ nextCursor: foreignCursor } = await (await service.get(other.secret, '?limit=1')).json());
+  const page = await service.get(other.secret, '?limit=1');
+  ({ nextCursor: foreignCursor } = (await page.json()) as { nextCursor: string });
 });
 
 // Nothing that is refused is written.

@@ -85,7 +85,7 @@ test.each([
     const before = [
       '',
       lines('GET /healthz HTTP/1.1', HOST, ''),
-      lines('POST /nowhere HTTP/1.1', HOST, 'Content-Length: 2', '') + 'ab',
+      `${lines('POST /nowhere HTTP/1.1', HOST, 'Content-Length: 2', '')}ab`,
     ];
     for (const method of UNDEFINED_METHODS) {
       for (const first of before) {

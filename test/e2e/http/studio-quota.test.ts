@@ -47,11 +47,14 @@ describe('the quota of a studio', () => {
     const studio = await service.aStudioWithKey();
     const [second = '', third = ''] = await moreKeys(service, studio, 2);
 
-    for (const left of [4, 3, 2, 1, 0]) expect(quotaIn(await service.get(studio.secret))).toEqual([KEY_LIMIT, left]);
-    for (const left of [4, 3, 2]) expect(quotaIn(await service.get(second))).toEqual([KEY_LIMIT, left]);
-    expect(quotaIn(await service.get(third))).toEqual([STUDIO_LIMIT, 3]);
-    expect(quotaIn(await service.get(studio.secret))).toEqual([KEY_LIMIT, 0]);
-    for (const left of [2, 1, 0]) expect(quotaIn(await service.get(third))).toEqual([STUDIO_LIMIT, left]);
+    for (const [secret, quota] of [
+      ...[4, 3, 2, 1, 0].map((left) => [studio.secret, [KEY_LIMIT, left]] as const),
+      ...[4, 3, 2].map((left) => [second, [KEY_LIMIT, left]] as const),
+      [third, [STUDIO_LIMIT, 3]],
+      [studio.secret, [KEY_LIMIT, 0]],
+      ...[2, 1, 0].map((left) => [third, [STUDIO_LIMIT, left]] as const),
+    ] as const)
+      expect(quotaIn(await service.get(secret))).toEqual(quota);
 
     const refused = await service.get(second);
     expect(quotaIn(refused)).toEqual([STUDIO_LIMIT, 0]);
@@ -66,30 +69,24 @@ const SOON = { keyCacheMs: 20 };
 
 // @proves quota-3
 describeWithRedis('quotas of their own', (redisUrl) => {
-  /** A service with a second gateway, and the limits that both report for a key. */
-  async function twoGateways() {
-    const gateway = { ...QUOTA, QUOTA_LIMIT: '1000', QUOTA_STUDIO_LIMIT: '4000', REDIS_URL: redisUrl() };
-    const service = await aSeparateService({ gateway, deadlines: SOON });
-    const urls = [service.url, await anotherGateway(service, { gateway, deadlines: SOON })];
-    const getFromBoth = (secret: string) =>
-      Promise.all(urls.map((url) => fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } })));
-    const limitsOf = async (secret: string) => (await getFromBoth(secret)).map((answer) => quotaIn(answer)[0]);
-    return { service, getFromBoth, limitsOf };
-  }
-
   test('of a key, above and below the default, apply at every gateway while the key is in use, until removed', {
     tags: ['8.quota'],
   }, async () => {
-    const { service, limitsOf } = await twoGateways();
+    const gateway = { ...QUOTA, QUOTA_LIMIT: '1000', QUOTA_STUDIO_LIMIT: '4000', REDIS_URL: redisUrl() };
+    const service = await aSeparateService({ gateway, deadlines: SOON });
+    const urls = [service.url, await anotherGateway(service, { gateway, deadlines: SOON })];
     const { studioId, apiKeyId, secret } = await service.aStudioWithKey();
-    expect(await limitsOf(secret)).toEqual([1000, 1000]);
+    const headers = { authorization: `Bearer ${secret}` };
+    const limits = async () =>
+      (await Promise.all(urls.map((url) => fetch(url + LEADS, { headers })))).map((answer) => quotaIn(answer)[0]);
+    expect(await limits()).toEqual([1000, 1000]);
     for (const [quotaLimit, limit] of [
       [3000, 3000],
       [700, 700],
       [undefined, 1000],
     ] as const) {
       await service.directory.putApiKeyQuota({ studioId, apiKeyId, ...(quotaLimit && { quotaLimit }) });
-      await expect.poll(() => limitsOf(secret)).toEqual([limit, limit]);
+      await expect.poll(limits).toEqual([limit, limit]);
     }
   });
 });
