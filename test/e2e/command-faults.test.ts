@@ -52,8 +52,6 @@ interface Row {
   readonly onlyReads?: true;
   /** What else it may write to standard error. */
   readonly notice?: RegExp;
-  /** Its status when its output cannot be written; default: 1. */
-  readonly statusWithoutOutput?: number;
   /** Its status when its reader has gone, of a command that does not print by `showResult`, and of one that does. */
   readonly statusWithoutReader?: number;
 }
@@ -134,8 +132,6 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(original, { recursive: true, force: true }));
 
-type Output = 'pipe' | 'full disk' | 'closed pipe' | 'null device' | 'closed';
-
 /** What looks at no database, or at one that may be absent. */
 const OFF_DATABASE = ['callers token', 'doctor', 'verify'];
 
@@ -149,37 +145,30 @@ function aFolder(): string {
   return folder;
 }
 
-/** Runs a command in a copy of the folder. */
-async function ran(
-  args: readonly string[],
-  { input = '', output = 'pipe' }: { input?: string | undefined; output?: Output },
-) {
+/** Runs a command in a copy of the folder; each write to its standard output fails with `outputFault`. */
+async function ran(args: readonly string[], { input = '' }: Pick<Row, 'input'>, outputFault?: 'ENOSPC' | 'EPIPE') {
   const folder = aFolder();
+  const env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
+  const outcome = await executed(CLI, args, { env, cwd: folder, input, outputFault }).catch((error) => error);
+  return { status: outcome.code ?? 0, stderr: `${outcome.stderr}`, isClosed: !existsSync(`${folder}/leads.db-wal`) };
+}
+
+/** Runs a command whose standard output is a file descriptor, or a closed pipe, in a process of its own. */
+async function ranWith(
+  folder: string,
+  output: 'pipe' | 'ignore' | number,
+  args: readonly string[],
+  within: string[] = [],
+) {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const [command = '', ...words] = output === 'closed' ? ['sh', '-c', 'exec "$0" "$@" >&-', CLI] : [CLI];
-  const child = spawn(command, [...words, ...args], {
-    cwd: folder,
-    env: { PATH, NODE_COMPILE_CACHE, ...PLANTED, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
-    stdio: [
-      'pipe',
-      output === 'full disk' ? openSync('/dev/full', 'w') : output === 'null device' ? 'ignore' : 'pipe',
-      'pipe',
-    ],
-  });
-  const texts = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const)
-    child[name]?.setEncoding('utf8').on('data', (text) => (texts[name] += text));
-  if (output === 'closed pipe') child.stdout?.destroy();
-  child.stdin?.on('error', () => {});
-  child.stdin?.end(input);
-  // It prints for ever.
-  if (args[0] === 'changes' && args[1] === 'watch' && output === 'pipe') {
-    child.stdout?.once('data', () => child.kill('SIGINT'));
-  }
-  const [status, signal] = await once(child, 'close');
-  const { onlyReads } = Object.entries(ROWS).find(([name]) => `${args.join(' ')} `.startsWith(`${name} `))?.[1] ?? {};
-  const isClosed = onlyReads === true || !existsSync(join(folder, 'leads.db-wal'));
-  return { status, signal, isClosed, ...texts, folder };
+  const [command = '', ...words] = [...within, CLI, ...args];
+  const env = { PATH, NODE_COMPILE_CACHE, ...PLANTED, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
+  const child = spawn(command, words, { cwd: folder, env, stdio: ['ignore', output, 'pipe'] });
+  let stderr = '';
+  child.stderr?.setEncoding('utf8').on('data', (text) => (stderr += text));
+  child.stdout?.destroy();
+  const [status] = await once(child, 'close');
+  return { status, stderr };
 }
 
 /** What is written to standard error besides notices. */
@@ -198,25 +187,24 @@ test('there is a row for every command, and no other', () => {
 
 describe.each(COMMANDS)('%s', (name, command) => {
   const row = ROWS[name] as Row;
-  const { args, input, isSilent } = row;
+  const { args, isSilent, onlyReads } = row;
   const all = [...name.split(' '), ...args];
 
   const { statusWithoutReader } = row;
   // @proves commands-1
   test.runIf(statusWithoutReader !== undefined)('ends well when its reader has gone', async () => {
-    const unread = await ran(all, { input, output: 'closed pipe' });
-    expect(unread).toMatchObject({ status: statusWithoutReader, signal: null, isClosed: true });
-    const sentences = sentencesIn(unread.stderr, row);
+    const { status, stderr, isClosed } = await ran(all, row, 'EPIPE');
+    expect({ status, isClosed: isClosed || onlyReads }).toEqual({ status: statusWithoutReader, isClosed: true });
+    const sentences = sentencesIn(stderr, row);
     if (statusWithoutReader === 0) expect(sentences).toEqual([]);
     else if (!isSilent) expect({ sentences, isOne: oneSentence(sentences) }).toMatchObject({ isOne: true });
   });
 
   // @proves commands-1
   test.runIf(!isSilent)('says in one sentence that its output cannot be written', async () => {
-    const { statusWithoutOutput = 1 } = row;
-    const full = await ran(all, { input, output: 'full disk' });
-    expect(full).toMatchObject({ status: statusWithoutOutput, isClosed: true });
-    const sentences = sentencesIn(full.stderr, row);
+    const { status, stderr, isClosed } = await ran(all, row, 'ENOSPC');
+    expect({ status, isClosed: isClosed || onlyReads }).toEqual({ status: 1, isClosed: true });
+    const sentences = sentencesIn(stderr, row);
     expect({ sentences, isOne: oneSentence(sentences) }).toEqual({
       sentences: [expect.stringMatching(/^the standard output: .*ENOSPC/)],
       isOne: true,
@@ -230,9 +218,9 @@ describe.each(COMMANDS)('%s', (name, command) => {
   // @proves commands-1
   test.runIf(namesFile)('says in one sentence that a file is missing', async () => {
     const missing = all.map((word) => (FILE.test(word) ? `/nowhere/${word}` : word));
-    const { status, stderr, isClosed } = await ran(missing, { input });
+    const { status, stderr, isClosed } = await ran(missing, row);
     const sentences = sentencesIn(stderr, row);
-    expect({ status, isClosed, sentences, isOne: oneSentence(sentences) }).toMatchObject({
+    expect({ status, isClosed: isClosed || onlyReads, isOne: oneSentence(sentences) }).toEqual({
       status: 1,
       isClosed: true,
       isOne: true,
@@ -268,38 +256,45 @@ test.for(['does not exist', 'is empty'])(
   },
 );
 
+/** Kinds of standard output that a process can have and that take nothing. */
+const OUTPUTS: readonly (readonly [output: 'pipe' | 'ignore' | number, within?: string[]])[] = [
+  [openSync('/dev/full', 'w')],
+  ['pipe'],
+  ['ignore'],
+  ['pipe', ['sh', '-c', 'exec "$0" "$@" >&-']],
+];
+
 // @proves secrets-7
 test('a secret that cannot be written works no more, and that is said', async () => {
-  for (const output of ['full disk', 'closed pipe', 'null device', 'closed'] as const) {
-    const created = await ran(['keys', 'create', ...(ROWS['keys create'] as Row).args], { output });
+  for (const [output, within] of OUTPUTS) {
+    const folder = aFolder();
+    const args = ['keys', 'create', ...(ROWS['keys create'] as Row).args];
+    const created = await ranWith(folder, output, args, within);
     expect(created.status).toBe(1);
     expect(created.stderr).toMatch(/the key [\da-f-]+ was revoked, because its secret is lost\n$/);
-    const store = await openStore(`sqlite:${join(created.folder, 'leads.db')}`);
+    const store = await openStore(`sqlite:${join(folder, 'leads.db')}`);
     const former = await store.listFormerApiKeys('s1', null, 10);
     const keys = [...(await store.listLiveApiKeys('s1')), ...former.records];
     await store.close();
     expect(keys.filter(({ id, revokedAt }) => id !== key.id && revokedAt === null)).toEqual([]);
     expect(keys).toHaveLength(2);
-
-    const replaced = await ran(['keys', 'replace', ...(ROWS['keys replace'] as Row).args], { output });
-    expect(replaced.stderr).toContain(
-      `the new secret of the key ${key.id} is lost, and the old one works no more: replace it again\n`,
-    );
   }
+  const replaced = await ran(['keys', 'replace', ...(ROWS['keys replace'] as Row).args], {}, 'ENOSPC');
+  const lost = `the new secret of the key ${key.id} is lost, and the old one works no more: replace it again\n`;
+  expect(replaced.stderr).toContain(lost);
 });
 
 // @proves commands-1 node-29
 test('a file that takes only the beginning of the output is a failure', async () => {
-  const { folder } = await ran(['leads', 'import', 's1', 'leads.csv'], {});
+  const folder = aFolder();
+  const env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
+  await executed(CLI, ['leads', 'import', 's1', 'leads.csv'], { env, cwd: folder });
   const command = `${CLI} --json leads list --studio s1 --limit 200`;
   // A limit in KiB on each file that is written.
   const { stdout } = await executed(
     'bash',
     ['-c', `trap '' XFSZ; ulimit -f 48; ${command} > out 2> errors; echo "status $?"; cat errors`],
-    {
-      env: { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, NODE_COMPILE_CACHE: '' },
-      cwd: folder,
-    },
+    { env: { ...env, NODE_COMPILE_CACHE: '' }, cwd: folder },
   );
   expect(stdout).toMatch(/^status 1\nthe standard output: EFBIG[^\n]*\n$/);
 });

@@ -15,6 +15,8 @@ export interface CommandRun {
   readonly databaseUrl: string | undefined;
   readonly input: string;
   readonly cwd: string;
+  /** The code of the error with which each write to standard output fails. */
+  readonly outputFault?: 'ENOSPC' | 'EPIPE' | undefined;
 }
 
 export interface CommandOutcome {
@@ -36,12 +38,13 @@ export async function executed(
   {
     env = {},
     input = '',
-    cwd,
-  }: { readonly env?: Readonly<Record<string, string>>; readonly input?: string; readonly cwd?: string } = {},
+    cwd = process.cwd(),
+    outputFault,
+  }: Partial<Omit<CommandRun, 'args' | 'databaseUrl'>> & { readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<{ readonly stdout: string; readonly stderr: string }> {
   const { DATABASE_URL: databaseUrl, ...others } = env;
   if (command === CLI && Object.keys(others).length === 0)
-    return executedByServer({ args, databaseUrl, input, cwd: cwd ?? process.cwd() });
+    return executedByServer({ args, databaseUrl, input, cwd, outputFault });
   const executing = execute(command, args, { env: environment(env), maxBuffer: 1e8, cwd });
   executing.child.stdin?.end(input);
   return executing;

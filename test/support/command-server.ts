@@ -15,12 +15,14 @@ process.exit = (status) => {
   process.exitCode = status;
   throw new Exit();
 };
-process.on('message', async ({ args, databaseUrl, input, cwd }: CommandRun) => {
+process.on('message', async ({ args, databaseUrl, input, cwd, outputFault }: CommandRun) => {
   const texts = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     process[name].write = (text: unknown, ...more: unknown[]) => {
-      texts[name] += text;
-      (more.at(-1) as (() => void) | undefined)?.();
+      const fault = name === 'stdout' && outputFault;
+      if (!fault) texts[name] += text;
+      const done = more.at(-1) as ((error?: Error) => void) | undefined;
+      done?.(fault ? Object.assign(new Error(`${fault}: write`), { code: fault }) : undefined);
       return true;
     };
   }
