@@ -3,10 +3,7 @@ import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { addEveryCommand } from '../../operator/commands/every-command.ts';
-import { program } from '../../operator/commands/program.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import {
   aConsumer,
@@ -21,18 +18,10 @@ import {
   times,
 } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
+import { COMMANDS } from '../support/every-command.ts';
 import { PLANTED, temporaryFolder } from '../tools/processes.ts';
 
 // Whatever is wrong around a command: it ends, in one sentence, with the right status, and has closed the database.
-
-addEveryCommand();
-
-/** Returns the commands below one, with their names. */
-const leavesOf = (command: Command, name: readonly string[] = []): [string, Command][] =>
-  command.commands.length === 0
-    ? [[name.join(' '), command]]
-    : command.commands.flatMap((each) => leavesOf(each, [...name, each.name()]));
-const COMMANDS = leavesOf(program);
 
 const [lead, erased] = times(2, () => aLead({ studioId: 's1' })) as [
   ReturnType<typeof aLead>,

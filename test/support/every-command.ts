@@ -1,0 +1,13 @@
+import type { Command } from 'commander';
+import { addEveryCommand } from '../../operator/commands/every-command.ts';
+import { program } from '../../operator/commands/program.ts';
+
+addEveryCommand();
+
+const leavesOf = (command: Command, name: readonly string[] = []): [string, Command][] =>
+  command.commands.length === 0
+    ? [[name.join(' '), command]]
+    : command.commands.flatMap((each) => leavesOf(each, [...name, each.name()]));
+
+/** Every command of the command line, by its name with that of its group. */
+export const COMMANDS = leavesOf(program);
