@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import {
   copyFileSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -28,24 +29,15 @@ import { aCapture, LEADS, startService } from '../support/service.ts';
 import { commandsIn, missingTools, type Outcome, runCommands } from '../tools/commands.ts';
 import { MARKDOWN_PAGES } from '../tools/markdown.ts';
 import { addressOf, hasShellAndCurl, ROOT, run, sharedFolder, temporaryFolder, watch } from '../tools/processes.ts';
-import { describeWithRedis, describeWithRedisServer, freePort } from '../tools/servers.ts';
+import { aRedis, describeWithRedis, describeWithRedisServer, freePort } from '../tools/servers.ts';
 
 const guide = (name: string) => readFileSync(join(ROOT, 'docs', name), 'utf8');
-const DEPLOY = guide('how-to/deploy.md');
-const BALANCERS = guide('how-to/balancers.md');
-const DATABASES = guide('how-to/databases.md');
-const CALLERS = guide('how-to/callers.md');
-const QUOTAS = guide('how-to/quotas.md');
-const BACKUP = guide('how-to/backup.md');
-const RUNBOOK = guide('how-to/runbook.md');
-const ERASE = guide('how-to/erase.md');
-const MOVE = guide('how-to/move-leads.md');
-const WEBHOOKS = guide('how-to/webhooks.md');
-const COPY = guide('how-to/keep-a-copy.md');
-const CERTIFICATES = guide('how-to/certificates.md');
-const KUBERNETES = guide('how-to/kubernetes.md');
-const WEBSITE_TESTS = guide('how-to/test-a-website.md');
-const COMMANDS = guide('reference/command-line.md');
+const howTo = (name: string) => guide(`how-to/${name}.md`);
+const DEPLOY = howTo('deploy');
+const DATABASES = howTo('databases');
+const CALLERS = howTo('callers');
+const BACKUP = howTo('backup');
+const RUNBOOK = howTo('runbook');
 const OBSERVABILITY = guide('reference/observability.md');
 
 const TOKEN = 'the token of the tests of the guides';
@@ -175,7 +167,7 @@ async function aDatabase() {
   const printedBy = async (...args: string[]) => (await executed(CLI, args, { env })).stdout;
   const cli = async (...args: string[]) => JSON.parse(await printedBy('--json', ...args));
   const leads = async () => leadsIn(await printedBy('leads', 'export'));
-  const [lead = {}] = await leads();
+  const lead = (await leads()).at(-1) ?? {};
   return { folder, path, env, cli, key, lead: { id: `${lead.id}` }, leads };
 }
 
@@ -233,10 +225,10 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
 
       test('start several gateways and several cores on one port', async () => {
         const { url, coreUrl, ports } = await aPlace();
-        const cores = commandsWith(BALANCERS, 'several-cores', {
+        const cores = commandsWith(howTo('balancers'), 'several-cores', {
           'mongodb://…': `${mongoUrl()}guides-${randomUUID()}`,
         });
-        const gateways = commandsWith(BALANCERS, 'several-gateways', { 'redis://redis:6379': redisUrl() });
+        const gateways = commandsWith(howTo('balancers'), 'several-gateways', { 'redis://redis:6379': redisUrl() });
         const core = serve(cores, ports);
         serve(gateways, { ...ports, CORE_URL: coreUrl });
         await expectReady(url);
@@ -255,7 +247,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       const { folder, path, leads } = await aDatabase();
       const before = await leads();
       const target = `${mongoUrl()}guides-${randomUUID()}`;
-      const commands = commandsWith(MOVE, 'move-leads', {
+      const commands = commandsWith(howTo('move-leads'), 'move-leads', {
         'sqlite:data/lead-intake.db': `sqlite:${path}`,
         'mongodb://db-1,db-2,db-3/lead-intake?replicaSet=rs0': target,
         'leads.csv': join(folder, 'leads.csv'),
@@ -270,26 +262,20 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     });
   });
 
-  describeWithRedis('databases.md', (redisUrl) => {
-    test('a core on a SQLite file, and a gateway with a Redis', async () => {
+  describeWithRedisServer('databases.md', () => {
+    test('a core on a SQLite file, a gateway with a Redis, and one that finds the primary by a sentinel', async () => {
+      const redis = await startRedisWithSentinel();
+      onTestFinished(() => redis.stop());
       const { folder, url, coreUrl, ports } = await aPlace();
       const path = join(folder, 'lead-intake.db');
       serve(commandsWith(DATABASES, 'sqlite', { 'sqlite:data/lead-intake.db': `sqlite:${path}` }), ports);
-      const redis = commandsWith(DATABASES, 'redis', { 'rediss://user:password@redis:6380': redisUrl() });
-      serve(redis, { ...ports, CORE_URL: coreUrl });
-      await expectReady(url);
-    });
-  });
-
-  describeWithRedisServer('databases.md, with a sentinel', () => {
-    test('a gateway finds the primary', async () => {
-      const redis = await startRedisWithSentinel();
-      onTestFinished(() => redis.stop());
-      const { folder, url, ports } = await aPlace();
-      const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` } });
+      const primary = await aRedis();
+      const alone = { ...ports, GATEWAY_PORT: `${await freePort()}`, CORE_URL: coreUrl };
+      serve(commandsWith(DATABASES, 'redis', { 'rediss://user:password@redis:6380': primary.url }), alone);
+      await expectReady(`http://127.0.0.1:${alone.GATEWAY_PORT}`);
       const address = 'redis+sentinel://user:password@sentinel-1:26379,sentinel-2:26379,sentinel-3:26379/quota';
       const commands = commandsWith(DATABASES, 'redis-sentinel', { [address]: redis.url });
-      serve(commands, { ...ports, CORE_URL: await addressOf(core) });
+      serve(commands, { ...ports, CORE_URL: coreUrl });
       await expectReady(url);
     });
   });
@@ -319,71 +305,56 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     await expectReady(url);
   });
 
-  test('callers.md: a leaked key is found and revoked', async () => {
-    const { folder, env, key } = await aDatabase();
-    const file = join(folder, 'leaked-file.log');
-    writeFileSync(file, `GET /?key=${key.secret}\n`);
-    const commands = commandsWith(CALLERS, 'leaked-key', {
-      'leaked-file.log': file,
-      'my-studio': 'STUDIO',
-      '0197…': key.id,
-    });
-    const output = await printed(commands, env);
-    expect(output).toContain(key.id);
-    expect(output).toContain('revokedAt');
-    expect(output).not.toContain(key.secret);
-  });
+  type Data = Awaited<ReturnType<typeof aDatabase>>;
+  /** Commands that need a database alone: their page and mark, the texts of the page that a test has others for, and what is printed. */
+  const ON_DATABASE: readonly (readonly [page: string, mark: string, texts: (data: Data) => Texts, RegExp])[] = [
+    [
+      'how-to/callers',
+      'leaked-key',
+      ({ folder, key }) => {
+        const file = join(folder, 'leaked-file.log');
+        writeFileSync(file, `GET /?key=${key.secret}\n`);
+        return { 'leaked-file.log': file, 'my-studio': 'STUDIO', '0197…': key.id };
+      },
+      /^(?!.*lik_).*revokedAt/s,
+    ],
+    ['how-to/quotas', 'quotas', ({ key }) => ({ KEY: key.id }), /quotaLimit +5000.*quotaLimit +-/s],
+    ['reference/observability', 'audit', ({ lead }) => ({ '--lead LEAD': `--lead ${lead.id}` }), /api-key-created/],
+    [
+      'reference/observability',
+      'audit-export',
+      ({ folder }) => ({ 'events.ndjson': join(folder, 'events.ndjson') }),
+      /^$/,
+    ],
+    ['reference/observability', 'requests', () => ({ '8d6f…': '8d6f' }), /400 invalid_request.*8d6f/s],
+    ['how-to/erase', 'erase', ({ lead }) => ({ 'STUDIO LEAD': `STUDIO ${lead.id}` }), /erased/],
+    ['how-to/erase', 'erase-studio', () => ({}), /leadsToErase +\d+\nkeysToRevoke[\s\S]*erasedLeads/],
+    ['how-to/erase', 'retention', () => ({}), /wouldErase +2\n[\s\S]*retentionDays +730\nfirstErasure/],
+    ['how-to/keep-a-copy', 'consumers', () => ({ 'my-studio': 'STUDIO' }), /reporting.*relay.*removed +true/s],
+    ['how-to/keep-a-copy', 'nightly', changedSince2020, /^$/],
+    ['reference/command-line', 'filtered', changedSince2020, /@/],
+  ];
 
-  test('quotas.md: a studio and a key have quotas of their own, and the key the default again', async () => {
-    const { env, cli, key } = await aDatabase();
-    await printed(commandsWith(QUOTAS, 'quotas', { KEY: key.id }), env);
-    expect(await cli('studios', 'get', 'STUDIO')).toMatchObject({ quotaLimit: 5000 });
-    const changes = await printed(commandsWith(OBSERVABILITY, 'audit').split('\n')[0] ?? '', env);
-    expect(changes.match(/quota/g)?.length).toBeGreaterThanOrEqual(3);
-  });
+  function changedSince2020({ folder }: Data): Texts {
+    return { 'changed.csv': join(folder, 'changed.csv'), '2026-11-25': '2020-01-01' };
+  }
 
-  test('observability.md: the events of a studio and of a lead', async () => {
-    const { env, cli, lead } = await aDatabase();
-    await cli('leads', 'stage', 'STUDIO', lead.id, 'lost');
-    const output = await printed(commandsWith(OBSERVABILITY, 'audit', { '--lead LEAD': `--lead ${lead.id}` }), env);
-    expect(output).toContain('api-key-created');
-    expect(output).toContain('lost');
-    const events = join(temporaryFolder(), 'events.ndjson');
-    await printed(commandsWith(OBSERVABILITY, 'audit-export', { 'events.ndjson': events }), env);
-    expect(readFileSync(events, 'utf8')).toBe('');
-  });
-
-  test('observability.md: what the websites of a studio sent', async () => {
-    const { env } = await aDatabase();
-    const store = await openStore(env.DATABASE_URL as string);
+  test.each(ON_DATABASE)('%s.md: %s', async (page, mark, texts, pattern) => {
+    const data = await aDatabase();
+    const store = await openStore(data.env.DATABASE_URL);
     await store.recordRequests([aLoggedRequest({ studioId: 'STUDIO', requestId: '8d6f' })]);
     await store.close();
-    const output = await printed(commandsWith(OBSERVABILITY, 'requests', { '8d6f…': '8d6f' }), env);
-    expect(output).toContain('400 invalid_request');
-    expect(output).toContain('8d6f');
+    const commands = commandsWith(guide(`${page}.md`), mark, texts(data)).replaceAll('2026-11-01', '2020-01-01');
+    expect(await printed(commands, data.env)).toMatch(pattern);
+    if (mark.startsWith('erase')) expect(await data.leads()).toEqual([]);
+    const changed = join(data.folder, 'changed.csv');
+    if (existsSync(changed)) expect(leadsIn(readFileSync(changed, 'utf8')).length).toBeGreaterThan(0);
   });
 
-  test('erase.md: a lead, the leads of a contact, and those closed long ago', async () => {
-    const { env, leads } = await aDatabase();
-    const names = async () => (await leads()).map(({ displayName }) => displayName);
-    const mary = (await leads()).find(({ displayName }) => displayName === 'Mary');
-    expect(await names()).toEqual(['Ada', 'Grace', 'Mary']);
-    await printed(commandsWith(ERASE, 'erase', { 'STUDIO LEAD': `STUDIO ${mary?.id}` }), env);
-    expect(await names()).toEqual([]);
-  });
-
-  test('erase.md: a studio that has left', async () => {
-    const { env, leads } = await aDatabase();
-    const output = await printed(commandsWith(ERASE, 'erase-studio', {}), env);
-    expect(output).toMatch(/leadsToErase +\d+\nkeysToRevoke[\s\S]*erasedLeads/);
-    expect(await leads()).toEqual([]);
-  });
-
-  test('erase.md: a retention is tried, put, shown and ended', async () => {
-    const { env, cli } = await aDatabase();
-    const output = await printed(commandsWith(ERASE, 'retention'), env);
-    expect(output).toMatch(/wouldErase +2\n[\s\S]*retentionDays +730\nfirstErasure/);
-    expect(await cli('studios', 'get', 'STUDIO')).toMatchObject({ retentionDays: null });
+  test('keep-a-copy.md: all leads are sent again', async () => {
+    const { env } = await aDatabase();
+    // By npx itself.
+    expect(await printed(commandsWith(howTo('keep-a-copy'), 'resend'), env, '')).toContain('3');
   });
 
   test('backup.md: a restore erases again what was erased since the backup, and sends all leads once more', async () => {
@@ -487,9 +458,11 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
 
   test('certificates.md: a core and a gateway with the certificates of the page know each other', async () => {
     const { folder, coreUrl, url, ports } = await aPlace();
-    await printed(`cd ${folder}\n${commandsWith(CERTIFICATES, 'certificates', { 'name=core\n': 'name=localhost\n' })}`);
+    await printed(
+      `cd ${folder}\n${commandsWith(howTo('certificates'), 'certificates', { 'name=core\n': 'name=localhost\n' })}`,
+    );
     const settingsOf = (who: string) => {
-      const [, row = ''] = new RegExp(`^\\| ${who} \\|(.*)$`, 'm').exec(CERTIFICATES) ?? [];
+      const [, row = ''] = new RegExp(`^\\| ${who} \\|(.*)$`, 'm').exec(howTo('certificates')) ?? [];
       const pairs = [...row.matchAll(/`([A-Z_]+)`(?: is)? `([\w.]+)`/g)];
       expect(pairs).toHaveLength(3);
       return Object.fromEntries(pairs.map(([, name, file]) => [name, join(folder, 'secrets', `${file}`)]));
@@ -521,12 +494,12 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       }
       cd ${here}\n`;
     const inPod = { DATABASE_URL: `sqlite:${join(pod, 'data/lead-intake.db')}` };
-    const [fetched, journal] = commandsIn(KUBERNETES, 'kubernetes-backup').split(/^(?=.*erasures export)/m);
+    const [fetched, journal] = commandsIn(howTo('kubernetes'), 'kubernetes-backup').split(/^(?=.*erasures export)/m);
     await printed(`${fetched}`, inPod, kubectl);
     expect(statSync(join(here, 'leads-backup.db')).mode & 0o077).toBe(0);
     await cli('leads', 'erase', 'STUDIO', lead.id);
     await printed(`${journal}`, inPod, kubectl);
-    const restore = commandsWith(KUBERNETES, 'kubernetes-restore', {
+    const restore = commandsWith(howTo('kubernetes'), 'kubernetes-restore', {
       '/tmp/erasures.ndjson': join(pod, 'erasures.ndjson'),
     });
     for (const bytes of [0, 5000]) {
@@ -543,45 +516,15 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(env.DATABASE_URL).toContain(folder);
   });
 
-  test('keep-a-copy.md: all leads are sent again', async () => {
-    const { env } = await aDatabase();
-    // By npx itself.
-    expect(await printed(commandsWith(COPY, 'resend'), env, '')).toContain('3');
-  });
-
-  test('command-line.md: leads by stage and times are listed and exported', async () => {
-    const { env } = await aDatabase();
-    const file = join(temporaryFolder(), 'changed.csv');
-    const page = guide('reference/command-line.md');
-    const commands = commandsWith(page, 'filtered', {
-      'changed.csv': file,
-      '2026-11-01': '2020-01-01',
-      '2026-11-25': '2020-01-01',
-    });
-    expect(await printed(commands, env)).toContain('@');
-    expect(leadsIn(readFileSync(file, 'utf8')).length).toBeGreaterThan(0);
-  });
-
-  test('keep-a-copy.md: what has changed since is written', async () => {
-    const { env } = await aDatabase();
-    const file = join(temporaryFolder(), 'changed.csv');
-    await printed(commandsWith(COPY, 'nightly', { 'changed.csv': file, '2026-11-25': '2020-01-01' }), env);
-    expect(leadsIn(readFileSync(file, 'utf8'))).toHaveLength(3);
-  });
-
-  test('keep-a-copy.md: programs are consumers of their own', async () => {
-    const { env } = await aDatabase();
-    await printed('npx lead-intake studios put my-studio', env);
-    expect(await printed(commandsWith(COPY, 'consumers'), env)).toMatch(/reporting.*relay.*removed +true/s);
-  });
-
   test('command-line.md: a deployment is verified with a test studio', async () => {
     const { env, folder, leads } = await aDatabase();
     const before = await leads();
     const service = await startService({ core: env });
     onTestFinished(() => service.dispose());
     const replaced = { 'trial.json': join(folder, 'trial.json'), 'http://127.0.0.1:8080': service.url };
-    expect(await printed(commandsWith(COMMANDS, 'verify', replaced), env)).toMatch(/ 0 are broken.*deleted +\d\d/s);
+    expect(await printed(commandsWith(guide('reference/command-line.md'), 'verify', replaced), env)).toMatch(
+      / 0 are broken.*deleted +\d\d/s,
+    );
     expect(await leads()).toEqual(before);
   });
 
@@ -595,7 +538,10 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       ...Object.fromEntries(faulty.map((port, index) => [`808${index + 1}`, `${port}`])),
     };
     const of = (mark: string) =>
-      Object.entries(texts).reduce((text, [from, to]) => text.replaceAll(from, to), commandsIn(WEBSITE_TESTS, mark));
+      Object.entries(texts).reduce(
+        (text, [from, to]) => text.replaceAll(from, to),
+        commandsIn(howTo('test-a-website'), mark),
+      );
     const shell = [WITHOUT_NPX, of('website-tests-start'), of('website-tests-faults')].join('\n');
     const told = 'echo "AT $LEAD_INTAKE_URL KEY $LEAD_INTAKE_KEY ON $DATABASE_URL"; wait';
     const running = serve(`${shell}\n${told}`, ports);
@@ -619,7 +565,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       ['integration_unavailable', 'integration_unavailable'],
     ]);
 
-    await printed(commandsIn(WEBSITE_TESTS, 'website-tests-reset'), { DATABASE_URL });
+    await printed(commandsIn(howTo('test-a-website'), 'website-tests-reset'), { DATABASE_URL });
     expect(await (await fetch(`${address}${LEADS}`, { headers })).json()).toEqual({ leads: [], nextCursor: null });
     expect(await create(address)).toBe(201);
   });
@@ -654,11 +600,11 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const { folder, coreUrl, ports } = await aPlace();
     const database = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
     await printed('npx lead-intake studios put my-studio', database);
-    const made = await printed(commandsIn(WEBHOOKS, 'webhooks-setup'), database);
+    const made = await printed(commandsIn(howTo('webhooks'), 'webhooks-setup'), database);
     const [, secret = ''] = /^(whsec_\S+)$/m.exec(made) ?? [];
     const [, token = ''] = /^(lic_[\w-]{48})$/m.exec(made) ?? [];
     const [, sha256 = ''] = /^\{"sha256":"([\da-f]{64})"/m.exec(made) ?? [];
-    const [, example = ''] = /```json\n(\{ "endpoints"[^`]*)```/.exec(WEBHOOKS) ?? [];
+    const [, example = ''] = /```json\n(\{ "endpoints"[^`]*)```/.exec(howTo('webhooks')) ?? [];
     const files = ['callers.json', 'relay-token', 'endpoints.json'].map((name) => join(folder, name));
     const [callersFile = '', tokenFile = '', endpointsFile = ''] = files;
     const relay = { may: ['feed'], consumers: ['crm-hook'], tokens: [{ sha256 }] };
@@ -666,7 +612,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     writeFileSync(tokenFile, token);
     writeFileSync(endpointsFile, example.replace('whsec_…', secret));
     serve('node src/main.ts', { ...ports, ...database, CORE_CALLERS_FILE: callersFile });
-    const commands = commandsWith(WEBHOOKS, 'webhooks-relay', {
+    const commands = commandsWith(howTo('webhooks'), 'webhooks-relay', {
       'http://core:50051': coreUrl,
       '/run/secrets/relay-token': tokenFile,
       '/etc/lead-intake/endpoints.json': endpointsFile,
