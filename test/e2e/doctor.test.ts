@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { chmodSync, copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -18,8 +18,6 @@ import { anAuthority, writeCertificate } from '../tools/certificates.ts';
 import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 import { freePort } from '../tools/servers.ts';
 
-const CORE_TOKEN = 'the token of the tests of the doctor';
-
 const tokenOf = (role: string) => `the token of the tests of the doctor for ${role}`;
 
 test('every fault of the settings is reported, without further checks, with status 1', async () => {
@@ -32,18 +30,6 @@ test('every fault of the settings is reported, without further checks, with stat
 });
 
 describe('the core', () => {
-  test('that requires another token', async () => {
-    const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`, CORE_TOKEN };
-    const CORE_URL = await addressOf(run('src/main.ts', { env }));
-
-    expect(await wrongWith('core', 'gateway', { CORE_URL, CORE_TOKEN })).toEqual([]);
-    expect(
-      await wrongWith('core', 'gateway', { CORE_URL, CORE_TOKEN: 'another token, and as long as it needs' }),
-    ).toEqual([
-      expect.stringMatching(/^fault: does not accept this CORE_TOKEN: it needs the same, or its hash in the file/),
-    ]);
-  });
-
   test('that knows the caller, but gives it no role of a gateway or a relay', async () => {
     const folder = temporaryFolder();
     const [callersFile, endpointsFile] = [join(folder, 'callers.json'), join(folder, 'endpoints.json')];
@@ -112,37 +98,31 @@ describe('the core', () => {
   });
 });
 
+/** A web server in the place of a gateway. */
+async function aServer(answer: RequestListener): Promise<string> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
 test.each([502, 504])(
   'a balancer that answers %s for its gateways is not taken for a wrong PUBLIC_URL',
   async (status) => {
-    const balancer = createServer((_, response) => response.writeHead(status).end()).listen(0, '127.0.0.1');
-    await once(balancer, 'listening');
-    onTestFinished(() => void balancer.close());
-    const PUBLIC_URL = `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`;
-    expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL })).toEqual([
-      expect.stringMatching(
-        new RegExp(
-          `^fault: at http:.* does not answer: what is in front of it says ${status}\\. Check that a gateway runs`,
-        ),
-      ),
-    ]);
+    const PUBLIC_URL = await aServer((_, response) => response.writeHead(status).end());
+    const says = `^fault: at http:.* does not answer: what is in front of it says ${status}\\. Check that a gateway runs`;
+    expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL })).toEqual([expect.stringMatching(new RegExp(says))]);
   },
 );
 
 test('a proxy of the environment is asked for nothing on this machine', async () => {
   let asked = 0;
-  const proxy = createServer((_, response) => {
+  const url = await aServer((_, response) => {
     asked += 1;
     response.writeHead(502).end();
-  }).listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  onTestFinished(() => void proxy.close());
-  const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  });
   const throughProxy = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: url, http_proxy: url };
-  const closed = createServer().listen(0, '127.0.0.1');
-  await once(closed, 'listening');
-  const { port } = closed.address() as AddressInfo;
-  closed.close();
+  const port = await freePort();
   for (const host of ['127.0.0.1', 'localhost']) {
     const { printed } = await doctor({ ...throughProxy, PUBLIC_URL: `http://${host}:${port}` }, '--json');
     expect(printed).toContain('does not answer: ');
@@ -151,14 +131,11 @@ test('a proxy of the environment is asked for nothing on this machine', async ()
 });
 
 test('another web server than a gateway is not taken for one', async () => {
-  const server = createServer((_, response) => response.end('<h1>It works!</h1>')).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL: `http://127.0.0.1:${port}` })).toEqual([
+  const PUBLIC_URL = await aServer((_, response) => response.end('<h1>It works!</h1>'));
+  expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL })).toEqual([
     expect.stringMatching(/^fault: at http:.*healthz answers 200, and not as a gateway does: check that PUBLIC_URL/),
   ]);
-  const health = run('gateway/check-health.ts', { env: { GATEWAY_PORT: `${port}` } });
+  const health = run('gateway/check-health.ts', { env: { GATEWAY_PORT: new URL(PUBLIC_URL).port } });
   expect(await health.ended()).toBe(1);
   expect(health.output()).toContain(': 200, it is not ready');
 });

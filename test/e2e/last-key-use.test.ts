@@ -56,7 +56,7 @@ describe('the last use of a key', () => {
     expect(writes.slice(-1)).toEqual([460_000]);
   });
 
-  test.each([1, 1000, 59_999, 60_000, 86_400_000])('is written after the clock was set back by %d ms', (backMs) => {
+  test.each([1, 60_000, 86_400_000])('is written after the clock was set back by %d ms', (backMs) => {
     const writes: number[] = [];
     let key: ApiKey = anApiKey();
     const note = keyUseNoter({
