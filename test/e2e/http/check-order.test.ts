@@ -87,14 +87,7 @@ const createByRpc = (studioId: string, idempotencyKey: string, email: string) =>
 const isOfKey = (name: FaultName) => ['revoked key', 'suspended studio', 'demoted issuer'].includes(name);
 
 /** What a gateway can refuse by itself of the operations that read, which has to be after what is wrong with the key. */
-const INVALID_READS = [
-  '?limit=0',
-  '?limit=1&limit=2',
-  '?cursor=!',
-  '?cursor=a&cursor=b',
-  '?limit=0&cursor=!',
-  '/no-uuid',
-];
+const INVALID_READS = ['?limit=0', '?cursor=!', '?limit=0&cursor=!', '/no-uuid'];
 
 const pairs = FAULTS.flatMap((first, index) =>
   FAULTS.slice(index).map((second) => ({ first, second, names: `${first.name}, ${second.name}` })),
@@ -122,16 +115,18 @@ describe.each([
     },
   );
 
-  test.each(FAULTS.slice(0, 5).flatMap((fault) => INVALID_READS.map((read) => ({ ...fault, read }))))(
-    'a read that is not valid is refused for its key, and not counted: $name, $read',
+  test.each(FAULTS.slice(0, 5))(
+    'a read that is not valid is refused for its key, and not counted: $name',
     { tags: ['7.order', '8.counted'] },
-    async ({ name, status, code, read }) => {
+    async ({ name, status, code }) => {
       const isMissing = name === 'missing scope';
       const scopes = isMissing ? [ApiKeyScope.LEADS_CREATE] : BOTH_SCOPES;
-      const { secret } = await aKeyWith(isKnown && !isMissing, (fault) => fault === name, scopes);
-      const response = await service.get(secret, read);
-      await expectProblem(response, status, code);
-      expect(response.headers.has('ratelimit')).toBe(name === 'used up quota');
+      for (const read of INVALID_READS) {
+        const { secret } = await aKeyWith(isKnown && !isMissing, (fault) => fault === name, scopes);
+        const response = await service.get(secret, read);
+        await expectProblem(response, status, code);
+        expect(response.headers.has('ratelimit')).toBe(name === 'used up quota');
+      }
     },
   );
 });

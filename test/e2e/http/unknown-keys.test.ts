@@ -9,7 +9,6 @@ import {
   UNKNOWN_KEYS_WINDOW_SECONDS,
 } from '../../../gateway/admission/authentication.ts';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { aGateway } from '../../integration/a-gateway.ts';
 import { times } from '../../support/builders.ts';
 import { scrape } from '../../support/metrics.ts';
@@ -43,15 +42,6 @@ const UNCOUNTED: readonly [string, number, (service: Service) => Promise<string>
       const key = await service.aStudioWithKey();
       await service.apiKeys.revokeApiKey(key);
       return key.secret;
-    },
-  ],
-  [
-    'belongs to a suspended studio',
-    402,
-    async (service) => {
-      const { studioId, secret } = await service.aStudioWithKey();
-      await service.directory.putStudio({ studio: { id: studioId, status: StudioStatus.SUSPENDED } });
-      return secret;
     },
   ],
   [
