@@ -100,7 +100,7 @@ test.skipIf(!hasShellAndCurl)(
     });
     expect(expected.length).toBeGreaterThan(25);
 
-    // What `npx lead-intake` runs, without npm, which takes longer than most commands.
+    // Runs the command line without npm, which takes longer than most commands.
     const output = await bash(`cd ${ROOT}\nset -m\nnpx() { ${CLI} "\${@:2}"; }\n${script}`, {
       DATABASE_URL: `sqlite:${join(cwd, 'data/lead-intake.db')}`,
       CORE_URL: rpc,

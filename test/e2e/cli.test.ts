@@ -209,7 +209,7 @@ test('an operator finds, exports and erases the leads of a contact from standard
   expect(await find()).toEqual([]);
 });
 
-test('an operator lists studios and the newest leads of one, reads and moves a lead, and exports all', async () => {
+test('an operator lists studios and leads, reads and moves a lead, and exports all', async () => {
   const { create, cli, json, leads } = await withLeads(
     ...times(30, () => ({})),
     ...times(31, () => ({ studioId: 's2' })),

@@ -263,7 +263,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 
   describeWithRedisServer('databases.md', () => {
-    test('a core on a SQLite file, a gateway with a Redis, and one that finds the primary by a sentinel', async () => {
+    test('start a core on SQLite, a gateway with Redis, and one that asks a sentinel for the primary', async () => {
       const redis = await startRedisWithSentinel();
       onTestFinished(() => redis.stop());
       const { folder, url, coreUrl, ports } = await aPlace();

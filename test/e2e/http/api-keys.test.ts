@@ -19,7 +19,7 @@ const anotherKey = ({ studioId, memberId }: StudioWithKey, overrides: Record<str
     ...overrides,
   });
 
-// What is wrong with a complete key is in test/security/isolation.test.ts.
+// test/security/isolation.test.ts has complete keys that are not valid.
 test.each<[string, (secret: string) => Record<string, string | null>]>([
   ['no header', () => ({ authorization: null })],
   ['the scheme alone', () => ({ authorization: 'Bearer' })],
@@ -40,7 +40,7 @@ test.each<[string, (secret: string) => Record<string, string | null>]>([
 );
 
 // @proves node-1
-test('a header that is given twice is refused, even if both are equal; its scheme may have any letter case', {
+test('a header that is given twice is refused; its scheme may have any letter case', {
   tags: ['5.1', '5.header'],
 }, async () => {
   const { secret } = await service.aStudioWithKey();

@@ -77,7 +77,7 @@ describe('an unknown property', () => {
   });
 });
 
-test('a byte order mark is ignored, and the last value of a duplicate property counts, and is validated', {
+test('a byte order mark is ignored, and the last value of a duplicate property counts', {
   tags: ['4.1.body'],
 }, async () => {
   const other = await service.aStudioWithKey();
@@ -110,7 +110,7 @@ test('an error never contains text from the request', { tags: ['2.5.discreet'] }
   expect(text).not.toContain(secret);
 });
 
-test('an Idempotency-Key in quotes, as in the IETF draft, is refused with the advice to leave them out', async () => {
+test('an Idempotency-Key in quotes is refused with the advice to leave them out', async () => {
   const { fields } = await expectRefused(aCapture(), ['Idempotency-Key'], { 'idempotency-key': `"${UUID}"` });
   expect(fields?.['Idempotency-Key']).toEqual([expect.stringContaining('leave the quotes out')]);
 });

@@ -125,7 +125,7 @@ test('a lead is read and listed in its current state, whatever stage it is moved
   }
 });
 
-test('a lead is read by its id in upper case or percent-encoding; a body, a media type and a key are ignored', {
+test('a lead is read by its id in any spelling; a body, a media type and a key are ignored', {
   tags: ['2.2.uuids', '4.2.ignored'],
 }, async () => {
   const { secret } = await service.aStudioWithKey();
@@ -150,7 +150,7 @@ test.each([
   await expectProblem(await rawGet(secret, path), 400, 'integration_invalid_request', ['id']);
 });
 
-test('a list continues where its page ended, with another limit and key, whatever is created or changed meanwhile', {
+test('a list continues where its page ended, with another limit and key, whatever changes', {
   tags: ['4.3.paging', '4.3.newest-first', '4.3.steady', '4.3.own-cursor'],
 }, async () => {
   const studio = await service.aStudioWithKey();
@@ -184,7 +184,7 @@ test('unknown query parameters are ignored', { tags: ['4.3.parameters'] }, async
 });
 
 // @proves erasure-1
-test('an erased lead is not found, its contact is free, and a late repetition does not recreate it', async () => {
+test('an erased lead is not found, its contact is free, and no repetition recreates it', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const capture = { displayName: 'Ada Lovelace', contact: anEmail(), note: 'Calls back.' };
   const key = { 'idempotency-key': randomUUID() };

@@ -40,7 +40,7 @@ describe('a contact with an open lead', () => {
     }
   });
 
-  test('gets one once that is won or lost, which is reopened no more; one of the same text and another type does not block it', {
+  test('gets another lead once the first is won or lost, which is reopened no more', {
     tags: ['3.1.open', '3.1.moves', '4.1.3', '4.1.same-contact'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();

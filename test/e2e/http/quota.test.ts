@@ -40,7 +40,7 @@ describe('the quota of a key', () => {
   });
 
   // @proves bounds-26
-  test('counts all three operations together, with a fault and replayed too, says so, and then refuses each', {
+  test('counts all three operations together, faulty and replayed ones too, and then refuses each', {
     tags: ['3.2.renewed', '8.quota', '8.counted', '8.quota-headers'],
   }, async () => {
     const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey();
