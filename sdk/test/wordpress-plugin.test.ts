@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ROOT } from '../../test/tools/processes.ts';
 import { pluginFiles, pluginUpdate } from '../wordpress/plugin-files.ts';
-import { moOf, textsOfPlugin, translationsIn } from '../wordpress/translations.ts';
+import { textsOfPlugin, translationsIn } from '../wordpress/translations.ts';
 
 const LANGUAGES = join(ROOT, 'sdk/wordpress/lead-intake/languages');
 const TEMPLATE = 'lead-intake/languages/lead-intake.pot';
@@ -94,26 +94,5 @@ describe('the translations of the plugin for WordPress', () => {
           has: placeholders(id),
         });
     }
-  });
-
-  test('are packed as gettext does', () => {
-    const mo = Buffer.from(
-      moOf(
-        'msgid ""\nmsgstr ""\n"A: b\\n"\n\nmsgid "b"\nmsgid_plural "bs"\nmsgstr[0] "ü"\nmsgstr[1] "üs"\n\nmsgid "a"\nmsgstr "1"\n',
-      ),
-    );
-    const strings = [0, 1].map((column) =>
-      [0, 1, 2].map((row) => {
-        const at = mo.readUInt32LE(12 + column * 4) + row * 8;
-        const start = mo.readUInt32LE(at + 4);
-        return mo.subarray(start, start + mo.readUInt32LE(at)).toString();
-      }),
-    );
-    expect(mo.readUInt32LE(0)).toBe(0x950412de);
-    expect(mo.readUInt32LE(8)).toBe(3);
-    expect(strings).toEqual([
-      ['', 'a', 'b\0bs'],
-      ['A: b\n', '1', 'ü\0üs'],
-    ]);
   });
 });

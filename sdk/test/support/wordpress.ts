@@ -37,19 +37,11 @@ add_filter('lead_intake_least_seconds', fn ($seconds) => defined('TEST_SECONDS')
 add_filter('lead_intake_submissions_per_hour', fn ($most) => defined('TEST_MOST') ? TEST_MOST : $most);
 add_filter('lead_intake_is_human', fn ($isHuman, $posted) => $isHuman && ($posted['name'] ?? '') !== 'a captcha says: a bot', 10, 2);
 add_filter('fluentform/prevent_malicious_attacks', '__return_false');
+add_action('init', fn () => ($hook = getenv('DUE')) && wp_clear_scheduled_hook($hook) !== false && wp_schedule_single_event(time(), $hook));
 add_filter('locale', fn ($locale) => defined('TEST_LOCALE') ? TEST_LOCALE : $locale);
 add_filter('pre_http_request', fn ($none, $args, $url) => str_contains($url, '//api.wordpress.org/plugins/update-check/')
     ? ['response' => ['code' => 200, 'message' => ''], 'body' => '{"plugins":[],"translations":[],"no_update":[]}', 'headers' => [], 'cookies' => []]
     : $none, 10, 3);
-foreach (['wpcf7_before_send_mail', 'fluentform/submission_inserted'] as $hook) {
-    add_action($hook, fn (...$args) => file_put_contents(ABSPATH . 'hooks', json_encode(array_map(fn ($arg) => match (true) {
-        $arg instanceof WPCF7_ContactForm => [get_class($arg), gettype($arg->id()), gettype($arg->title())],
-        $arg instanceof WPCF7_Submission => [get_class($arg), $arg->get_posted_data()],
-        is_object($arg) => ['an object', is_numeric($arg->id), gettype($arg->title)],
-        is_array($arg) => array_filter($arg, fn ($name) => !str_starts_with($name, '_'), ARRAY_FILTER_USE_KEY),
-        default => gettype($arg),
-    }, $args)) . "\\n", FILE_APPEND), 1, 3);
-}
 }
 `;
 
@@ -70,7 +62,7 @@ export interface WordPress {
   readonly textOf: (file: string) => string;
   /** Defines constants for every request from now on, in place of those before. */
   readonly define: (constants: object) => void;
-  /** Runs WP-Cron, with these variables of the environment besides the website's. */
+  /** Runs WP-Cron, with these variables of the environment besides the website's. `DUE` names a hook that is due now. */
   cron(more?: Readonly<Record<string, string>>): Promise<void>;
   /** Runs statements within WordPress, and returns what they print. */
   run(statements: string, before?: string): Promise<string>;
@@ -207,8 +199,8 @@ function aSession(site: (path: string) => string, cookie: string): Session {
     expect(answer.status, text).toBe(200);
     return text;
   };
-  const post = (fields: Readonly<Record<string, string>>) =>
-    fetch(site('wp-admin/admin-post.php'), {
+  const post = (fields: Readonly<Record<string, string>>, action = 'admin-post.php') =>
+    fetch(new URL(action, site('wp-admin/')), {
       method: 'POST',
       headers: { cookie },
       body: new URLSearchParams(fields),
@@ -219,13 +211,16 @@ function aSession(site: (path: string) => string, cookie: string): Session {
     page,
     post,
     async press(path, has, button, fields = {}) {
-      const forms = (await page(path)).match(/<form method="post"[\s\S]*?<\/form>/g) ?? [];
+      const forms = (await page(path)).match(/<form [^>]*method="post"[\s\S]*?<\/form>/g) ?? [];
       const form = forms.find((each) => each.includes(has)) ?? '';
-      const hidden = [...form.matchAll(/type="hidden" name="([^"]*)" value="([^"]*)"/g)];
+      const [, action = ''] = /action="([^"]*)"/.exec(form) ?? [];
+      const hidden = [...form.matchAll(/type=["']hidden["'][^>]* name=["']([^"']*)["'] value=["']([^"']*)["']/g)];
       const sent = hidden.map(([, name = '', value = '']) => [name, decoded(value)]);
-      const answer = await post({ ...Object.fromEntries(sent), ...fields, [button]: '1' });
+      const answer = await post({ ...Object.fromEntries(sent), ...fields, [button]: '1' }, decoded(action));
       expect(answer.status, `${has}: ${await answer.text()}`).toBe(302);
-      return (await fetch(answer.headers.get('location') ?? '', { headers: { cookie } })).text();
+      return (
+        await fetch(new URL(answer.headers.get('location') ?? '', site('wp-admin/')), { headers: { cookie } })
+      ).text();
     },
   };
 }
@@ -244,9 +239,9 @@ interface PageFaults {
 
 /** Examines an open page. `SCREENSHOTS_DIR` names a folder that gets a picture of it. */
 export async function faultsOf(page: Page): Promise<PageFaults> {
-  const picture = await page.screenshot({ fullPage: true });
+  const { SCREENSHOTS_DIR } = process.env;
   const name = `${/page=([\w-]+)/.exec(page.url())?.[1]}-${page.viewportSize()?.width}.png`;
-  if (process.env.SCREENSHOTS_DIR) writeFileSync(join(process.env.SCREENSHOTS_DIR, name), picture);
+  if (SCREENSHOTS_DIR) await page.screenshot({ fullPage: true, path: join(SCREENSHOTS_DIR, name) });
   await page.evaluate(axe.source);
   return page.evaluate(`(async () => ({
     overflow: Math.max(0, document.documentElement.scrollWidth - innerWidth),
