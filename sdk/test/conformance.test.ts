@@ -75,8 +75,8 @@ const NO_REASONS = 'it does not tell why there is no connection, so the outcome 
 /** The other runtimes of the client for TypeScript, as they are published: without types. */
 const RUNTIMES: readonly Client[] = [
   aRuntime('Node 20.3', 'node20', { except: { 'lost-replies/chunks-cut-before-the-last': LAST_CHUNK } }),
-  aRuntime('Node 22', 'node22', {}),
-  aRuntime('Node 24', 'node24', {}),
+  // Between the oldest and this one.
+  ...(process.env.SOAK ? [aRuntime('Node 22', 'node22', {}), aRuntime('Node 24', 'node24', {})] : []),
   aRuntime('Bun', 'bun', {
     except: { 'written/no-when-the-handshake-is-cut': 'it does not tell that from a connection that breaks later' },
   }),
@@ -185,17 +185,11 @@ describe('a driver', () => {
 
   test.each([
     [
-      'prints something that is not a report',
-      'read request; echo hello; cat',
-      'the driver has printed something that is not a report: hello',
-    ],
-    [
       'reports an unknown request',
       `read request; echo '{"id":7}'; cat`,
       'the driver has reported {"id":7} to request 1',
     ],
-    ['ends', 'read request; echo why >&2; exit 3', 'the driver ended with 3; on stderr: why'],
-    ['cannot be started', 'exec no-such-program', 'the driver ended with 127'],
+    ['ends', 'read request; exec no-such-program', 'the driver ended with 127; on stderr: '],
   ])('that %s has failed, with the reason', async (_, script, reason) => {
     const verdict = await verdictOn(script);
     expect(verdict).toMatchObject({ verdict: 'failed', reasons: [expect.stringContaining(reason)] });

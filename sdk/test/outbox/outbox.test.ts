@@ -69,33 +69,22 @@ test('the outbox for TypeScript names what is in the wrong place', async () => {
   await expect(outbox.deliver(database, database as never)).rejects.toThrow(/^The outbox takes a client second/);
 });
 
+// A timer that is too long, or none, fires at once.
 test.each([
-  { limit: 0 },
   { limit: 1.5 },
   { limit: Number.POSITIVE_INFINITY },
   { keepSettledDays: -0.5 },
   { keepSettledDays: Number.NaN },
-  { keepSettledDays: Number.POSITIVE_INFINITY },
-])('the outbox for TypeScript refuses %o, also for a worker', async (options) => {
+  { pollMs: Number.NaN },
+  { pollMs: 2 ** 31 },
+])('the outbox for TypeScript refuses %o', async (options) => {
   const [connection, outbox] = [new DatabaseSync(':memory:'), createOutbox({ table: 'leads' })];
   const client = createLeadIntakeClient({ baseUrl: 'http://localhost', apiKey: unknownKey() });
-  const [name = ''] = Object.keys(options);
-  const refusal = new RegExp(`^${name} must be `);
-  await expect(outbox.deliver(connection, client, options)).rejects.toThrow(refusal);
-  await expect(outbox.run(connection, client, { ...options, signal: AbortSignal.timeout(1) })).rejects.toThrow(refusal);
+  const refusal = new RegExp(`^${Object.keys(options)} must be `);
+  if (!('pollMs' in options)) await expect(outbox.deliver(connection, client, options)).rejects.toThrow(refusal);
+  const worker = outbox.run(connection, client, { ...options, signal: AbortSignal.timeout(1000), onError: () => {} });
+  await expect(worker).rejects.toThrow(refusal);
 });
-
-// A timer that is too long, or none, fires at once.
-test.each([-1, Number.NaN, 2 ** 31, Number.POSITIVE_INFINITY])(
-  'a worker for TypeScript with a pause of %d ms is refused',
-  async (pollMs) => {
-    const outbox = createOutbox({ table: 'leads' });
-    const client = createLeadIntakeClient({ baseUrl: 'http://localhost', apiKey: unknownKey() });
-    const signal = AbortSignal.timeout(1000);
-    const worker = outbox.run(new DatabaseSync(':memory:'), client, { signal, pollMs, onError: () => {} });
-    await expect(worker).rejects.toThrow(/^pollMs must be /);
-  },
-);
 
 // @proves leads-17
 onEachDatabase(service, (outbox) => {
