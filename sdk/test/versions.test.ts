@@ -10,6 +10,7 @@ test.each([
   ['sdk/package.json', /"version": "(.*)"/],
   ['sdk/php/composer.json', /"version": "(.*)"/],
   ['sdk/python/pyproject.toml', /^version = "(.*)"/m],
+  ['Dockerfile', /org\.opencontainers\.image\.version="(.*?)"/],
   ['sdk/outcomes.ts', /'lead-intake-node\/(.*)'/],
   ['sdk/php/src/Internal/Outcomes.php', /'lead-intake-php\/(.*)'/],
   ['sdk/python/src/lead_intake/_outcomes.py', /"lead-intake-python\/(.*)"/],
