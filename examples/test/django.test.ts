@@ -185,7 +185,7 @@ env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).jo
       report,
     }));
 
-    testRecipeOnServers(service, ['PostgreSQL', 'MariaDB'], async ({ address }, settings, onTestFinished) => {
+    testRecipeOnServers(service, ['PostgreSQL', 'MariaDB'], 1, async ({ address }, settings, onTestFinished) => {
       const {
         kind,
         host: HOST,

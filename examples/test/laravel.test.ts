@@ -160,7 +160,7 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     report: async () => (await run('laravel-report')).stdout,
   }));
 
-  testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], async ({ address }, settings, onTestFinished) => {
+  testRecipeOnServers(service, ['MariaDB', 'PostgreSQL'], 1, async ({ address }, settings, onTestFinished) => {
     const { kind, host, port, user, password, database } = address as Record<string, string>;
     const own: Record<string, string> = {
       ...env,

@@ -100,21 +100,23 @@ export interface WebsiteOnServer {
 }
 
 /**
- * Defines the tests of a recipe on the database servers that its page names: on the first one, and in a soak on all. The other tests run on
- * SQLite, which has no server to restart; the recipe for Next.js has no other database.
+ * Defines the tests of a recipe on the database servers that its page names, in a soak on all. The other tests run on SQLite, which has no
+ * server to restart; the recipe for Next.js has no other database.
  *
+ * @param kinds the first `usual` of them are tried every time
  * @param start makes the tables, and starts the website and its worker, which end with the test
  */
 export function testRecipeOnServers(
   service: ServedService,
   kinds: readonly ServerKind[],
+  usual: number,
   start: (
     database: WebsiteDatabase,
     settings: Settings,
     onTestFinished: TestContext['onTestFinished'],
   ) => Promise<WebsiteOnServer>,
 ): void {
-  for (const kind of kinds.slice(0, sizeOf('RECIPE_SERVERS', { usual: 1, soak: kinds.length }))) {
+  for (const kind of kinds.slice(0, sizeOf('RECIPE_SERVERS', { usual, soak: kinds.length }))) {
     describeIf(canStart[kind], `on ${kind}`, REMEDY, () => {
       let server: WebsiteServer;
       beforeAll(async () => {
@@ -217,15 +219,16 @@ async function expectEachVisitArrives(website: RecipeWebsite, service: ServedSer
  * Sends all kinds of forms. One that the service accepts is thanked for, except for a blank name. Any other one is thanked for as well, such as
  * with white space around an address that the form removes, or comes back with a fault and with all that was entered. Each that was thanked for arrives.
  */
-export async function expectFaultsBeforeThanks(website: RecipeWebsite, service: ServedService): Promise<void> {
+async function expectFaultsBeforeThanks(website: RecipeWebsite, service: ServedService): Promise<void> {
   const { own, studioId } = await aWorld(website, service);
   // Two, because WordPress has the form on two pages.
   const forms = [await website.open(), await website.open()];
   // For `email` browsers refuse addresses that the service accepts.
   expect(forms.map(({ typeOfEmail }) => typeOfEmail)).toEqual(['text', 'text']);
   let thanked = 0;
-  for (const [index, [name, { displayName, contact, note = NOTE }]] of POSTED_CAPTURES.entries()) {
-    if (contact.type !== 'email') continue;
+  for (const [index, [name, { displayName, contact, note = NOTE, sourceId }]] of POSTED_CAPTURES.entries()) {
+    // Forms have no source.
+    if (contact.type !== 'email' || sourceId !== undefined) continue;
     // As browsers encode it; each form from another visitor.
     const value = contact.value.replace('grace', `g${index}`).toWellFormed();
     const typed = { name: displayName.toWellFormed(), email: value, message: (note ?? '').toWellFormed() };
@@ -245,7 +248,7 @@ export async function expectFaultsBeforeThanks(website: RecipeWebsite, service: 
 }
 
 /** Sends what phones complete, and what only a program sends, to a service whose address is an IPv6 literal. */
-export async function expectOddFormsArrive(website: RecipeWebsite, service: ServedService): Promise<void> {
+async function expectOddFormsArrive(website: RecipeWebsite, service: ServedService): Promise<void> {
   const { own, studioId } = await aWorld(website, service);
   const { hostname, port } = new URL(service.url);
   const proxy = await startProxy(hostname, Number(port), '::1');
