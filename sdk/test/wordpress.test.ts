@@ -637,7 +637,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       const inCrm = async () =>
         (await service.leadsOf(leads.studioId)).map(({ displayName, note }) => ({ displayName, note }));
 
-      test('is connected on one page; a submission is one lead, also with a double click, and none without consent', async () => {
+      test('is connected on one page, and makes one lead of each submission with consent', async () => {
         const { email, name, note, consent } = plugin.fields;
         // Not connected: nothing is stored.
         expect(await submit(person('Ada'))).toContain(THANKS);
@@ -674,10 +674,10 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         expect(answer).not.toContain(THANKS);
       });
 
-      // What is done with submissions depends on no plugin.
+      // The plugin for leads handles the stored submissions of all form plugins alike.
       if (plugin.name !== 'cf7') return;
 
-      test('what no mapping fits is kept and shown, and sent again once the mapping is corrected', async () => {
+      test('keeps and shows what no mapping fits, and sends it again once the mapping is corrected', async () => {
         const { email, name, note, consent } = plugin.fields;
         const before = (await inCrm()).length;
         expect(await map({ name: email })).toContain('Choose the field of the email address');
@@ -1058,7 +1058,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
   });
 
-  test('is set up in the admin pages, and sends each lead once, also when the service was unavailable; its key is in no page', async () => {
+  test('is set up in the admin pages, sends each lead once after an outage, and shows no key', async () => {
     const [SETTINGS, LEADS] = ['options-general.php?page=lead-intake-settings', 'tools.php?page=lead-intake-leads'];
     const admin = await wordpress.logIn('admin');
     const pages: string[] = [];
