@@ -6,13 +6,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { PAST_FAULTS } from '../simulation/past-faults.ts';
 import { patched } from './patch.ts';
 import { ALL_BUGS } from './planted-bugs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const { PLANTED_BUG, PLANTED_FILES } = process.env;
-const bug = [...ALL_BUGS, ...PAST_FAULTS].find(({ name }) => name === PLANTED_BUG);
+const bug = ALL_BUGS.find(({ name }) => name === PLANTED_BUG);
 if (PLANTED_BUG && !bug) throw new Error(`there is no planted bug named ${PLANTED_BUG}`);
 const patches = bug?.patches ?? [];
 

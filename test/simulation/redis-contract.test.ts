@@ -37,8 +37,8 @@ describe('the simulated Redis', () => {
     ],
     [
       'is a replica',
-      ({ server }) => Object.assign(server, { isPrimary: false }),
-      ({ server }) => Object.assign(server, { isPrimary: true }),
+      ({ weather }) => Object.assign(weather, { refusal: "READONLY You can't write against a read only replica." }),
+      ({ weather }) => Object.assign(weather, { refusal: undefined }),
     ],
     [
       'is out of memory',

@@ -15,7 +15,7 @@ export interface RedisOnPort {
  */
 export async function redisOnPort(now: () => number = Date.now): Promise<RedisOnPort> {
   const weather: Weather = { losses: 0, slowness: 0, refusal: undefined };
-  const server = new RedisServer(new Map(), true, {
+  const server = new RedisServer(new Map(), {
     weather,
     now,
     fail(error) {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { REDIS_CONNECT_MS } from '../../common/deadlines.ts';
 import type { Excused } from './history.ts';
-import type { RedisDeployment } from './redis/redis-deployment.ts';
+import type { Kept, RedisDeployment } from './redis/redis-deployment.ts';
 import { lasting } from './scenarios/choices.ts';
 import { aScenario, type Scenario } from './scenarios/scenario.ts';
 import type { World } from './world.ts';
@@ -28,11 +28,11 @@ const CONNECTED_WITHIN_MS = REDIS_CONNECT_MS + 250;
 const span = lasting(50, 4000);
 const share = fc.constantFrom(0.05, 0.2, 0.5);
 
-/** A disturbance of Redis; one at a time. Counts may be lost as given, or when a replica may take over without the last of them. */
+/** A disturbance of Redis; one at a time. */
 const disturbance = <Choice>(
   [weight, what]: readonly [number, string],
   choice: fc.Arbitrary<Choice>,
-  losesCounts: boolean | 'by failover',
+  losesCounts: boolean,
   run: (redis: RedisDeployment, choice: Choice) => void | Promise<void>,
   excuses: Excused = 'any',
 ): Scenario =>
@@ -41,7 +41,6 @@ const disturbance = <Choice>(
     choice,
     run: (sim, choice) => {
       const { redis } = sim.world as RedisWorld;
-      const isLosing = losesCounts === 'by failover' ? redis.hasSentinel : losesCounts;
       const words = `${what} ${JSON.stringify(choice)}`;
       const happen = async () => {
         await run(redis, choice);
@@ -49,7 +48,7 @@ const disturbance = <Choice>(
         // Gateways that have not noticed are ready, and refuse until they are connected again.
         await sleep(CONNECTED_WITHIN_MS);
       };
-      return sim.inTurn('redis', () => sim.disturb(words, isLosing ? ['counts'] : [], happen, excuses));
+      return sim.inTurn('redis', () => sim.disturb(words, losesCounts ? ['counts'] : [], happen, excuses));
     },
   }) as Scenario;
 
@@ -65,11 +64,10 @@ const spell = (
     Object.assign(weather, before);
   });
 
-async function restart(redis: RedisDeployment, kept: 'all' | 'saved' | 'none', forMs: number): Promise<void> {
-  const { primary } = redis;
-  redis.kill(primary);
+async function restart(redis: RedisDeployment, kept: Kept, forMs: number): Promise<void> {
+  redis.kill();
   await sleep(forMs);
-  redis.start(primary, kept);
+  redis.start(kept);
 }
 
 /** The scenarios of Redis, by name. */
@@ -84,44 +82,22 @@ export const REDIS_SCENARIOS: Readonly<Record<string, Scenario>> = {
   restartRedis: disturbance(
     [1, 'Redis is killed, and keeps all'],
     fc.record({ forMs: span }),
-    'by failover',
+    false,
     (redis, { forMs }) => restart(redis, 'all', forMs),
   ),
 
-  killRedisReplica: disturbance(
-    [1, 'the sentinel of Redis is killed, and then its replica'],
-    fc.record({ forMs: span }),
-    false,
-    async (redis, { forMs }) => {
-      if (!redis.hasSentinel) return;
-      redis.killSentinel();
-      await sleep(forMs);
-      redis.startSentinel();
-      const replica = 1 - redis.primary;
-      redis.kill(replica);
-      await sleep(forMs);
-      redis.start(replica, 'saved');
-    },
-  ),
-
-  stallRedis: disturbance(
-    [2, 'Redis is suspended'],
-    fc.record({ forMs: span }),
-    'by failover',
-    async (redis, { forMs }) => {
-      const { primary } = redis;
-      redis.pause(primary);
-      await sleep(forMs);
-      redis.resume(primary);
-    },
-  ),
+  stallRedis: disturbance([2, 'Redis is suspended'], fc.record({ forMs: span }), false, async (redis, { forMs }) => {
+    redis.pause();
+    await sleep(forMs);
+    redis.resume();
+  }),
 
   cutRedis: disturbance(
     [2, 'Redis is cut off, with some gateways'],
     fc.record({ gateways: fc.subarray(['gateway 1', 'gateway 2']), forMs: span }),
-    'by failover',
+    false,
     async (redis, { gateways, forMs }) => {
-      redis.cutOff(redis.primary, gateways);
+      redis.cutOff(gateways);
       await sleep(forMs);
       redis.heal();
     },
@@ -132,10 +108,10 @@ export const REDIS_SCENARIOS: Readonly<Record<string, Scenario>> = {
   refuseCounts: spell([1, 'Redis refuses'], fc.record({ refusal: fc.constantFrom(...REFUSALS), forMs: span })),
 
   setRedisClock: disturbance(
-    [3, 'the clock of a Redis is set'],
-    fc.record({ server: fc.nat(1), aheadMs: fc.integer({ min: -90_000, max: 90_000 }) }),
+    [3, 'the clock of Redis is set'],
+    fc.record({ aheadMs: fc.integer({ min: -90_000, max: 90_000 }) }),
     true,
-    (redis, { server, aheadMs }) => redis.setClock(server, aheadMs),
+    (redis, { aheadMs }) => redis.setClock(aheadMs),
     'none',
   ),
 };

@@ -16,7 +16,7 @@ const PORTS = {
   cores: [7001, 7002],
   gateways: [7003, 7004],
   members: [7011, 7012, 7013],
-  redis: { servers: [7021, 7022], sentinel: 7023, unused: 7024 },
+  redis: 7021,
 } as const;
 
 /** The interval of the load balancer's probes; milliseconds. */
@@ -70,7 +70,7 @@ export async function startSimulatedMongoWorld(
     redis.isCut(one, other) ||
     (apart !== undefined && (members.includes(one) || members.includes(other)) && isApart(one) !== isApart(other));
 
-  const settings = { ...more, REDIS_URL: redis.url };
+  const settings = { ...more, REDIS_URL: `redis://127.0.0.1:${PORTS.redis}` };
   const world = await startDeployment(machine, settings, {
     databaseUrl: `${set.url('leads')}&${WEAK_GUARANTEES}`,
     corePorts: PORTS.cores,

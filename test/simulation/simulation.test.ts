@@ -154,7 +154,7 @@ test('the life of a seed is lived, and again the same, byte by byte, with its ev
   expect(createHash('sha256').update(written).digest('hex').slice(0, 16)).toBe(trace);
 });
 
-// @proves world-1 leads-10 leads-12 feed-3 feed-13 quota-9 quota-11 quota-12
+// @proves world-1 leads-10 leads-12 feed-3 feed-13 quota-9 quota-12
 test.each(DATABASES)(
   'every promise is kept in lives on %s',
   { timeout: SECONDS * 1000 + 1_800_000 },

@@ -3,7 +3,6 @@ import { type Region, sameness } from '../contacts.ts';
 import type { FinalLead } from '../final-state.ts';
 import { conflictingLeadId, type Event, type EventOf, isOpen, type SentLead } from '../history.ts';
 import { explain, type Observed } from './linearizable.ts';
-import { inPlainWords } from './plain.ts';
 
 /** The part of a lead that determines the possible responses: how it was sent, and what it is now. */
 interface KnownLead {
@@ -44,10 +43,8 @@ export function leadViolations(
       new Map() as Leads,
       idOf,
     );
-    if (verdict.is === 'unexplained') {
-      const inShort = inPlainWords(own, leads) ?? 'answers that no order explains';
-      violations.push(`${inShort}, in ${studioId}: ${verdict.report}`);
-    }
+    if (verdict.is === 'unexplained')
+      violations.push(`the answers of ${studioId} have no order that explains them: ${verdict.report}`);
     if (verdict.is === 'given up') unknown.push(`${group.length} observations of ${studioId}`);
   }
   return { violations, unknown };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inOrder, type LuaTable, type LuaValue, list, NotInRedis, type Script, scriptOf, text } from './lua.ts';
+import { type LuaValue, type Script, scriptOf } from './lua.ts';
 
 /** A text and when it expires; milliseconds since 1970, undefined: never. */
 export interface Entry {
@@ -27,16 +27,14 @@ export interface Surroundings {
   readonly weather: Weather;
   /** The wall clock of its machine; milliseconds since 1970. */
   now(): number;
-  /** Called with each command that has written, and the entry as it is now; undefined: it is gone. */
-  wrote?(command: string, name: string, entry: Entry | undefined): void;
-  /** The port of the primary: it is a sentinel. */
-  primary?(): number;
+  /** Called when a command has counted. */
+  counted?(name: string): void;
   /** Called with what is not simulated. */
   fail(error: Error): void;
 }
 
-/** A reply: an integer, a text, null, a status, several, or a map. */
-type Reply = number | string | null | Status | readonly Reply[] | ReadonlyMap<string, Reply>;
+/** A reply: an integer, a text, null, a status, or several. */
+type Reply = number | string | null | Status | readonly Reply[];
 
 class Status {
   readonly text: string;
@@ -49,18 +47,18 @@ class Status {
 /** An error that the client gets. */
 class RedisError extends Error {}
 
-const WRITES = ['SET', 'DEL', 'INCR', 'DECR', 'PEXPIRE', 'PEXPIREAT'];
+/** A command that is not simulated. */
+class NotInRedis extends Error {}
+
 const OK = new Status('OK');
 const LOADING = 'LOADING Redis is loading the dataset in memory';
 
 /**
  * A process of Redis that keeps texts, counters and their expiries, runs the scripts of the product as they are, and speaks RESP3 on a
- * socket of `node:net`; or a sentinel. It knows the commands that the product and its tests send; anything else fails with its name.
+ * socket of `node:net`. It knows the commands that the product and its tests send; anything else fails with its name.
  */
 export class RedisServer {
   readonly entries: Entries;
-  /** A replica refuses to write. */
-  isPrimary: boolean;
   isLoading = false;
   readonly #around: Surroundings;
   readonly #server: Server;
@@ -72,9 +70,8 @@ export class RedisServer {
   #turn = Promise.resolve();
   #nowMs = 0;
 
-  constructor(entries: Entries, isPrimary: boolean, around: Surroundings) {
+  constructor(entries: Entries, around: Surroundings) {
     this.entries = entries;
-    this.isPrimary = isPrimary;
     this.#around = around;
     this.#server = createServer((socket) => this.#serve(socket));
   }
@@ -117,39 +114,12 @@ export class RedisServer {
 
   #replyTo([name = '', ...args]: readonly string[]): Reply | RedisError {
     try {
-      return this.execute(name.toUpperCase(), args);
+      this.#nowMs = this.#around.now();
+      return /^EVAL/i.test(name) ? this.#eval(name.toUpperCase(), args) : this.#run(name.toUpperCase(), args);
     } catch (error) {
       if (error instanceof RedisError) return error;
       this.#around.fail(error as Error);
       return new RedisError(`ERR ${error}`);
-    }
-  }
-
-  /** Executes a command, at one moment. */
-  execute(name: string, args: readonly string[]): Reply {
-    this.#nowMs = this.#around.now();
-    switch (name) {
-      case 'HELLO':
-        if (args.join() !== '3') throw new NotInRedis(`HELLO ${args}`);
-        return new Map<string, Reply>([
-          ['server', 'redis'],
-          ['proto', 3],
-          ['role', this.isPrimary ? 'master' : 'replica'],
-        ]);
-      case 'CLIENT':
-        if (args[0] !== 'SETINFO') throw new NotInRedis(`CLIENT ${args}`);
-        return OK;
-      case 'SENTINEL':
-        if (!this.#around.primary) throw new NotInRedis(`SENTINEL ${args}`);
-        if (args[0] === 'get-master-addr-by-name') return ['127.0.0.1', `${this.#around.primary()}`];
-        // It knows of no others.
-        if (args[0] === 'sentinels') return [];
-        throw new NotInRedis(`SENTINEL ${args}`);
-      case 'EVAL':
-      case 'EVALSHA':
-        return this.#eval(name, args);
-      default:
-        return this.#run(name, args);
     }
   }
 
@@ -158,24 +128,25 @@ export class RedisServer {
     const { refusal } = this.#around.weather;
     if (refusal !== undefined) throw new RedisError(refusal);
     const hash = name === 'EVAL' ? createHash('sha1').update(which).digest('hex') : which;
-    if (name === 'EVAL' && !this.#scripts.has(hash)) this.#scripts.set(hash, scriptOf(which));
+    if (name === 'EVAL' && !this.#scripts.has(hash))
+      this.#scripts.set(
+        hash,
+        scriptOf(which, (command, ...values) => luaOf(this.#run(command, values.map(String)))),
+      );
     const script = this.#scripts.get(hash);
     if (!script) throw new RedisError('NOSCRIPT No matching script. Please use EVAL.');
-    const [keys, args] = [rest.slice(0, Number(count)), rest.slice(Number(count))];
-    const call = (command: LuaValue, ...values: LuaValue[]) => [luaOf(this.#run(text(command), values.map(text)))];
-    return replyOf(script(list(keys), list(args), call as Parameters<Script>[2]));
+    return replyOf(script(rest.slice(0, Number(count)), rest.slice(Number(count))));
   }
 
   /** The commands that scripts use, too. */
   #run(name: string, args: readonly string[]): Reply {
     const [key = '', value = '', ...more] = args;
-    if (WRITES.includes(name) && !this.isPrimary)
-      throw new RedisError("READONLY You can't write against a read only replica.");
     const entry = this.#entry(key);
     const put = (changed: Entry | undefined, reply: Reply): Reply => {
       const isGone = changed?.expiresAt !== undefined && changed.expiresAt <= this.#nowMs;
-      this.put(key, isGone ? undefined : changed);
-      this.#around.wrote?.(name, key, this.entries.get(key));
+      if (!changed || isGone) this.entries.delete(key);
+      else this.entries.set(key, changed);
+      if (name === 'SET' || name === 'INCR') this.#around.counted?.(key);
       return reply;
     };
     const expiring = (expiresAt: number) => (entry ? put({ ...entry, expiresAt }, 1) : 0);
@@ -185,6 +156,10 @@ export class RedisServer {
       return put({ text: `${Number(count) + by}`, expiresAt: entry?.expiresAt }, Number(count) + by);
     };
     switch (name) {
+      case 'HELLO':
+        return ['server', 'redis', 'proto', 3, 'role', 'master'];
+      case 'CLIENT':
+        return OK;
       case 'PING':
         return new Status('PONG');
       case 'TIME':
@@ -215,12 +190,6 @@ export class RedisServer {
     }
   }
 
-  /** Stores an entry, or removes it. */
-  put(name: string, entry: Entry | undefined): void {
-    if (entry) this.entries.set(name, entry);
-    else this.entries.delete(name);
-  }
-
   #entry(name: string): Entry | undefined {
     const entry = this.entries.get(name);
     const isExpired = entry?.expiresAt !== undefined && entry.expiresAt <= this.#nowMs;
@@ -231,18 +200,16 @@ export class RedisServer {
 /** What a script gets for a reply. */
 function luaOf(reply: Reply): LuaValue {
   if (reply === null) return false;
-  if (reply instanceof Status) return new Map([['ok', reply.text]]);
-  if (Array.isArray(reply)) return list(reply.map(luaOf));
-  return reply as number | string;
+  if (reply instanceof Status) return { ok: reply.text };
+  return typeof reply === 'object' ? reply.map(luaOf) : reply;
 }
 
 /** What a client gets for the result of a script. */
 function replyOf(value: LuaValue): Reply {
-  if (value === undefined || value === false) return null;
+  if (value === null || value === false) return null;
   if (value === true) return 1;
   if (typeof value === 'number') return Math.trunc(value);
-  if (typeof value === 'string') return value;
-  return [...inOrder(value as LuaTable)].map(([, each]) => replyOf(each));
+  return typeof value === 'string' ? value : Object.values(value).map(replyOf);
 }
 
 const bytesOf = (reply: Reply | RedisError): Buffer => Buffer.from(written(reply), 'latin1');
@@ -254,8 +221,7 @@ function written(reply: Reply | RedisError): string {
   if (reply instanceof Status) return `+${reply.text}\r\n`;
   if (typeof reply === 'number') return `:${reply}\r\n`;
   if (typeof reply === 'string') return `$${reply.length}\r\n${reply}\r\n`;
-  if (reply instanceof Map) return `%${reply.size}\r\n${[...reply].flat().map(written).join('')}`;
-  return `*${(reply as readonly Reply[]).length}\r\n${(reply as readonly Reply[]).map(written).join('')}`;
+  return `*${reply.length}\r\n${reply.map(written).join('')}`;
 }
 
 /** Calls back with the words of each whole command that arrives. */
