@@ -16,26 +16,6 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: SCOPE, find: 'if (!handler) return 404;', put: 'if (!handler) return undefined;' }],
   },
   {
-    name: 'the framework answers a content type that is none',
-    suite: ANSWERS,
-    caughtBy: 'with a token, the type json gets its answer, and is logged and counted once',
-    patches: [
-      {
-        file: SCOPE,
-        find: 'scope.setErrorHandler((_error, { raw }, reply) => refuse(raw, reply.hijack().raw, 415));',
-        put: '',
-      },
-    ],
-  },
-  {
-    name: 'a fault of the plugin is an empty message',
-    suite: 'test/unit/connect-scope.test.ts',
-    caughtBy: 'a fault in what the library makes of a request resets the stream, and is no answer',
-    patches: [
-      { file: SCOPE, find: "scope.addHook('onSend', async (_request, { raw }) => void raw.destroy());", put: '' },
-    ],
-  },
-  {
     name: 'a caller may call methods outside its roles',
     suite: CALLERS,
     caughtBy: 'read may call its own methods and no others',

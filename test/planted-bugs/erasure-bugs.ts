@@ -23,12 +23,6 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a retention erases from the moment on at which it is set',
-    suite: ON_SQLITE,
-    caughtBy: 'closed leads go that have not changed for its days and one more, and no others',
-    patches: [{ file: 'src/usecases/retain-leads.ts', find: 'firstErasure(retention) > time', put: 'false' }],
-  },
-  {
     name: 'a studio is reported to be erased while a creation that had begun before may be written',
     suite: 'test/integration/erase-studio.test.ts',
     caughtBy: 'does not report to be complete before what had begun before can have been written, whatever clocks show',

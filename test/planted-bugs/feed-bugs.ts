@@ -4,8 +4,6 @@ const SQLITE = 'src/store/sqlite/deliveries.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const OLDER_STATE = 'acknowledging an older state, or setting one aside, hides no newer one';
-const ASIDE_OLDER_STATE =
-  'setting aside an older state for a time hides no newer one, and what is set aside comes with the next change';
 const ONE_WRITE = 'a changed lead is never visible without its entry in the feed';
 
 const HIDDEN = 'many unreadable leads before, between and after others hide none of them';
@@ -54,12 +52,6 @@ export const FEED_BUGS: readonly PlantedBug[] = [
         put: 'acknowledge.run({ consumer, studioId, leadId, revision: 2 ** 52 })',
       },
     ],
-  },
-  {
-    name: 'on MongoDB, what is set aside stays so when the lead changes',
-    suite: ON_MONGO,
-    caughtBy: ASIDE_OLDER_STATE,
-    patches: [{ file: 'src/store/mongo/distribution.ts', find: '$min: { since, due }', put: '$min: { since }' }],
   },
   {
     name: 'a call of the feed that FerretDB ends because of others fails',

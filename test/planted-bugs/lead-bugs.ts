@@ -4,8 +4,6 @@ const PHONE_NUMBER = 'src/domain/phone-number.ts';
 const suite = 'test/unit/contact-keys.test.ts';
 const SEPARATED = 'in regions with D, with and without a country code, whatever separates the digits';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
-const IN_SQLITE = 'src/store/sqlite/leads.ts';
-const FREES = 'of an open lead: the former contact becomes free and the new one taken';
 const STALE = 'a move of a lead that has changed since the expected time is stale and writes nothing';
 const LEFT_OUT = 'has its leads in no consumer that has not asked, named or not, and what waited before waits on';
 
@@ -20,30 +18,12 @@ export const LEAD_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a phone number is compared by its digits only',
-    suite,
-    caughtBy: SEPARATED,
-    patches: [
-      {
-        file: PHONE_NUMBER,
-        find: 'const e164 = e164Of(dialled, region);',
-        put: 'const e164 = undefined as string | undefined;',
-      },
-    ],
-  },
-  {
     name: 'an open lead of release 1.2 refuses another contact',
     suite: 'test/contract/sqlite-store.test.ts',
     caughtBy: 'with 030 1234567 #5 refuses its own contact, not 030 12345675, whose enquiry it does not keep',
     patches: [
       { file: 'src/store/decisions/leads.ts', find: 'const KEY_RULE_OF_1_2 = 2;', put: 'const KEY_RULE_OF_1_2 = 1;' },
     ],
-  },
-  {
-    name: 'an enquiry whose key is repeated is kept again',
-    suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy: 'an idempotency key is kept once, whatever it says and however often it is repeated',
-    patches: [{ file: 'src/domain/enquiry.ts', find: 'isKeyKept({ keys }, idempotencyKey)', put: 'false' }],
   },
   {
     name: 'an enquiry changes the lead',
@@ -55,18 +35,6 @@ export const LEAD_BUGS: readonly PlantedBug[] = [
         file: 'src/store/sqlite/leads.ts',
         text: 'SET original = :original, ',
         put: 'SET original = :original, updated_at = updated_at + 1, ',
-      },
-    ],
-  },
-  {
-    name: 'the former contact of a corrected lead stays claimed',
-    suite: ON_SQLITE,
-    caughtBy: FREES,
-    patches: [
-      {
-        file: IN_SQLITE,
-        find: 'claimed.free(studio, [...contactKeys, ...(claims?.contactKeys ?? [])], number)',
-        put: 'claimed.free(studio, claims?.contactKeys ?? [], number)',
       },
     ],
   },

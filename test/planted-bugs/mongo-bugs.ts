@@ -81,18 +81,6 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a core takes no time of a new primary',
-    suite: SESSIONS,
-    caughtBy: 'a read from a new primary is no older than its log, whatever other cores were told',
-    patches: [
-      {
-        file: 'src/store/mongo/reconnecting-client.ts',
-        find: 'for (const session of open) advance(session);',
-        put: '',
-      },
-    ],
-  },
-  {
     name: 'a further attempt undoes what others have written since',
     suite: 'test/contract/mongo-lost-replies.test.ts',
     caughtBy:

@@ -2,7 +2,6 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const FAULTS = 'test/e2e/command-faults.test.ts';
 const SECRET_LOST = 'a secret that cannot be written works no more, and that is said';
-const CLOSED = 'claims no contact, blocks no other lead, and finds the lead by contact and key';
 const CSV_CELLS = 'test/unit/csv-export.test.ts';
 const CSV = 'operator/csv-export.ts';
 const FILTERS = 'test/integration/leads.test.ts';
@@ -31,23 +30,6 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
         file: 'operator/commands/key-commands.ts',
         find: 'await revokeApiKey(deps, { studioId, memberId: null, keyId: key.id, ...BY_HAND });',
         put: '',
-      },
-    ],
-  },
-  {
-    name: 'an imported closed lead blocks its contact',
-    suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy: CLOSED,
-    patches: [
-      {
-        file: 'src/store/sqlite/leads.ts',
-        find: 'claimed.take(studio, contactKeys, { number, isOpen: isOpen(lead.stage) });',
-        put: 'claimed.take(studio, contactKeys, { number, isOpen: true });',
-      },
-      {
-        file: 'src/store/sqlite/leads.ts',
-        find: 'isOpen(lead.stage) ? claimed.holderAfterFreeingStale(studioId, studio, contactKeys) : undefined',
-        put: 'claimed.holderAfterFreeingStale(studioId, studio, contactKeys)',
       },
     ],
   },

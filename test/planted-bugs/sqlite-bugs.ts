@@ -10,7 +10,6 @@ const CLAIMS = 'src/store/sqlite/leads.ts';
 const SCHEMA = 'src/store/sqlite/schema.ts';
 const MIGRATE = 'src/store/sqlite/migrate.ts';
 const UPGRADE = 'test/upgrade/upgrade.test.ts';
-const CREATE_LEAD = 'src/usecases/create-lead.ts';
 
 /** Faults of the store on SQLite, of what both stores share, of the use cases and of the gateway. */
 export const SQLITE_BUGS: readonly PlantedBug[] = [
@@ -124,12 +123,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CREDENTIALS, find: 'if (version !== current) forgetCredentials();', put: '' }],
   },
   {
-    name: 'a replay is refused once its source is disabled',
-    suite: 'test/e2e/http/idempotency.test.ts',
-    caughtBy: 'gets it after the source was disabled',
-    patches: [{ file: CREATE_LEAD, find: 'if (!earlier) throw $REFUSAL;', put: 'throw $REFUSAL;' }],
-  },
-  {
     name: 'the fingerprint omits the note',
     isSeenOutside: true,
     suite: 'test/e2e/http/idempotency.test.ts',
@@ -155,18 +148,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a contact is searched by the current region only',
-    suite: STORE,
-    caughtBy: 'a lead is found by the region that it was opened in, whatever the region is now, open or closed',
-    patches: [
-      {
-        file: 'src/domain/contact.ts',
-        find: '[regionCode, ...formerRegions].flatMap($KEYS)',
-        put: '[regionCode].flatMap($KEYS)',
-      },
-    ],
-  },
-  {
     name: 'a file in which an earlier release has begun something is opened',
     suite: UPGRADE,
     caughtBy: 'in which a release before 1.2 has begun something is refused with what to do, and not changed',
@@ -181,23 +162,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         file: 'gateway/admission/count-quota.ts',
         find: "if (error instanceof QuotaUnavailable) throw new Problem('integration_rate_unavailable', { cause: error });",
         put: 'if (error instanceof QuotaUnavailable) return { admitted: true, limit: 1, remaining: 1, resetSeconds: 1, windows: [] };',
-      },
-    ],
-  },
-  {
-    name: 'on SQLite, a repeated request takes effect again',
-    suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy: 'takes effect once: putMember, a member that somebody else removes stays removed',
-    patches: [
-      {
-        file: 'src/store/sqlite/connection.ts',
-        find: 'requestId !== undefined && selectRequest.get(requestId) !== undefined',
-        put: "requestId === ''",
-      },
-      {
-        file: 'src/store/sqlite/connection.ts',
-        text: 'INSERT INTO applied_requests',
-        put: 'INSERT OR IGNORE INTO applied_requests',
       },
     ],
   },

@@ -95,18 +95,14 @@ export async function live(
       '--database',
       database,
     ];
-    // One who debugs it takes his time, and has to know the address.
     const delaysMs = plan.steps.reduce((sum, { afterMs }) => sum + afterMs, 0);
     const timeoutMs = LIVES_FOR_MS + Math.ceil(delaysMs / 1000) * PER_SECOND_MS;
-    const [inspecting, timeout] = options.includes('--from') ? [['--inspect-wait=0'], 0] : [[], timeoutMs];
-    const lived = promisify(execFile)(process.execPath, [...inspecting, ...args, ...options], {
+    await promisify(execFile)(process.execPath, [...args, ...options], {
       env: { ...process.env, NODE_OPTIONS: '', TMPDIR: folder, ...env },
-      timeout,
+      timeout: timeoutMs,
       // The product would take another one for its stop, and end well.
       killSignal: 'SIGKILL',
     });
-    if (inspecting.length > 0) lived.child.stderr?.pipe(process.stderr);
-    await lived;
     return JSON.parse(readFileSync(lifeFile, 'utf8'));
   } finally {
     rmSync(folder, { recursive: true, force: true });

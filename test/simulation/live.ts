@@ -8,7 +8,7 @@ import { replaceNode } from './machine/replace-node.ts';
 
 /*
  * Lives one life in this process: `live.ts SEED PLAN LIFE` reads the plan from a file, and writes what happened to another.
- * `--database mongodb` lives it on a replica set, `--trace FILE` writes every event, `--from NUMBER` stops a debugger before an event.
+ * `--database mongodb` lives it on a replica set, `--trace FILE` writes every event.
  */
 
 /** The number of events that are shown with a broken promise. */
@@ -16,7 +16,7 @@ const SHOWN_EVENTS = 40;
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { database: { type: 'string' }, trace: { type: 'string' }, from: { type: 'string' } },
+  options: { database: { type: 'string' }, trace: { type: 'string' } },
 });
 const [seed = '', planFile = '', lifeFile = ''] = positionals;
 const plan = JSON.parse(readFileSync(planFile, 'utf8'));
@@ -25,7 +25,6 @@ const plan = JSON.parse(readFileSync(planFile, 'utf8'));
 void [process.stdout, process.stdin];
 replaceNode();
 const machine = new Machine(Number(seed), values.trace ? Number.POSITIVE_INFINITY : SHOWN_EVENTS).turnOn();
-if (values.from) machine.debugFrom = Number(values.from);
 machine.busyShare = plan.busyShare ?? 0;
 const network = new Network();
 useNetwork(network);

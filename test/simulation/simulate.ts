@@ -161,14 +161,13 @@ if (import.meta.main) {
       steps: { type: 'string', default: '80' },
       hours: { type: 'string', default: '0' },
       trace: { type: 'string' },
-      from: { type: 'string' },
       plan: { type: 'string' },
       scenario: { type: 'string' },
       bug: { type: 'string' },
     },
   });
-  const { seed, seconds, steps, hours, trace, from, scenario, bug } = values;
-  const options = [...(trace ? ['--trace', trace] : []), ...(from ? ['--from', from] : [])];
+  const { seed, seconds, steps, hours, trace, scenario, bug } = values;
+  const options = trace ? ['--trace', trace] : [];
   const database = DATABASES.find((each) => each === values.database);
   if (!database) throw new Error(`--database is one of ${DATABASES.join(', ')}`);
   const names = Object.keys({ ...SCENARIOS, ...(database === 'mongodb' && MORE_SCENARIOS) });

@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
 import { createHash, randomInt } from 'node:crypto';
-import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { ROOT, temporaryFolder } from '../tools/processes.ts';
 import { sizeOf } from '../tools/size-of.ts';
@@ -227,32 +226,6 @@ test('a life on a changed source breaks a promise; its plan is shortened, kept a
 test("the README's scenario is one of those that are lived", () => {
   const example = readFileSync(join(import.meta.dirname, 'scenarios/read-at-once.ts'), 'utf8');
   expect(readFileSync(join(import.meta.dirname, 'README.md'), 'utf8')).toContain(example);
-});
-
-test('npm run simulate -- --from stops a debugger before an event', { timeout: 900_000 }, async () => {
-  const { child } = promisify(execFile)('npm', 'run -s simulate -- --seed 2 --steps 0 --from 50'.split(' '), {
-    cwd: ROOT,
-  });
-  let told = '';
-  child.stderr?.on('data', (chunk) => {
-    told += chunk;
-  });
-  const address = await vi.waitFor(() => /ws:\S+/.exec(told)?.[0] ?? expect.fail(`no address yet: ${told}`), 60_000);
-  const inspector = new WebSocket(address);
-  await once(inspector, 'open');
-  const paused = new Promise<object>((resolve) => {
-    inspector.addEventListener('message', ({ data }) => {
-      const { method, params } = JSON.parse(data);
-      if (method === 'Debugger.paused') resolve(params.callFrames[0]);
-    });
-  });
-  for (const [id, method] of ['Debugger.enable', 'Runtime.runIfWaitingForDebugger'].entries()) {
-    inspector.send(JSON.stringify({ id: id + 1, method }));
-  }
-  expect(await paused).toMatchObject({ functionName: 'runUntil' });
-  const ended = once(child, 'close');
-  inspector.close();
-  expect(await ended).toEqual([0, null]);
 });
 
 test.for(process.env.SOAK ? [...BUGS, ...BUGS_OF_A_SOAK] : BUGS)(

@@ -102,8 +102,6 @@ export class Machine {
   events = 0;
   /** The share of events that take time, of nodes where they may. */
   busyShare = 0;
-  /** The number of the event before which a debugger stops. */
-  debugFrom = Number.POSITIVE_INFINITY;
   #nowMs = 0;
   #scheduled = 0;
   /** How much real work is awaited. */
@@ -206,8 +204,6 @@ export class Machine {
       if (!event) throw new Error('what is awaited can no longer happen');
       this.#nowMs = event.atMs;
       this.events += 1;
-      // biome-ignore lint/suspicious/noDebugger: it is asked for
-      if (this.events >= this.debugFrom) debugger;
       event.happen();
       const { node } = event;
       if (this.busyShare > 0 && node.takesTime && this.chance.number() < this.busyShare) {

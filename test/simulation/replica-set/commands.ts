@@ -33,8 +33,6 @@ export interface Primary {
   resultOf(transaction: string, id: number): StatementResult | undefined;
   /** Lets others do something. @throws Refusal when it is not primary any more */
   yield(): Promise<void>;
-  /** The time that building an index takes. */
-  build(): Promise<void>;
 }
 
 const LATEST = Number.POSITIVE_INFINITY;
@@ -171,16 +169,15 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
     run(primary, _, namespace) {
       const collection = existing(primary, namespace);
       const ready = [ID_INDEX, ...collection.indexes.values()].map((spec) => ({ v: 2, ...spec }));
-      const building = [...collection.building.values()].map((spec) => ({ spec, buildUUID: new BSON.UUID() }));
-      return partOf(primary, namespace, [...ready, ...building]);
+      return partOf(primary, namespace, ready);
     },
   },
 
   createIndexes: {
     writes: true,
     fields: ['indexes', 'commitQuorum'],
-    async run(primary, { indexes }, namespace) {
-      for (const spec of indexes) await createIndex(primary, namespace, spec);
+    run(primary, { indexes }, namespace) {
+      for (const spec of indexes) createIndex(primary, namespace, spec);
       return {};
     },
   },
@@ -287,25 +284,13 @@ async function eachStatement(
 const signatureOf = ({ name: _, v, background, ...signature }: IndexSpec & { v?: unknown; background?: unknown }) =>
   textOf({ unique: false, ...signature });
 
-async function createIndex(primary: Primary, namespace: string, spec: IndexSpec): Promise<void> {
-  const collection = () => primary.data.collections.get(namespace);
-  while (collection()?.building.has(spec.name)) await primary.build();
-  const indexes = [...(collection()?.indexes.values() ?? [])];
+function createIndex(primary: Primary, namespace: string, spec: IndexSpec): void {
+  const collection = primary.data.collections.get(namespace);
+  const indexes = [...(collection?.indexes.values() ?? [])];
   const namesake = indexes.find(({ name }) => name === spec.name);
   if (namesake && signatureOf(namesake) === signatureOf(spec)) return;
-  if (namesake)
-    throw new Refusal(86, 'IndexKeySpecsConflict', 'an index of that name has another key, or other options');
-  if (indexes.some((each) => signatureOf(each) === signatureOf(spec)))
-    throw new Refusal(85, 'IndexOptionsConflict', 'the index exists with a different name');
-  const built = collection();
-  if (built && built.all(LATEST).length > 0) {
-    built.building.set(spec.name, spec);
-    try {
-      await primary.build();
-      built.expectBuildable(namespace, spec);
-    } finally {
-      built.building.delete(spec.name);
-    }
-  }
+  if (indexes.some((each) => each === namesake || signatureOf(each) === signatureOf(spec)))
+    throw new NotSimulated('an index beside another of its name or its key');
+  if (collection && collection.all(LATEST).length > 0) throw new NotSimulated('an index of what is stored already');
   primary.append({ kind: 'index', namespace, spec });
 }

@@ -1,5 +1,5 @@
 import type { Document } from 'mongodb';
-import { isCondition, matcherOf, matches, sorted } from './queries.ts';
+import { isCondition, matcherOf, sorted } from './queries.ts';
 import { Refusal, textOf, valuesAt } from './values.ts';
 
 /* What a member of the replica set has stored, after each entry of its log. */
@@ -9,7 +9,6 @@ export interface IndexSpec {
   readonly name: string;
   readonly key: Readonly<Record<string, number>>;
   readonly unique?: boolean;
-  readonly partialFilterExpression?: Document;
 }
 
 /** What an entry of the log changes. */
@@ -63,12 +62,9 @@ function indexedValues(document: Document, field: string): string[] {
   return [...new Set(texts.length === 0 ? ['null'] : texts)];
 }
 
-/** The entries of an index for a document. @throws Refusal */
-function entriesOf({ key, partialFilterExpression }: IndexSpec, document: Document): string[] {
-  if (partialFilterExpression && !matches(document, partialFilterExpression)) return [];
+/** The entries of an index for a document. */
+function entriesOf({ key }: IndexSpec, document: Document): string[] {
   const values = Object.keys(key).map((field) => indexedValues(document, field));
-  if (values.filter(({ length }) => length > 1).length > 1)
-    throw new Refusal(171, 'CannotIndexParallelArrays', 'cannot index parallel arrays');
   return values.reduce(
     (entries: string[], each) => entries.flatMap((entry) => each.map((text) => `${entry} ${text}`)),
     [''],
@@ -78,8 +74,6 @@ function entriesOf({ key, partialFilterExpression }: IndexSpec, document: Docume
 /** The documents of a collection and its indexes. */
 export class Collection {
   readonly indexes = new Map<string, IndexSpec>();
-  /** Indexes that are being built: they enforce nothing. */
-  readonly building = new Map<string, IndexSpec>();
   readonly #documents = new Map<string, Version[]>();
   readonly #unique = new Map<string, Lookup>();
   /** By each field of an index. */
@@ -127,17 +121,6 @@ export class Collection {
           const latest = other === id ? undefined : this.get(other, Number.POSITIVE_INFINITY);
           if (latest && lookup.textsOf(latest).includes(entry)) throw duplicate(namespace, spec, document);
         }
-      }
-    }
-  }
-
-  /** @throws Refusal when documents have an entry of a unique index in common */
-  expectBuildable(namespace: string, spec: IndexSpec): void {
-    const holders = new Set<string>();
-    for (const document of this.all(Number.POSITIVE_INFINITY)) {
-      for (const entry of entriesOf(spec, document)) {
-        if (spec.unique && holders.has(entry)) throw duplicate(namespace, spec, document);
-        holders.add(entry);
       }
     }
   }

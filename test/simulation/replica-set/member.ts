@@ -9,11 +9,10 @@ import { inMessages, type Message, replyTo } from './wire.ts';
 
 const HEARTBEAT_MS = 300;
 
-/** The longest time until an entry is on the disk, with one that is busy, and that of building an index; milliseconds. */
+/** The longest time until an entry is on the disk, and with one that is busy; milliseconds. */
 const SYNC_MS = 2;
 const BUSY_SYNC_MS = 100;
 const BUSY = 0.1;
-const BUILD_MS = 400;
 
 /** A primary that has nothing to write writes an entry that changes nothing, so that the cluster's time goes on; milliseconds. */
 const IDLE_MS = 10_000;
@@ -530,10 +529,6 @@ export class Member {
       async yield() {
         const { weather } = member.#around;
         if (weather.yields()) await sleep(0);
-        if (!member.isPrimary) throw interrupted();
-      },
-      async build() {
-        await sleep(Math.random() * BUILD_MS);
         if (!member.isPrimary) throw interrupted();
       },
     };
