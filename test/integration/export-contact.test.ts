@@ -75,6 +75,9 @@ describe('ExportContact', () => {
     await crm.leads.eraseContact({ studioId, contact: email('ada@example.org') });
     expect(await exported(email('ada@example.org'))).toMatchObject([{ mayBeIncomplete: false }]);
     await expect(exported(email('ada@example.org'), 'none')).rejects.toMatchObject({ code: Code.NotFound });
+    // By a contact that a lead had before a correction.
+    await crm.leads.eraseContact({ studioId, contact: email('typo@example.org') });
+    expect(await exported(phone('030 1234567'))).toMatchObject([{ mayBeIncomplete: false }]);
   });
 
   test('sends more leads than a list has on a page, each once', async () => {
