@@ -38,14 +38,11 @@ export function serveDocs(app: FastifyInstance, url: string, handler: DocsHandle
 export function routeProblem(app: Pick<FastifyInstance, 'allowedMethods'>, url: string): Problem {
   const fault = addressFault(url);
   if (fault) return fault;
-  const [path = ''] = url.replace(/^https?:\/\/[^/?]*/, '').split('?', 1);
-  const segments = path.split('/').map(decodeURIComponent);
-  for (const [pattern, allowed] of app.allowedMethods) {
-    const parts = pattern.split('/');
-    const isSame = parts.every((part, index) => (part.startsWith(':') ? segments[index] : part === segments[index]));
-    if (isSame && parts.length === segments.length) return methodNotAllowed(allowed);
-  }
+  const path = decodeURI(url.replace(/^https?:\/\/[^/?]*/, '').split('?', 1)[0] ?? '');
+  // Without a list of its parts, of which an address may have thousands.
+  const parent = path.slice(0, path.lastIndexOf('/') + 1);
+  const allowed =
+    app.allowedMethods.get(path) ?? (path === parent ? undefined : app.allowedMethods.get(`${parent}:id`));
+  if (allowed) return new Problem('method_not_allowed', { headers: { allow: allowed } });
   return new Problem('route_not_found');
 }
-
-const methodNotAllowed = (allow: string) => new Problem('method_not_allowed', { headers: { allow } });

@@ -5,7 +5,7 @@ import axe from 'axe-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openSite } from '../../gateway/docs/site.ts';
 import { aService, leadOf } from '../support/service.ts';
-import { describeWithChromium } from '../tools/browser.ts';
+import { describeWithChromium, FAULTS_OF_ACCESS, SHOWN_WIDTH } from '../tools/browser.ts';
 
 const PREFIX = '/some/prefix';
 const PHONE = { width: 390, height: 844 };
@@ -61,7 +61,7 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('no page breaks a word, cuts a command, is wider than the screen or has a row that is higher', async () => {
+  test('no page breaks a word, cuts a command or is larger than the screen where it must not be', async () => {
     const page = await open(`${publicUrl}/docs/quick-start`);
     for (const width of [320, PHONE.width, 768]) {
       await page.setViewportSize({ width, height: PHONE.height });
@@ -198,13 +198,6 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     },
   );
 });
-
-/** In the page: its width. */
-const SHOWN_WIDTH = 'document.documentElement.scrollWidth';
-
-/** In the page, once axe is there: what it finds. */
-const FAULTS_OF_ACCESS = `axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }).then(({ violations }) =>
-  violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`;
 
 /** In the page: the words in tables that stand on two lines, the blocks of code of which a part cannot be seen, and rows that are too high. */
 const FAULTS_OF_TEXT = `(() => {

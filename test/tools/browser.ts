@@ -33,6 +33,8 @@ export function describeWithChromium(name: string, body: (open: OpenPage) => voi
       page.setDefaultTimeout(TIMEOUT_MS);
       const problems: string[] = [];
       page.on('console', (message) => {
+        // What a page asks of the API may be refused.
+        if (new URL(message.location().url || url).pathname.includes('/v1/')) return;
         if (['error', 'warning'].includes(message.type())) problems.push(message.text());
       });
       page.on('pageerror', ({ message }) => problems.push(message));
@@ -49,3 +51,10 @@ export function describeWithChromium(name: string, body: (open: OpenPage) => voi
     });
   });
 }
+
+/** In the page: its width. */
+export const SHOWN_WIDTH = 'document.documentElement.scrollWidth';
+
+/** In the page, once axe is there: what it finds. */
+export const FAULTS_OF_ACCESS = `axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }).then(({ violations }) =>
+  violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`;

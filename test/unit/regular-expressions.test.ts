@@ -10,6 +10,9 @@ import { ROOT } from '../tools/processes.ts';
 const BOUNDED: Readonly<Record<string, string>> = {
   'common/settings.ts: /\\/+$/': 'an address that the operator sets',
   'sdk/configuration.ts: /\\/+$/': 'an address that the website sets',
+  'gateway/docs/generator/pages.ts: /\\[([^\\]]+)\\]\\((?!https?:)[^)]+\\)/g': 'our own pages, before a gateway starts',
+  'gateway/docs/generator/project-pages.ts: /\\[([^\\]]+)\\]\\((?!https?:|[#/])([^)#]+)(#[\\w-]+)?\\)/g':
+    'our own pages, for readers of this project',
   ...Object.fromEntries(
     [
       '/\\[([^\\]]+)\\]\\((?!https?:|#)[^)]+\\)/g',

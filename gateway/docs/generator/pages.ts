@@ -46,7 +46,12 @@ export function writtenPages(release: PackageRelease): PageGroup[] {
   return [
     {
       title: 'Start',
-      pages: [page('docs', 'Connect your website'), page('quick-start', 'Quick start'), page('clients', 'Clients')],
+      pages: [
+        page('docs', 'Connect your website'),
+        page('quick-start', 'Quick start'),
+        page('clients', 'Clients'),
+        page('inbox', 'Inbox'),
+      ],
     },
     {
       title: 'Guides',
@@ -123,6 +128,8 @@ ${lists}`);
 /** Makes the links of a page absolute, because readers of Markdown have it without its address. */
 export const withAbsoluteLinks = (markdown: string, path = ''): string =>
   markdown
+    // Parts that only a browser can show.
+    .replaceAll(/^<\w+ \/>\n\n/gm, '')
     .replaceAll('](#', `](${path}#`)
     .replaceAll(
       /\]\((\/docs(?!\/try-it-out|\/assets)(?:\/[\w/-]+)?)(#[\w-]+)?\)/g,

@@ -1,4 +1,6 @@
 import theme from 'vitepress/theme-without-fonts';
+import FirstLead from './FirstLead.vue';
+import LeadInbox from './LeadInbox.vue';
 import './style.css';
 
 /** The name in the browser's storage of the language that was chosen last. */
@@ -9,6 +11,7 @@ export default {
   ...theme,
   enhanceApp(context: Parameters<typeof theme.enhanceApp>[0]) {
     theme.enhanceApp(context);
+    context.app.component('FirstLead', FirstLead).component('LeadInbox', LeadInbox);
     if (typeof document === 'undefined') return;
     document.addEventListener('change', ({ target }) => {
       const language = document.querySelector(`.vp-code-group label[for="${(target as Element).id}"]`)?.textContent;

@@ -1,0 +1,61 @@
+import { reactive } from 'vue';
+import { type Answer, ask, leadsPath } from './public-api.ts';
+
+/** A creation and its outcome, as the page shows them. */
+export interface Attempt {
+  readonly what: string;
+  readonly request: string;
+  readonly response: string;
+}
+
+/** The headers of a response that matter for a creation. */
+const SHOWN_HEADERS = ['Location', 'Idempotent-Replayed', 'Link', 'Retry-After'];
+
+/**
+ * Returns a form of a first lead, what it can send, and what came of each.
+ *
+ * @param sent is called after each
+ */
+export function useFirstLead(sent: () => void) {
+  const form = reactive({ displayName: 'Katherine Johnson', email: newAddress(), key: newUuid() });
+  const attempts = reactive<Attempt[]>([]);
+
+  async function send(what: string, apiKey: string, changes: Partial<typeof form> = {}): Promise<void> {
+    const { displayName, email, key } = { ...form, ...changes };
+    const body = JSON.stringify({ displayName, contact: { type: 'email', value: email } });
+    const headers = { 'content-type': 'application/json', 'idempotency-key': key };
+    const answer = await ask('', apiKey, { method: 'POST', body, headers }).catch(() => undefined);
+    const request = `POST ${leadsPath()}\nIdempotency-Key: ${key}\n\n${body}`;
+    attempts.unshift({ what, request, response: answer ? describe(answer) : 'The service does not answer.' });
+    sent();
+  }
+
+  return {
+    form,
+    attempts,
+    /** Creates a lead of another person than before, and is what the other three repeat. */
+    sendFirst(apiKey: string): Promise<void> {
+      form.key = newUuid();
+      return send('Send', apiKey);
+    },
+    sendAgain: (apiKey: string) => send('Send it again', apiKey),
+    sendChanged: (apiKey: string) =>
+      send('Change the name, same key', apiKey, { displayName: `${form.displayName} Goble` }),
+    sendSamePerson: (apiKey: string) => send('Same person, new key', apiKey, { key: newUuid() }),
+  };
+}
+
+function describe({ status, headers, body }: Answer): string {
+  const shown = SHOWN_HEADERS.filter((name) => headers.has(name)).map((name) => `${name}: ${headers.get(name)}`);
+  return [`HTTP ${status}`, ...shown, '', JSON.stringify(body, null, 2)].join('\n');
+}
+
+/** An address that no lead of another reader has. */
+const newAddress = (): string => `katherine-${newUuid().slice(0, 8)}@example.com`;
+
+/** Returns a new UUID. `crypto.randomUUID` exists only on pages that came over TLS or from this computer. */
+function newUuid(): string {
+  const digits = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0'));
+  const text = digits.join('');
+  return `${text.slice(0, 8)}-${text.slice(8, 12)}-4${text.slice(13, 16)}-8${text.slice(17, 20)}-${text.slice(20)}`;
+}

@@ -1,0 +1,122 @@
+import { onMounted, onUnmounted, reactive } from 'vue';
+import type { PublicLead } from '../../../../common/rules/public-api.ts';
+import { ask, type Fault, type Quota, toFault } from './public-api.ts';
+
+/** How often the page looks for new leads: soon after one has arrived, and seldom when none does; milliseconds. */
+const POLL_MS = { min: 2000, max: 30_000 };
+
+/** The part of the quota that the page leaves to others. */
+const LEFT_TO_OTHERS = 0.5;
+
+/** What the inbox shows. The key is nowhere else: neither in the address, nor in the browser's storage. */
+export interface Inbox {
+  apiKey: string;
+  isOpen: boolean;
+  leads: PublicLead[];
+  /** The cursor of the leads before these. */
+  older: string | null;
+  quota: Quota | undefined;
+  fault: Fault | undefined;
+  now: number;
+}
+
+interface Page {
+  readonly leads: PublicLead[];
+  readonly nextCursor: string | null;
+}
+
+/** Returns what the inbox shows, and what a person can do there. It reads leads for as long as the component is on the page. */
+export function useInbox() {
+  const inbox: Inbox = reactive({
+    apiKey: '',
+    isOpen: false,
+    leads: [],
+    older: null,
+    quota: undefined,
+    fault: undefined,
+    now: Date.now(),
+  });
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let waitMs = POLL_MS.min;
+
+  /** Reads a page of leads; returns undefined, and shows the fault, when there is none. */
+  async function read(query: string): Promise<Page | undefined> {
+    const answer = await ask(query, inbox.apiKey).catch(() => undefined);
+    inbox.quota = answer?.quota ?? inbox.quota;
+    inbox.fault = answer?.status === 200 ? undefined : toFault(answer);
+    return answer?.status === 200 ? (answer.body as Page) : undefined;
+  }
+
+  async function poll(): Promise<void> {
+    const page = document.hidden ? undefined : await read('');
+    inbox.now = Date.now();
+    if (page) {
+      inbox.isOpen = true;
+      waitMs = merge(inbox, page) ? POLL_MS.min : Math.min(waitMs * 1.5, POLL_MS.max);
+    }
+    if (inbox.fault && inbox.fault.retrySeconds === undefined) return;
+    timer = setTimeout(poll, Math.max(waitMs, waitForQuota(inbox.quota), (inbox.fault?.retrySeconds ?? 0) * 1000));
+  }
+
+  async function open(): Promise<void> {
+    clearTimeout(timer);
+    waitMs = POLL_MS.min;
+    await poll();
+  }
+
+  async function loadOlder(): Promise<void> {
+    const page = await read(`?cursor=${inbox.older}`);
+    if (!page) return;
+    inbox.leads.push(...page.leads);
+    inbox.older = page.nextCursor;
+  }
+
+  /** Forgets the key and the leads. */
+  function close(): void {
+    clearTimeout(timer);
+    Object.assign(inbox, { apiKey: '', isOpen: false, leads: [], older: null, quota: undefined, fault: undefined });
+  }
+
+  onMounted(() => {
+    const [, apiKey] = /^#key=(.+)$/.exec(location.hash) ?? [];
+    if (!apiKey) return;
+    // Neither the history nor a bookmark keeps it.
+    history.replaceState(history.state, '', location.pathname);
+    inbox.apiKey = apiKey;
+    void open();
+  });
+  onUnmounted(close);
+  return { inbox, open, loadOlder, close };
+}
+
+/** Puts the newest page before the leads that are shown; returns whether it has one that was not. */
+function merge(inbox: Inbox, { leads, nextCursor }: Page): boolean {
+  const shown = new Set(inbox.leads.map(({ id }) => id));
+  const isKnown = ({ id }: PublicLead) => shown.has(id);
+  const ids = new Set(leads.map(({ id }) => id));
+  const rest = inbox.leads.filter(({ id }) => !ids.has(id));
+  // More have arrived than a page has: between it and the others there may be some that nobody has read.
+  const hasGap = !leads.some(isKnown) && nextCursor !== null;
+  inbox.leads = hasGap ? leads : [...leads, ...rest];
+  if (hasGap || shown.size === 0) inbox.older = nextCursor;
+  return !leads.every(isKnown);
+}
+
+/** How long to wait so that at least a part of the window's requests is left to others; milliseconds. */
+const waitForQuota = (quota: Quota | undefined): number =>
+  quota && quota.left < quota.limit * LEFT_TO_OTHERS ? quota.seconds * 1000 : 0;
+
+const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+
+/** Returns how long ago a time was, such as `5 minutes ago`. */
+export function formatAge(time: string, now: number): string {
+  const seconds = Math.min(0, (Date.parse(time) - now) / 1000);
+  const [unit, size] = UNITS.find(([, size]) => -seconds >= size) ?? ['second', 1];
+  return RELATIVE.format(Math.round(seconds / size), unit);
+}
+
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+] as const;

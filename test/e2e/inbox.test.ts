@@ -1,0 +1,156 @@
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { times } from '../support/builders.ts';
+import { aCapture, aService, leadOf } from '../support/service.ts';
+import { describeWithChromium, FAULTS_OF_ACCESS, SHOWN_WIDTH } from '../tools/browser.ts';
+
+const LIMIT = 80;
+/** What a visitor may have entered to take over the page of who reads it. */
+const HOSTILE = '<img src=x onerror="document.title=1">{{ document.title = 2 }}';
+
+describeWithChromium('the inbox, in a browser', (open) => {
+  const service = aService({ gateway: { QUOTA_LIMIT: `${LIMIT}`, QUOTA_WINDOW_SECONDS: '3600' } });
+  const address = (key = '') => `${service.url}/docs/inbox${key && `#key=${key}`}`;
+  const create = async (secret: string, changes: Record<string, unknown>) =>
+    leadOf(await service.post(secret, aCapture(changes)), 201);
+  const names = (page: Page) => page.locator('.leads summary strong').allTextContents();
+
+  // @proves docs-6
+  test('shows the leads of a key as they arrive, and forgets the key', async () => {
+    const { secret } = await service.aStudioWithKey();
+    await create(secret, { displayName: 'Grace Hopper', note: 'On Saturday, with two children.' });
+    const page = await open(address(secret));
+    await page.getByText('Grace Hopper').first().waitFor();
+    expect(page.url()).toBe(address());
+    expect(await page.evaluate('JSON.stringify([localStorage, sessionStorage, history.state])')).not.toContain(secret);
+    const lead = await create(secret, { displayName: 'Alan Turing' });
+    await page.getByText('Alan Turing').first().waitFor();
+    expect(await names(page)).toEqual(['Alan Turing', 'Grace Hopper']);
+    await page.getByText('Alan Turing').first().click();
+    await page.getByText(lead.id).waitFor();
+    await page.getByText(`of ${LIMIT} requests left`).waitFor();
+    await page.getByRole('button', { name: 'Forget the key' }).click();
+    expect(await names(page)).toEqual([]);
+    await page.reload();
+    await page.getByRole('button', { name: 'Show the leads' }).waitFor();
+  });
+
+  // @proves docs-6
+  test('shows what visitors wrote as they wrote it, and runs none of it', async () => {
+    const { secret } = await service.aStudioWithKey();
+    await create(secret, { displayName: HOSTILE, note: `${HOSTILE}<script>document.title = 3</script>` });
+    const page = await open(address(secret));
+    await page.getByText(HOSTILE).first().waitFor();
+    await page.getByText(HOSTILE).first().click();
+    expect(await page.locator('.leads dd').allTextContents()).toEqual(
+      expect.arrayContaining([HOSTILE, `${HOSTILE}<script>document.title = 3</script>`]),
+    );
+    expect(await page.locator('.leads img, .leads script').count()).toBe(0);
+    expect(await page.title()).toBe('Inbox | Lead Intake API');
+  });
+
+  test('loads older leads, and drops them when so many arrive that some between are unread', async () => {
+    const { secret } = await service.aStudioWithKey();
+    for (const number of times(27, (index) => index)) await create(secret, { displayName: `Lead ${number}` });
+    const page = await open(address());
+    await page.clock.install();
+    await page.getByLabel('Key').fill(secret);
+    await page.getByRole('button', { name: 'Show the leads' }).click();
+    await page.getByRole('button', { name: 'Load older leads' }).click();
+    await page.getByText('Lead 0').first().waitFor();
+    expect(await names(page)).toEqual(times(27, (index) => `Lead ${26 - index}`));
+    expect(await page.getByRole('button', { name: 'Load older leads' }).count()).toBe(0);
+    for (const number of times(26, (index) => index)) await create(secret, { displayName: `Later ${number}` });
+    await page.clock.fastForward(31_000);
+    await page.getByText('Later 25').first().waitFor();
+    expect(await names(page)).toEqual(times(25, (index) => `Later ${25 - index}`));
+    await page.getByRole('button', { name: 'Load older leads' }).click();
+    await page.getByText('Later 0').first().waitFor();
+    expect((await names(page)).slice(24, 27)).toEqual(['Later 1', 'Later 0', 'Lead 26']);
+  });
+
+  test('leaves half of the quota to others', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const page = await open(address());
+    await page.clock.install();
+    let requests = 0;
+    page.on('response', (response) => {
+      if (response.url().includes('/v1/')) requests += 1;
+    });
+    await page.getByLabel('Key').fill(secret);
+    await page.getByRole('button', { name: 'Show the leads' }).click();
+    const left = page.locator('.quota');
+    await left.waitFor();
+    for (let polls = 1; polls < LIMIT / 2 + 5; polls += 1) {
+      await page.clock.fastForward(31_000);
+      await expect.poll(() => requests).toBe(Math.min(polls + 1, LIMIT / 2 + 1));
+    }
+    expect(await left.textContent()).toContain(`${LIMIT / 2 - 1} of ${LIMIT} requests left`);
+  });
+
+  test.each([
+    [401, 'is missing, revoked, replaced or expired. Paste the whole key', false],
+    [403, 'does not allow this operation. This page needs a key with the scope leads.read', false],
+    [429, 'This page asks again in', true],
+    [503, 'This page asks again in 7 s', true],
+    [0, 'The service does not answer. This page asks again in', true],
+  ] as const)('says what to do about a %s', async (status, text, asksAgain) => {
+    const scopes = status === 403 ? [ApiKeyScope.LEADS_CREATE] : [ApiKeyScope.LEADS_READ];
+    const { secret } = await service.aStudioWithKey({ scopes });
+    if (status === 429) for (const _ of times(LIMIT, () => 0)) await service.get(secret);
+    const page = await open(address());
+    await page.clock.install();
+    await page.route('**/v1/**', (route) => {
+      if (status === 503) return route.fulfill({ status, headers: { 'retry-after': '7' }, body: 'busy' });
+      return status === 0 ? route.abort() : route.continue();
+    });
+    await page.getByLabel('Key').fill(status === 401 ? `${secret}x` : secret);
+    await page.getByRole('button', { name: 'Show the leads' }).click();
+    await page.getByRole('alert').getByText(text).waitFor();
+    if (status >= 400 && status < 500)
+      expect(await page.getByRole('link', { name: 'What to do' }).getAttribute('href')).toContain('/docs/problems/');
+    const again = page.waitForResponse('**/v1/**', { timeout: 20_000 }).then(
+      () => true,
+      () => false,
+    );
+    await page.unroute('**/v1/**');
+    if (!asksAgain) return;
+    await page.clock.fastForward(3_700_000);
+    expect(await again).toBe(true);
+  });
+
+  // @proves docs-7
+  test('a first lead is sent from the quick start, and again, and with other data, and once more', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const page = await open(`${service.url}/docs/quick-start`);
+    await page.getByRole('textbox', { name: 'Key' }).fill(secret);
+    const first = page.locator('.attempts li').first();
+    for (const [button, ...texts] of [
+      ['Send', 'HTTP 201', '"stage": "new"'],
+      ['Send it again', 'HTTP 201', 'Idempotent-Replayed: true'],
+      ['Change the name, same key', 'HTTP 409', 'integration_idempotency_conflict'],
+      ['Same person, new key', 'HTTP 409', 'integration_lead_already_open'],
+    ] as const) {
+      await page.getByRole('button', { name: button, exact: true }).click();
+      await first.locator('strong', { hasText: button }).waitFor();
+      for (const text of texts) expect(await first.textContent()).toContain(text);
+    }
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  // @proves docs-3
+  test.each(['light', 'dark'] as const)('has what WCAG AA asks of it, and fits on a phone: %s', async (colorScheme) => {
+    const { secret } = await service.aStudioWithKey();
+    await create(secret, { displayName: 'W'.repeat(160), note: 'On Saturday.' });
+    const page = await open(address(secret), { viewport: { width: 390, height: 844 }, colorScheme });
+    await page.getByText('On Saturday.').first().click();
+    await page.getByText('Send a lead from here').click();
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await page.getByText('HTTP 201').waitFor();
+    await page.evaluate(axe.source);
+    expect(await page.evaluate(FAULTS_OF_ACCESS)).toEqual([]);
+    expect(await page.evaluate(SHOWN_WIDTH)).toBe(390);
+  });
+});
