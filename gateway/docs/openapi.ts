@@ -1,4 +1,5 @@
 import { type KeyOperation, SCOPE_OF } from '../../common/rules/public-api.ts';
+import packageJson from '../../package.json' with { type: 'json' };
 import { findKind, HEADERS_TOO_LARGE, PROBLEM_CODES, type Problem, TOO_SLOW } from '../problems.ts';
 import {
   contactSchema,
@@ -22,7 +23,7 @@ import { CAPTURE, CURSOR, FULL_CAPTURE, IDEMPOTENCY_KEY, INVALID, LEAD, OLDER_LE
 
 export const openApiInfo = {
   title: 'Lead Intake API',
-  version: '1.0.0',
+  version: packageJson.version,
   summary: 'Sends sales leads into one studio of a CRM and reads them back.',
 } as const;
 

@@ -8,7 +8,7 @@ export const SITE_FOLDER = join(import.meta.dirname, 'site');
 /** Values on the pages that are known only once a gateway starts; `limit` is that of a key per window. */
 export type SiteValues = Readonly<{ publicUrl: string; limit: number; windowSeconds: number }>;
 
-/** What the built files have in place of these values. None has a character that Markdown, HTML or JavaScript would escape. */
+/** The built files have these in place of the values. None has a character that Markdown, HTML or JavaScript would escape. */
 export const PLACEHOLDERS = {
   publicUrl: 'https://public-url.invalid',
   publicPath: '/public-path.invalid',

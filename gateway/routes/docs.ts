@@ -23,7 +23,7 @@ export const READ_AHEAD_BYTES = 16 * 1024;
 const SEND = { cacheControl: false, acceptRanges: false, lastModified: false };
 const CHUNKS = { highWaterMark: READ_AHEAD_BYTES, acceptRanges: false };
 
-/** What a page may load: its own styles, pictures and scripts, which may read from this service, and nothing else. */
+/** Returns the policy by which a page loads its own styles, pictures and scripts, which may read from this service, and nothing else. */
 const contentPolicy = (name?: string, scripts: readonly string[] = []): string =>
   [
     "default-src 'none'",
@@ -78,6 +78,10 @@ function servePackages(app: FastifyInstance, publicUrl: string, packages: Packag
 /** Serves the built site. Only files that were there at the start are served, so no path leads out of its folder. */
 function serveSite(app: FastifyInstance, { paths, load }: Site): void {
   for (const path of paths.keys()) allowOnly(app, path, 'GET', 'HEAD');
+  app.get('/', async (request, reply) => {
+    if (!isBrowser(request)) throw new Problem('route_not_found');
+    return reply.redirect('docs');
+  });
   app.register(async (scope) => {
     scope.register(files, { ...SEND, root: SITE_FOLDER, serve: false, etag: false, preCompressed: true });
     scope.addHook('onSend', answerNotModified);
@@ -94,7 +98,7 @@ function serveSite(app: FastifyInstance, { paths, load }: Site): void {
       if (paths.has(path.slice('/docs'.length))) return reply.redirect(`..${path.slice('/docs'.length)}`, 308);
       if (paths.has(path.replace(/\/$/, ''))) return reply.redirect(`../${basename(path)}`, 308);
       if (paths.size === 0) throw new Problem('route_not_found', { detail: NOT_BUILT });
-      if (!request.headers.accept?.includes('text/html')) throw new Problem('route_not_found');
+      if (!isBrowser(request)) throw new Problem('route_not_found');
       return send(reply.code(404), NO_PAGE);
     });
     for (const url of ['/docs', '/docs/', '/docs/*', '/docs.md', '/llms.txt', '/llms-full.txt']) {
@@ -107,6 +111,8 @@ function serveSite(app: FastifyInstance, { paths, load }: Site): void {
     }
   });
 }
+
+const isBrowser = ({ headers }: FastifyRequest): boolean => headers.accept?.includes('text/html') === true;
 
 /** The maximum number of media types that are read, and of parameters of each. */
 const MAX_MEDIA_TYPES = 20;

@@ -45,7 +45,7 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   });
   const service = aService(() => ({ gateway: { PUBLIC_URL: publicUrl } }));
 
-  test('the reference sends a request, which creates a lead', async () => {
+  test('the reference sends a request, which creates a lead, and another one with a key of its own', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const page = await open(`${publicUrl}/docs/try-it-out`);
 
@@ -58,6 +58,10 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     const response = new Response(await answer.text(), { status: answer.status(), headers: answer.headers() });
     const { id } = await leadOf(response, 201);
     await page.getByText(id).first().waitFor();
+    // Sent once more, it has another key.
+    const again = page.waitForResponse((response) => response.request().method() === 'POST');
+    await page.getByRole('button', { name: /^Send post request/ }).click();
+    expect(JSON.parse(await (await again).text())).toMatchObject({ code: 'integration_lead_already_open' });
     expect(await service.countLeads(studioId)).toBe(1);
   });
 

@@ -33,7 +33,7 @@ export function describeWithChromium(name: string, body: (open: OpenPage) => voi
       page.setDefaultTimeout(TIMEOUT_MS);
       const problems: string[] = [];
       page.on('console', (message) => {
-        // What a page asks of the API may be refused.
+        // The API may refuse what a page asks of it.
         if (new URL(message.location().url || url).pathname.includes('/v1/')) return;
         if (['error', 'warning'].includes(message.type())) problems.push(message.text());
       });

@@ -7,15 +7,15 @@ function newUuid() {
 
 // Relative to the page, which may be served under a prefix.
 const openApi = await (await fetch('../v1/openapi.json')).json();
-// Each reader gets a key of his own: with the one of the document, all but the first would get a conflict.
-for (const { post } of Object.values(openApi.paths)) {
-  for (const parameter of post?.parameters ?? []) {
-    if (parameter.name === 'Idempotency-Key') parameter.example = newUuid();
-  }
-}
+const parameters = Object.values(openApi.paths).flatMap(({ post }) => post?.parameters ?? []);
+const exampleKey = parameters.find(({ name }) => name === 'Idempotency-Key').example;
 
 window.Scalar.createApiReference('#content', {
   content: openApi,
+  // A key that nobody has typed is a new one for each request: with that of the document, all but the first would get a conflict.
+  onRequestBuilt({ request }) {
+    if (request.headers.get('idempotency-key') === exampleKey) request.headers.set('idempotency-key', newUuid());
+  },
   // No requests to third parties.
   withDefaultFonts: false,
   telemetry: false,

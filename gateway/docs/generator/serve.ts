@@ -1,6 +1,6 @@
 /**
  * `npm run docs`: serves all pages with one menu and one search: those of `/docs`, and those of this project for operators and for a CRM.
- * What changes is shown at once only of the theme; start it again for pages.
+ * A change of the theme is shown at once; for one of a page, start it again.
  */
 import { createServer } from 'vitepress';
 import { fillPlaceholders } from '../site.ts';

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import packageJson from '../../../package.json' with { type: 'json' };
 import { document, PUBLIC_URL } from '../../support/documented.ts';
 import { aService } from '../../support/service.ts';
 
@@ -20,7 +21,11 @@ test('the OpenAPI document is public, and is the one that responses are checked 
 test('the OpenAPI document has the version, the operations and the server address', {
   tags: ['9.version'],
 }, () => {
-  expect(document).toMatchObject({ openapi: '3.1.0', info: { version: '1.0.0' }, servers: [{ url: PUBLIC_URL }] });
+  expect(document).toMatchObject({
+    openapi: '3.1.0',
+    info: { version: packageJson.version },
+    servers: [{ url: PUBLIC_URL }],
+  });
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { operationId, security }]) => [operationId, method, path, security]),
   );

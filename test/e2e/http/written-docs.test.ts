@@ -208,6 +208,12 @@ describe('an asset', () => {
   });
 });
 
+test('the root leads a browser to the docs, under any prefix, and is nothing to a program', async () => {
+  const { status, headers } = await get('/', { accept: 'text/html,*/*;q=0.8' }, 'manual');
+  expect([status, headers.get('location')]).toEqual([302, 'docs']);
+  await expectProblem(await get('/'), 404, 'route_not_found');
+});
+
 // @proves hostile-7
 test.each([
   '/docs/problems/unknown',

@@ -175,7 +175,7 @@ export function sorted(documents: readonly Document[], order: Document = {}): Do
   return placed.map(({ document }) => document);
 }
 
-/** What a driver groups by to count. */
+/** A driver counts documents by this group. */
 const COUNT = { _id: 1, n: { $sum: 1 } };
 
 /** Runs the stages of an aggregation. */
