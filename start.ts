@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
+import { styleText } from 'node:util';
 import { stopRequest } from './common/stop-request.ts';
 
 const HERE = import.meta.dirname;
@@ -22,20 +23,27 @@ interface Part {
   readonly ended: Promise<number>;
 }
 
+const bold = (text: string) => styleText('bold', text);
+const link = (address: string) => styleText(['cyan', 'underline'], address);
+
 const parts: Part[] = [];
 let stopping = false;
 
 stopRequest.addEventListener('abort', () => stopAll(0));
 if (process.env.npm_lifecycle_event === 'start') stopWithParent();
 
+// Only the embedded database gets a demo studio.
+const isDemo = !process.env.DATABASE_URL && !process.env.DATABASE_URL_FILE;
+const defaults = isDemo ? { LOG_LEVEL: 'warn', GATEWAY_REQUEST_LOG: 'yes' } : {};
+
 try {
   // Reflection lets people who try the service explore its RPCs; in production it is off.
-  const coreUrl = await startProcess('src/main.ts', { CORE_REFLECTION: 'yes' });
-  // Only the embedded database gets a demo studio. The core starts first: it says what is wrong with the file.
-  const demo = process.env.DATABASE_URL || process.env.DATABASE_URL_FILE ? undefined : makeDemo();
+  const coreUrl = await startProcess('src/main.ts', { ...defaults, CORE_REFLECTION: 'yes' });
+  // The core starts first: it says what is wrong with the file.
+  const demo = isDemo ? makeDemo() : undefined;
   // At once: it is never shown again, and the gateway may not start.
-  if (demo?.secret) console.log(`\nThe key of the demo studio, shown this once:\n  ${demo.secret}\n`);
-  const gatewayUrl = await startProcess('gateway/main.ts', { CORE_URL: coreUrl });
+  if (demo?.secret) console.log(`\nThe key of the demo studio, shown this once:\n  ${bold(demo.secret)}`);
+  const gatewayUrl = await startProcess('gateway/main.ts', { ...defaults, CORE_URL: coreUrl });
   console.log(welcome(gatewayUrl, coreUrl, demo));
 } catch (error) {
   console.error((error as Error).message);
@@ -58,12 +66,12 @@ function makeDemo(): Demo {
 }
 
 /** Starts a process and returns the address that it listens on. Never resolves when the process fails, or all stop. */
-async function startProcess(file: string, defaults: Record<string, string> = {}): Promise<string> {
+async function startProcess(file: string, settings: Record<string, string>): Promise<string> {
   // A signal that came while the demo studio was made is heard only now.
   await setImmediate();
   if (stopping) return new Promise(() => {});
   const child = spawn(process.execPath, [`${HERE}/${file}`], {
-    env: { ...defaults, ...process.env },
+    env: { ...settings, ...process.env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     // In a process group of its own, Ctrl-C in the terminal does not reach it, so that this process decides the order.
     detached: true,
@@ -83,38 +91,45 @@ async function startProcess(file: string, defaults: Record<string, string> = {})
 async function stopAll(status: number): Promise<void> {
   if (stopping) return;
   stopping = true;
+  console.log('\nStopping Lead Intake.');
   for (const { child, ended } of parts.toReversed()) {
     child.kill('SIGTERM');
     const ownStatus = await ended;
     status ||= ownStatus;
   }
+  console.log('Lead Intake has stopped.');
   process.exit(status);
 }
 
 function welcome(gatewayUrl: string, coreUrl: string, demo: Demo | undefined): string {
+  const docs = `${process.env.PUBLIC_URL?.replace(/\/+$/, '') || gatewayUrl}/docs`;
   return `
-Lead Intake is running. Ctrl-C stops it.
-  REST API  ${gatewayUrl}/v1/integrations/leads
-  Docs      ${gatewayUrl}/docs  (what to do in your website; OpenAPI at ${gatewayUrl}/v1/openapi.json)
-  RPC       ${coreUrl}  (gRPC, gRPC-Web, Connect)
-${demo ? demoHint(gatewayUrl, demo) : ''}`;
+${styleText(['bold', 'green'], 'Lead Intake is running.')} Ctrl-C stops it.
+${demo ? `\n  Inbox     ${link(`${docs}/inbox${demo.secret ? `#key=${demo.secret}` : ''}`)}` : ''}
+  REST API  ${link(`${gatewayUrl}/v1/integrations/leads`)}
+  Docs      ${link(docs)}
+  RPC       ${link(coreUrl)}  (gRPC, gRPC-Web, Connect)
+${demo ? demoHint(gatewayUrl, docs, demo) : ''}`;
 }
 
-function demoHint(gatewayUrl: string, { studioId, memberId, sourceId, secret }: Demo): string {
-  if (secret === null) {
-    return `
-The demo key was shown when it was created. To create another one:
-  npx lead-intake keys create ${studioId} --member ${memberId} --name "Another key"
-`;
-  }
-  return `
-Create a lead:
+function demoHint(gatewayUrl: string, docs: string, { studioId, memberId, sourceId, secret }: Demo): string {
+  const first = secret
+    ? `${bold('Create a lead:')}
 curl -i ${gatewayUrl}/v1/integrations/leads \\
   -H 'Authorization: Bearer ${secret}' \\
   -H 'Content-Type: application/json' \\
   -H 'Idempotency-Key: ${crypto.randomUUID()}' \\
   -d '{"displayName":"Ada Lovelace","contact":{"type":"email","value":"ada@example.com"},"sourceId":"${sourceId}"}'
 
-Paste it again: you get the same response, and no second lead.
+Paste it again: you get the same response, and no second lead.`
+    : `${bold('The demo key was shown when it was created. To create another one:')}
+  npx lead-intake keys create ${studioId} --member ${memberId} --name "Another key"`;
+  return `
+${first}
+
+${bold('Next, in a second terminal:')}
+  1. See your leads:                  npx lead-intake leads list ${studioId}
+  2. Get every response of the API:   docs/tutorial/walkthrough.md
+  3. Connect your website:            ${link(docs)}
 `;
 }

@@ -9,6 +9,9 @@ import { DAY_MS } from './units.ts';
 /** The date of this release, as in CHANGELOG.md. */
 const RELEASED = '2026-11-28';
 
+/** A process, by the beginning of the names of its settings. */
+type Part = 'CORE' | 'GATEWAY' | 'RELAY';
+
 export interface Running {
   /** The address it listens on, without a slash at the end. */
   readonly url: string;
@@ -24,7 +27,7 @@ export interface Running {
  * Runs a process: starts it, waits for SIGTERM, SIGINT or the exit of its parent, and stops it cleanly. The exit status
  * is 0 after a clean stop and 1 when the start or the stop failed, with the reason on standard error.
  */
-export async function runUntilStopped(start: () => Promise<Running>): Promise<void> {
+export async function runUntilStopped(part: Part, start: () => Promise<Running>): Promise<void> {
   // V8 would allocate objects of requests in the old generation because others from the same place lived long, and what a
   // dead one references would survive, and be copied by each minor collection, until the next major one.
   setFlagsFromString('--no-allocation-site-pretenuring');
@@ -50,19 +53,17 @@ export async function runUntilStopped(start: () => Promise<Running>): Promise<vo
     // Open handles, such as the channel to the parent, must not keep a stopped process alive.
     process.exit(0);
   } catch (error) {
-    fail(error);
+    fail(portFault(error, part) ?? error);
   }
 }
 
 function fail(error: unknown): never {
-  console.error(
-    printableLines(portFault(error) ?? (error instanceof Error ? `${error.name}: ${error.message}` : `${error}`)),
-  );
+  console.error(printableLines(error instanceof Error ? `${error.name}: ${error.message}` : `${error}`));
   process.exit(1);
 }
 
 /** Returns what to do about a port or an address that the process may not have; undefined for other errors. */
-function portFault(error: unknown): string | undefined {
+function portFault(error: unknown, part: Part): string | undefined {
   const { syscall, code, address, port } = Object(error) as Record<'syscall' | 'code' | 'address' | 'port', unknown>;
   const why = {
     EADDRINUSE: 'it is in use already',
@@ -70,5 +71,9 @@ function portFault(error: unknown): string | undefined {
     EADDRNOTAVAIL: 'this machine has no such address',
   }[String(code)];
   if (syscall !== 'listen' || why === undefined) return undefined;
-  return `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: CORE_HOST and CORE_PORT, GATEWAY_HOST and GATEWAY_PORT, or CORE_METRICS_ADDRESS, GATEWAY_METRICS_ADDRESS or RELAY_METRICS_ADDRESS.`;
+  const isForMetrics = process.env[`${part}_METRICS_ADDRESS`]?.endsWith(`:${port}`);
+  const settings = isForMetrics ? `${part}_METRICS_ADDRESS` : `${part}_HOST and ${part}_PORT`;
+  const sentence = `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: ${settings}.`;
+  const isOfStart = code === 'EADDRINUSE' && !isForMetrics && process.env.npm_lifecycle_event === 'start';
+  return isOfStart ? `${sentence}\n\n  ${part}_PORT=${Number(port) + 1} npm start\n` : sentence;
 }

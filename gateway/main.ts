@@ -6,4 +6,4 @@ const { runUntilStopped } = await import('../common/run-until-stopped.ts');
 const { startGateway } = await import('./app.ts');
 const { readGatewayConfig } = await import('./config.ts');
 
-await runUntilStopped(() => startGateway(readGatewayConfig(process.env)));
+await runUntilStopped('GATEWAY', () => startGateway(readGatewayConfig(process.env)));

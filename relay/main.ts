@@ -13,4 +13,4 @@ const { runUntilStopped } = await import('../common/run-until-stopped.ts');
 const { startRelay } = await import('./app.ts');
 const { readRelayConfig } = await import('./config.ts');
 
-await runUntilStopped(() => startRelay(readRelayConfig(process.env)));
+await runUntilStopped('RELAY', () => startRelay(readRelayConfig(process.env)));

@@ -82,7 +82,7 @@ async function openOwnStore(config: CoreConfig, log: Logger, metrics: CoreMetric
     log.warn(LOG_STAYS),
   );
   if (created !== undefined)
-    log.warn({ file: created }, 'a new database was created: there was no such file, or an empty one');
+    log.info({ file: created }, 'a new database was created: there was no such file, or an empty one');
   // A server is perhaps not there yet, and notes nothing in its backups.
   store.findEpoch().then(
     ({ backedUpAt }) =>

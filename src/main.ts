@@ -6,4 +6,4 @@ const { runUntilStopped } = await import('../common/run-until-stopped.ts');
 const { startCore } = await import('./app.ts');
 const { readCoreConfig } = await import('./config.ts');
 
-await runUntilStopped(() => startCore(readCoreConfig(process.env)));
+await runUntilStopped('CORE', () => startCore(readCoreConfig(process.env)));

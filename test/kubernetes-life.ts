@@ -71,7 +71,7 @@ function withDatabaseAndRedis(image: () => string): void {
         const relay = await cluster.start(RELAY);
 
         const created = await replaceAndCrashAll(cluster, secret);
-        const exported = await inPod(cluster, CORE, 'lead-intake leads export --studio my-studio | tail -n +2 | wc -l');
+        const exported = await inPod(cluster, CORE, 'lead-intake leads export my-studio | tail -n +2 | wc -l');
         expect(Number(exported)).toBe(created);
         expect(await relay.stop()).toBe(0);
       });

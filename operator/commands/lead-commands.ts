@@ -28,8 +28,6 @@ import {
 } from './options.ts';
 import { isJson, program, progressPrinter, runOnStore } from './program.ts';
 
-const STUDIO = ['--studio <id>', 'studio of the leads'] as const;
-
 export function addLeadCommands(): void {
   const leads = program.command('leads').description('manage leads');
   addShowCommands(leads);
@@ -41,12 +39,11 @@ export function addLeadCommands(): void {
 function addShowCommands(leads: Command): void {
   addFilterOptions(
     leads
-      .command('list')
-      .description('list the newest leads of a studio; by stage or change, those that changed last')
-      .requiredOption(...STUDIO),
+      .command('list <studio>')
+      .description('list the newest leads of a studio; by stage or change, those that changed last'),
   )
     .option('--limit <number>', 'maximum number of leads', positiveInteger, PAGE_SIZE.fallback)
-    .action(({ studio: studioId, limit, ...options }: { studio: string; limit: number } & FilterOptions) =>
+    .action((studioId: string, { limit, ...options }: { limit: number } & FilterOptions) =>
       runOnStore(async (deps) => {
         const listed: Lead[] = [];
         const filter = filterIn(options);
@@ -58,11 +55,8 @@ function addShowCommands(leads: Command): void {
       }),
     );
   addFilterOptions(
-    leads
-      .command('count')
-      .description('count the leads of a studio by stage and source')
-      .requiredOption(...STUDIO),
-  ).action(({ studio: studioId, ...options }: { studio: string } & FilterOptions) =>
+    leads.command('count <studio>').description('count the leads of a studio by stage and source'),
+  ).action((studioId: string, options: FilterOptions) =>
     runOnStore(async (deps) => {
       const counts = await countLeads(deps, { studioId, filter: filterIn(options) });
       const toCountRow = ({ of, count, isLowerBound }: LeadCount<string | null>) => ({
@@ -73,10 +67,9 @@ function addShowCommands(leads: Command): void {
     }),
   );
   leads
-    .command('events <lead>')
+    .command('events <studio> <lead>')
     .description('list the moves, corrections and enquiries of a lead, and its erasure')
-    .requiredOption(...STUDIO)
-    .action((leadId: string, { studio: studioId }: { studio: string }) =>
+    .action((studioId: string, leadId: string) =>
       runOnStore(async (deps) => {
         const events = await listLeadEvents(deps, { studioId, leadId });
         const toEventRow = ({ what: { kind, ...details }, ...event }: LeadEvent) => ({ ...event, kind, details });
@@ -84,10 +77,9 @@ function addShowCommands(leads: Command): void {
       }),
     );
   leads
-    .command('get <lead>')
+    .command('get <studio> <lead>')
     .description('show a lead')
-    .requiredOption(...STUDIO)
-    .action((leadId: string, { studio: studioId }: { studio: string }) =>
+    .action((studioId: string, leadId: string) =>
       runOnStore((deps) => getLead(deps, { studioId, leadId, view: 'full' })),
     );
 }
@@ -104,9 +96,8 @@ const toLeadRow = ({ id, displayName, contact, stage, createdAt }: Lead) => ({
 function addTransferCommands(leads: Command): void {
   addFilterOptions(
     leads
-      .command('export')
+      .command('export [studio]')
       .description('write all leads of a studio as CSV, oldest first, or of all studios in turn')
-      .option(...STUDIO)
       .option('--include-test-studios', 'of all studios: those for tests, too')
       .option('--byte-order-mark', 'begin with the mark by which Excel takes a file for UTF-8'),
   )
@@ -119,7 +110,7 @@ again. A text that a spreadsheet would run as a formula
 gets an apostrophe in front, and so does such a text behind apostrophes.
 \`leads import\` removes it.`,
     )
-    .action(({ studio: studioId = '', includeTestStudios: includesTests = false, ...options }: ExportOptions) =>
+    .action((studioId = '', { includeTestStudios: includesTests = false, ...options }: ExportOptions) =>
       runOnStore((deps) =>
         writeLeads(deps, { studioId, includesTests, filter: filterIn(options) }, options.byteOrderMark),
       ),
@@ -200,7 +191,6 @@ function addWorkCommands(leads: Command): void {
 }
 
 interface ExportOptions extends FilterOptions {
-  readonly studio?: string;
   readonly includeTestStudios?: boolean;
   readonly byteOrderMark?: boolean;
 }

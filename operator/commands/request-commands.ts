@@ -10,6 +10,8 @@ interface RequestOptions {
   readonly key?: string;
 }
 
+const NONE_FOUND = 'no request was found: gateways record requests only with GATEWAY_REQUEST_LOG=yes, and for 24 hours';
+
 export function addRequestCommand(): void {
   program
     .command('requests <studio>')
@@ -24,6 +26,7 @@ export function addRequestCommand(): void {
         const query = { studioId, failed: failed ?? false, xRequestId, apiKeyId, pageSize: 0 };
         const pages = eachPage((pageToken) => listRequests(deps, { ...query, pageToken }));
         const found = (await Array.fromAsync(pages)).flatMap(({ requests }) => requests);
+        if (found.length === 0) console.error(NONE_FOUND);
         if (isJson()) return found.map(wholeRequest);
         const [only] = found;
         return xRequestId !== undefined && only && found.length === 1 ? wholeRequest(only) : found.map(toRequestRow);

@@ -13,6 +13,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { acknowledgeIn, changesIn, moveLead } from '../contract/store-actions.ts';
 import { aConsumer, aLead, aLoggedRequest, BY, claimsOf, DAY_MS, plus, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
+import { COMMANDS } from '../support/every-command.ts';
 import { leadsIn } from '../support/exported.ts';
 import { bash, run, temporaryFolder } from '../tools/processes.ts';
 
@@ -43,6 +44,12 @@ const CALLER = `(command line, ${userInfo().username} on ${hostname().slice(0, 6
 
 /** A command that fails with a pattern on standard error. */
 const refused = (pattern: RegExp) => ({ code: 1, stdout: '', stderr: expect.stringMatching(pattern) });
+
+test('every command takes the studio as an argument, and none as an option', () => {
+  const options = COMMANDS.flatMap(([name, { options }]) => options.map(({ long }) => `${name} ${long}`));
+  expect(options.length).toBeGreaterThan(30);
+  expect(options.filter((option) => option.endsWith(' --studio'))).toEqual([]);
+});
 
 // @proves audit-3
 test('an event of a command names who has called sudo, whoever runs the process', async () => {
@@ -110,7 +117,9 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
 
 // @proves requests-1
 test('an operator sees what the websites of a studio sent, in a table that fits into a terminal, and one request in full', async () => {
-  const { store, cli, json } = await withLeads();
+  const { store, env, cli, json } = await withLeads();
+  const { stdout, stderr } = await executed(CLI, ['requests', 's1'], { env });
+  expect([stdout, stderr]).toEqual(['none\n', expect.stringMatching(/^no request was found.*GATEWAY_REQUEST_LOG=yes/)]);
   const own = { studioId: 's1', apiKeyId: newId() };
   const recorded = [
     aLoggedRequest({ ...own, requestId: 'r.1', omitted: 7 }),
@@ -162,7 +171,7 @@ test('an operator empties a test studio, and no other; exports and consumers hav
     leadsIn(await cli('leads', 'export', ...options)).map(({ studioId }) => studioId);
   expect(await studiosIn()).toEqual(['s1']);
   expect(await studiosIn('--include-test-studios')).toEqual(['s1', 'trial', 'trial']);
-  expect(await studiosIn('--studio', 'trial')).toEqual(['trial', 'trial']);
+  expect(await studiosIn('trial')).toEqual(['trial', 'trial']);
   const relay = ['consumers', 'create', 'relay', '--all-studios', '--start', 'all-leads', '--include-test-studios'];
   expect(await json(...relay)).toMatchObject({ studios: '(all, and test studios)' });
   await expect(cli('studios', 'empty', 's1')).rejects.toMatchObject(refused(/^NOT_A_TEST_STUDIO: /));
@@ -219,7 +228,7 @@ test('an operator lists studios and leads, reads and moves a lead, and exports a
   const newest: Lead[] = JSON.parse(JSON.stringify(leads.toReversed()));
   const [lead] = newest as [Lead];
   const idsOf = (of: readonly { id: string }[]) => of.map(({ id }) => id);
-  const ofTwo = (...args: string[]) => json('leads', 'list', '--studio', 's2', ...args);
+  const ofTwo = (...args: string[]) => json('leads', 'list', 's2', ...args);
 
   expect((await json('studios', 'list'))[0]).not.toHaveProperty('leads');
   const counted = await json('studios', 'list', '--leads');
@@ -229,8 +238,8 @@ test('an operator lists studios and leads, reads and moves a lead, and exports a
   ]);
   expect(idsOf(await ofTwo())).toEqual(idsOf(newest.slice(0, 25)));
   expect(await ofTwo('--limit', '30')).toEqual(newest.slice(0, 30));
-  expect(await cli('leads', 'list', '--studio', 's2', '--limit', '1')).toContain(lead.contact.value);
-  expect(await json('leads', 'get', '--studio', 's2', lead.id)).toEqual(lead);
+  expect(await cli('leads', 'list', 's2', '--limit', '1')).toContain(lead.contact.value);
+  expect(await json('leads', 'get', 's2', lead.id)).toEqual(lead);
 
   const since = `${lead.createdAt}`;
   const changed = idsOf(newest.filter(({ studioId, createdAt }) => studioId === 's2' && `${createdAt}` >= since));
@@ -246,16 +255,16 @@ test('an operator lists studios and leads, reads and moves a lead, and exports a
   await cli('leads', 'stage', 's2', lead.id, 'contacted', '--member', 'seller-1');
   await cli('leads', 'stage', 's2', lead.id, 'new');
   const moves = [{ memberId: 'seller-1', what: { kind: 'stage-move', from: 'new', to: 'contacted' } }, {}];
-  expect(await json('leads', 'events', '--studio', 's2', lead.id)).toMatchObject(moves);
-  expect(await cli('leads', 'events', '--studio', 's2', lead.id)).toMatch(/seller-1.*stage-move/);
+  expect(await json('leads', 'events', 's2', lead.id)).toMatchObject(moves);
+  expect(await cli('leads', 'events', 's2', lead.id)).toMatch(/seller-1.*stage-move/);
 
-  const counts = await json('leads', 'count', '--studio', 's2', '--stage', 'new');
+  const counts = await json('leads', 'count', 's2', '--stage', 'new');
   expect(counts).toMatchObject({ byStage: [{ of: 'new', count: 31 }], bySource: [{ of: null, count: 31 }] });
-  expect(await cli('leads', 'count', '--studio', 's2')).toMatch(/trial_booked.*no source.*31/s);
+  expect(await cli('leads', 'count', 's2')).toMatch(/trial_booked.*no source.*31/s);
 
   const exported = async (...args: string[]) => leadsIn(await cli('leads', 'export', ...args)).map(({ id }) => id);
   expect(await exported()).toEqual(idsOf(leads));
-  expect(await exported('--studio', 's2', '--changed-since', since)).toEqual(changed.toReversed());
+  expect(await exported('s2', '--changed-since', since)).toEqual(changed.toReversed());
   expect((await cli('leads', 'export', '--byte-order-mark')).slice(0, 3)).toBe('\uFEFFid');
 });
 
@@ -266,8 +275,8 @@ test.each([
     ['INVALID_REQUEST', 'studio.id'],
   ],
   [['studios', 'put', 's1', '--test'], ['studio.isTest must stay as it was when the studio was created']],
-  [['leads', 'list', '--studio', 's1', '--source', 'form'], ['filter.sourceIds']],
-  [['leads', 'export', '--studio', 's3'], ['STUDIO_NOT_FOUND']],
+  [['leads', 'list', 's1', '--source', 'form'], ['filter.sourceIds']],
+  [['leads', 'export', 's3'], ['STUDIO_NOT_FOUND']],
   [['leads', 'stage', 's1', 'x', 'sold'], ['Allowed choices are new, contacted']],
   [['leads', 'erase', 's1'], ['no lead given']],
   [['leads', 'erase', '--closed-before', '2099-02-01', '--yes'], ['in the future']],

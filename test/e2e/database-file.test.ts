@@ -4,12 +4,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 
-test('a core starts on an empty file, which one leaves that dies before its first write, and warns', async () => {
+test('a core starts on an empty file, which one leaves that dies before its first write, and logs that without a warning', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   writeFileSync(path, '');
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });
   await addressOf(core);
-  expect(core.output()).toContain('"msg":"a new database was created: there was no such file, or an empty one"');
+  expect(core.output()).toMatch(
+    /"level":30,.*"msg":"a new database was created: there was no such file, or an empty one"/,
+  );
 });
 
 describe('an unusable database file is reported in one line, with what to do, and status 1', () => {

@@ -1,7 +1,9 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { CLI, executed } from '../support/command-line.ts';
 import {
   hasShellAndCurl,
   PLANTED,
@@ -48,6 +50,8 @@ test.skipIf(!hasShellAndCurl)(
     expect(second.body).toBe(first.body);
     running.child.kill('SIGINT');
     expect(await running.ended()).toBe(0);
+    const env = { DATABASE_URL: `sqlite:${join(cwd, 'data/lead-intake.db')}` };
+    expect((await executed(CLI, ['requests', 'demo'], { env })).stdout).toMatch(/201 replayed[\s\S]*201/);
 
     const again = run('start.ts', { cwd });
     await again.printed(/keys create demo --member demo-owner/);
@@ -57,6 +61,84 @@ test.skipIf(!hasShellAndCurl)(
     expect(await listed.json()).toEqual({ leads: [lead], nextCursor: null });
   },
 );
+
+/** Runs `npm start` in a terminal, where it gets the settings alone that are given. */
+function inTerminal(settings: Readonly<Record<string, string>>): RunningProcess {
+  const { PATH } = process.env;
+  const ports = { CORE_PORT: '0', GATEWAY_PORT: '0', SHUTDOWN_DRAIN_MS: '0' };
+  return watch(
+    spawn('script', ['-qec', `exec "${process.execPath}" "${join(ROOT, 'start.ts')}"`, '/dev/null'], {
+      cwd: temporaryFolder(),
+      env: { PATH, TERM: 'xterm', ...PLANTED, ...ports, ...settings },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    }),
+  );
+}
+
+describe.skipIf(spawnSync('script', ['--version']).status !== 0)('npm start in a terminal', () => {
+  test('welcomes in colour with the key, the inbox and the next steps, logs nothing, and says that Ctrl-C stops it', async () => {
+    const running = inTerminal({ PUBLIC_URL: 'https://leads.example.com/' });
+    await running.printed(/Connect your website/);
+    running.child.stdin?.write('\x03');
+    expect(await running.ended()).toBe(0);
+
+    const output = running.output().replaceAll('\r', '');
+    expect(output).toContain('\x1b[1m\x1b[32mLead Intake is running.');
+    const text = stripVTControlCharacters(output);
+    const [secret = ''] = /lik_\S{48}/.exec(text) ?? [];
+    const [beginning, , end = ''] = text.split(/(?=Lead Intake is running)|(?<=docs\n\n)(?=\^C|\n)/);
+    expect(beginning).toBe(`\nThe key of the demo studio, shown this once:\n  ${secret}\n\n`);
+    expect(text).toContain(`  Inbox     https://leads.example.com/docs/inbox#key=${secret}\n`);
+    for (const step of ['leads list demo', 'docs/tutorial/walkthrough.md', 'https://leads.example.com/docs\n'])
+      expect(text.split('Next, in a second terminal:')[1]).toContain(step);
+    expect(end).toBe('^C\nStopping Lead Intake.\nLead Intake has stopped.\n');
+  });
+
+  test('prints no colour if NO_COLOR is set', async () => {
+    const running = inTerminal({ NO_COLOR: '1' });
+    await running.printed(/Connect your website/);
+    running.child.stdin?.write('\x03');
+    await running.ended();
+    expect(running.output()).not.toContain('\x1b');
+  });
+});
+
+describe('before npm start', () => {
+  /** Runs what npm runs first, in a folder with these `engines`, and with the packages or without. */
+  function beforeStart(engines: string, isInstalled: boolean) {
+    const folder = temporaryFolder();
+    copyFileSync(join(ROOT, 'before-start.cjs'), join(folder, 'before-start.cjs'));
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ engines: { node: engines } }));
+    if (isInstalled) mkdirSync(join(folder, 'node_modules/fastify'), { recursive: true });
+    const { status, stderr } = spawnSync(process.execPath, [join(folder, 'before-start.cjs')], { encoding: 'utf8' });
+    return [status, stderr];
+  }
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+
+  test('a sentence says that npm ci has not run', () => {
+    const sentence = 'Lead Intake is not installed: run `npm ci` in this folder, then `npm start` again.\n';
+    expect(beforeStart('>=1.0.0', false)).toEqual([1, sentence]);
+  });
+
+  test.each([`^${major + 1}.0.0`, `^${major - 1}.0.0`, `^${major}.${minor + 1}.0 || >=${major + 1}.0.0`])(
+    'a sentence names another Node that is needed: %s',
+    (engines) => {
+      const sentence = `Lead Intake needs Node ${engines}, and this is ${process.version}: run \`npm ci\`, which installs one.\n`;
+      expect(beforeStart(engines, true)).toEqual([1, sentence]);
+    },
+  );
+
+  test.each([`^1.0.0 || ^${major}.${minor}.0`, `>=${major}.0.0`, `>=${major - 1}.99.0`])(
+    'nothing is said to a Node that fits: %s',
+    (engines) => expect(beforeStart(engines, true)).toEqual([0, '']),
+  );
+
+  test('npm runs that first, and the Node of this repository fits', () => {
+    const { engines, scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    expect(scripts.prestart).toMatch(/^node before-start\.cjs && /);
+    expect(beforeStart(engines.node, true)).toEqual([0, '']);
+  });
+});
 
 /** How long each process drains; milliseconds. */
 const DRAIN_MS = 1000;
@@ -131,15 +213,17 @@ describe('npm start', () => {
     expect(existsSync(join(cwd, 'data'))).toBe(false);
   });
 
-  test('ends with status 1 when a port is in use', async () => {
+  test('ends with status 1 when a port is in use, and prints a line that takes another one', async () => {
     const first = run('start.ts', { cwd: temporaryFolder() });
     const { port } = new URL(await gatewayOf(first));
 
-    const second = run('start.ts', { cwd: temporaryFolder(), env: { GATEWAY_PORT: port } });
+    const env = { GATEWAY_PORT: port, npm_lifecycle_event: 'start' };
+    const second = run('start.ts', { cwd: temporaryFolder(), env });
 
     expect(await second.ended()).toBe(1);
     expect(second.output()).toContain(`cannot listen on port ${port} of 127.0.0.1, because it is in use already`);
     expect(second.output()).toMatch(/^\S.*EADDRINUSE.*GATEWAY_PORT/m);
+    expect(second.output()).toContain(`\n\n  GATEWAY_PORT=${Number(port) + 1} npm start\n`);
     expect(second.output()).toMatch(/gateway\/main.ts exited/);
     // Its key is shown once, by whatever start.
     expect(second.output()).toMatch(/shown this once:\n {2}lik_\S{48}\n/);

@@ -440,7 +440,7 @@ interface Arranged {
 function commandRuns({ person, studio, lead, closed, key, secret, source, file }: Arranged) {
   const contact = JSON.stringify({ type: 'email', value: person.email });
   const noContact = JSON.stringify({ type: 'email', value: person.note, name: person.name });
-  const ofStudio = ['--studio', studio];
+  const ofStudio = [studio];
   const manager = ['--member', 'owner'];
   const csv = (...lines: readonly string[]) => file(lines.join('\n'), 'leads.csv');
   const printsLeads = true;
@@ -466,9 +466,9 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
       { args: [], input: `${secret} ${person.name} ${person.email}` },
       { args: [file(`${person.name} ${person.email}`)] },
     ],
-    'leads list': [{ args: ofStudio, printsLeads }, { args: ['--studio', person.name] }],
+    'leads list': [{ args: ofStudio, printsLeads }, { args: [person.name] }],
     'leads get': [{ args: [...ofStudio, lead], printsLeads }],
-    'leads count': [{ args: ofStudio }, { args: ['--studio', person.name] }],
+    'leads count': [{ args: ofStudio }, { args: [person.name] }],
     'leads events': [{ args: [...ofStudio, lead] }, { args: [...ofStudio, person.email] }],
     'leads import': [
       { args: [studio, csv('displayName,email,note', `${person.name},${person.email},"${person.note}"`)] },

@@ -78,7 +78,7 @@ describe('the command line', () => {
     expect(value).toMatchObject({ displayName: HOSTILE, note: HOSTILE, stage: 'contacted' });
     expect(lines.filter((line) => line.startsWith('stage'))).toEqual(['stage        contacted']);
 
-    expect((await both('leads', 'list', '--studio', 's1')).value[0]).toMatchObject({ displayName: HOSTILE });
+    expect((await both('leads', 'list', 's1')).value[0]).toMatchObject({ displayName: HOSTILE });
     const exported = (await cli({ ...env, NODE_OPTIONS: ON_TERMINAL }, 'leads', 'export')).output;
     expectNoControlCharacters(exported);
     expect(exported).toContain(ESCAPED);

@@ -420,7 +420,7 @@ export const operatorLooks = aScenario({
     const words: Readonly<Record<string, readonly string[]>> = {
       studio: ['studios', 'get', id],
       keys: ['keys', 'list', id, '--member', 'owner'],
-      leads: ['leads', 'list', '--studio', id],
+      leads: ['leads', 'list', id],
       sources: ['sources', 'list', id],
       audit: ['audit', id, '--lead', leadId],
     };

@@ -70,13 +70,13 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
       return { there: imported + alreadyThere, erased, refused };
     };
     expect(await importing(), { there: count - 1, erased: 0, refused: 2 }, 'the import');
-    const exported = async () => leadsIn(await typed('leads', 'export', '--studio', studioId));
+    const exported = async () => leadsIn(await typed('leads', 'export', studioId));
     const leads = await exported();
     const names = new Set(leads.map(({ displayName }) => displayName));
     expect([leads.length, names.size], [count, count], 'exported leads, and their names');
 
     const copy = join(folder, 'copy.csv');
-    writeFileSync(copy, await typed('leads', 'export', '--studio', studioId));
+    writeFileSync(copy, await typed('leads', 'export', studioId));
     const ofFile = leads.find(({ displayName }) => displayName?.startsWith('Line 2 '))?.id ?? '';
     for (const leadId of [corrected.id, ofFile]) {
       await typed('leads', 'erase', studioId, leadId);
