@@ -229,6 +229,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   ],
   commander: ['operator/commands/'],
   'csv-stringify/sync': ['operator/csv-export.ts'],
+  table: ['operator/table-text.ts'],
   // Loaded dynamically, with traces enabled.
   '@opentelemetry/': ['common/otlp-tracer.ts'],
   '@prometheus-io/client': ['common/metrics.ts', 'relay/observation.ts'],

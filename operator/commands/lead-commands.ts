@@ -84,14 +84,8 @@ function addShowCommands(leads: Command): void {
     );
 }
 
-/** For a table: without the note, which would be too wide. */
-const toLeadRow = ({ id, displayName, contact, stage, createdAt }: Lead) => ({
-  id,
-  displayName,
-  contact,
-  stage,
-  createdAt,
-});
+/** A row of a table that fits into a terminal. */
+const toLeadRow = ({ id, displayName, contact, stage }: Lead) => ({ id, displayName, contact: contact.value, stage });
 
 function addTransferCommands(leads: Command): void {
   addFilterOptions(

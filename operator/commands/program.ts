@@ -1,7 +1,5 @@
-import { Console } from 'node:console';
 import { fstatSync, statSync, writeFileSync } from 'node:fs';
 import { devNull } from 'node:os';
-import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
 import { errorSummary, formatStacks } from '../../common/error-summary.ts';
 import { printable, printableJson, printableLines } from '../../common/printable.ts';
@@ -16,6 +14,7 @@ import { LOG_STAYS } from '../../src/store/port/listeners.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { CommandFault } from '../command.ts';
 import { OutputFault, print } from '../standard-output.ts';
+import { type TextFields, tableText } from '../table-text.ts';
 
 /** The command line. Each file beside this one adds a group of commands to it. */
 export const program = new Command('lead-intake')
@@ -144,18 +143,18 @@ function describeFailure(error: unknown): string {
 /** Returns a result as JSON, or as a table or a list of fields. */
 function resultText(result: unknown, json: boolean): string {
   if (json) return `${printableJson(result)}\n`;
-  if (Array.isArray(result)) return result.length > 0 ? tableText(result.map(textFields)) : 'none\n';
-  const fields = Object.entries(textFields(result));
-  return fields.map(([name, value]) => `${name.padEnd(12)} ${value}\n`).join('');
+  if (!Array.isArray(result)) return fieldsText(textFields(result));
+  const records = result.map(textFields);
+  if (records.length === 0) return 'none\n';
+  return tableText(records, process.stdout.columns || 80) ?? records.map(fieldsText).join('\n');
 }
 
-function tableText(rows: readonly object[]): string {
-  const stream = new PassThrough({ encoding: 'utf8' });
-  new Console(stream).table(rows);
-  return stream.read();
-}
+const fieldsText = (fields: TextFields): string =>
+  Object.entries(fields)
+    .map(([name, value]) => `${name.padEnd(12)} ${value}\n`)
+    .join('');
 
-function textFields(record: unknown): Record<string, string> {
+function textFields(record: unknown): TextFields {
   return Object.fromEntries(Object.entries(record as object).map(([name, value]) => [name, formatValue(value)]));
 }
 

@@ -133,8 +133,8 @@ test('an operator sees what the websites of a studio sent, in a table that fits 
   const [refusedOne, , cut] = ids(recorded);
   expect(ids(await json('requests', 's1', '--failed', '--key', own.apiKeyId))).toEqual([cut, refusedOne]);
   const table = await cli('requests', 's1');
-  for (const line of table.split('\n')) expect(line.length).toBeLessThanOrEqual(120);
-  for (const text of ['201 replayed', '400 invalid_request', 'not answered', 'note, Idempotency-Key', '+7', 'a1B_'])
+  for (const line of table.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+  for (const text of ['201 replayed', 'invalid_request', 'not answered', 'note,', 'Idempotency-Key', '+7', 'a1B_'])
     expect(table).toContain(text);
   const one = await cli('requests', 's1', '--request-id', 'r.1');
   for (const text of [own.apiKeyId, 'integration_invalid_request', 'r.1']) expect(one).toContain(text);
@@ -238,7 +238,7 @@ test('an operator lists studios and leads, reads and moves a lead, and exports a
   ]);
   expect(idsOf(await ofTwo())).toEqual(idsOf(newest.slice(0, 25)));
   expect(await ofTwo('--limit', '30')).toEqual(newest.slice(0, 30));
-  expect(await cli('leads', 'list', 's2', '--limit', '1')).toContain(lead.contact.value);
+  expect(await cli('leads', 'list', 's2', '--limit', '1')).toMatch(new RegExp(`${lead.id}  Ada Lovelace .* new\n`));
   expect(await json('leads', 'get', 's2', lead.id)).toEqual(lead);
 
   const since = `${lead.createdAt}`;
@@ -256,7 +256,7 @@ test('an operator lists studios and leads, reads and moves a lead, and exports a
   await cli('leads', 'stage', 's2', lead.id, 'new');
   const moves = [{ memberId: 'seller-1', what: { kind: 'stage-move', from: 'new', to: 'contacted' } }, {}];
   expect(await json('leads', 'events', 's2', lead.id)).toMatchObject(moves);
-  expect(await cli('leads', 'events', 's2', lead.id)).toMatch(/seller-1.*stage-move/);
+  expect(await cli('leads', 'events', 's2', lead.id)).toMatch(/seller-1.*stage-move/s);
 
   const counts = await json('leads', 'count', 's2', '--stage', 'new');
   expect(counts).toMatchObject({ byStage: [{ of: 'new', count: 31 }], bySource: [{ of: null, count: 31 }] });

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 
-test('a core starts on an empty file, which one leaves that dies before its first write, and logs that without a warning', async () => {
+test('a core starts on an empty file, as one leaves that dies early, and logs no warning', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   writeFileSync(path, '');
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });

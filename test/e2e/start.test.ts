@@ -76,7 +76,7 @@ function inTerminal(settings: Readonly<Record<string, string>>): RunningProcess 
 }
 
 describe.skipIf(spawnSync('script', ['--version']).status !== 0)('npm start in a terminal', () => {
-  test('welcomes in colour with the key, the inbox and the next steps, logs nothing, and says that Ctrl-C stops it', async () => {
+  test('shows the key, the inbox and the next steps in colour, and Ctrl-C says that it stops', async () => {
     const running = inTerminal({ PUBLIC_URL: 'https://leads.example.com/' });
     await running.printed(/Connect your website/);
     running.child.stdin?.write('\x03');

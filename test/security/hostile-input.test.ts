@@ -151,7 +151,7 @@ test('every lead reported as created is stored, and no other', async () => {
   if (COUNT >= EXPECTS_ALL_FROM) expect(doubtful.size).toBeGreaterThan(0);
 });
 
-/** What a process notes of its health, or a core that a busy machine let answer too late: no fault of a request. */
+/** Lines about the health of a process, or about a core that a busy machine let answer too late, are no faults of a request. */
 const NO_FAULT =
   /^\{"level":30,|"reason":"\[deadline_exceeded\] [^"]*","lastsMs":\d+,"msg":"not ready: the core is unavailable"\}$/;
 
