@@ -115,7 +115,7 @@ ${demo ? demoHint(gatewayUrl, docs, demo) : ''}`;
 function demoHint(gatewayUrl: string, docs: string, { studioId, memberId, sourceId, secret }: Demo): string {
   const first = secret
     ? `${bold('Create a lead:')}
-curl -i ${gatewayUrl}/v1/integrations/leads \\
+curl -i -w '\\n' ${gatewayUrl}/v1/integrations/leads \\
   -H 'Authorization: Bearer ${secret}' \\
   -H 'Content-Type: application/json' \\
   -H 'Idempotency-Key: ${crypto.randomUUID()}' \\

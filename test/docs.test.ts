@@ -110,6 +110,8 @@ test.skipIf(!hasShellAndCurl)(
       const [, printed = ''] = new RegExp(`@${number}@\n([\\s\\S]*?)(?=@${number + 1}@)`).exec(output) ?? [];
       expect({ line, printed }).toEqual({ line, printed: expect.stringContaining(answer) });
     }
+    // Each response ends with a line break, so that the next prompt begins a line.
+    expect(output).not.toMatch(/.@\d+@$/m);
   },
 );
 
