@@ -74,6 +74,10 @@ function portFault(error: unknown, part: Part): string | undefined {
   const isForMetrics = process.env[`${part}_METRICS_ADDRESS`]?.endsWith(`:${port}`);
   const settings = isForMetrics ? `${part}_METRICS_ADDRESS` : `${part}_HOST and ${part}_PORT`;
   const sentence = `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: ${settings}.`;
-  const isOfStart = code === 'EADDRINUSE' && !isForMetrics && process.env.npm_lifecycle_event === 'start';
-  return isOfStart ? `${sentence}\n\n  ${part}_PORT=${Number(port) + 1} npm start\n` : sentence;
+  const { CORE_PORT, GATEWAY_PORT, npm_lifecycle_event } = process.env;
+  if (code !== 'EADDRINUSE' || isForMetrics || npm_lifecycle_event !== 'start') return sentence;
+  // With a port that a line before this one chose.
+  const ports = Object.entries({ CORE_PORT, GATEWAY_PORT, [`${part}_PORT`]: Number(port) + 1 });
+  const chosen = ports.filter(([, value]) => value).map(([name, value]) => `${name}=${value}`);
+  return `${sentence}\n\n  ${chosen.join(' ')} npm start\n`;
 }

@@ -326,7 +326,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       ({ folder }) => ({ 'events.ndjson': join(folder, 'events.ndjson') }),
       /^$/,
     ],
-    ['reference/observability', 'requests', () => ({ '8d6f…': '8d6f' }), /400 invalid_request.*8d6f/s],
+    ['reference/observability', 'requests', () => ({ '8d6f…': '8d6f' }), /invalid_request.*8d6f/s],
     ['how-to/erase', 'erase', ({ lead }) => ({ 'STUDIO LEAD': `STUDIO ${lead.id}` }), /erased/],
     ['how-to/erase', 'erase-studio', () => ({}), /leadsToErase +\d+\nkeysToRevoke[\s\S]*erasedLeads/],
     ['how-to/erase', 'retention', () => ({}), /wouldErase +2\n[\s\S]*retentionDays +730\nfirstErasure/],

@@ -223,7 +223,7 @@ describe('npm start', () => {
     expect(await second.ended()).toBe(1);
     expect(second.output()).toContain(`cannot listen on port ${port} of 127.0.0.1, because it is in use already`);
     expect(second.output()).toMatch(/^\S.*EADDRINUSE.*GATEWAY_PORT/m);
-    expect(second.output()).toContain(`\n\n  GATEWAY_PORT=${Number(port) + 1} npm start\n`);
+    expect(second.output()).toContain(`\n\n  CORE_PORT=0 GATEWAY_PORT=${Number(port) + 1} npm start\n`);
     expect(second.output()).toMatch(/gateway\/main.ts exited/);
     // Its key is shown once, by whatever start.
     expect(second.output()).toMatch(/shown this once:\n {2}lik_\S{48}\n/);
