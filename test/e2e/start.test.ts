@@ -107,10 +107,12 @@ describe('before npm start', () => {
   /** Runs what npm runs first, in a folder with these `engines`, and with the packages or without. */
   function beforeStart(engines: string, isInstalled: boolean) {
     const folder = temporaryFolder();
-    copyFileSync(join(ROOT, 'before-start.cjs'), join(folder, 'before-start.cjs'));
+    const program = join(folder, 'common/before-start.cjs');
+    mkdirSync(join(folder, 'common'));
+    copyFileSync(join(ROOT, 'common/before-start.cjs'), program);
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ engines: { node: engines } }));
     if (isInstalled) mkdirSync(join(folder, 'node_modules/fastify'), { recursive: true });
-    const { status, stderr } = spawnSync(process.execPath, [join(folder, 'before-start.cjs')], { encoding: 'utf8' });
+    const { status, stderr } = spawnSync(process.execPath, [program], { encoding: 'utf8' });
     return [status, stderr];
   }
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
