@@ -7,7 +7,7 @@ import { aCapture, aService, leadOf } from '../support/service.ts';
 import { describeWithChromium, FAULTS_OF_ACCESS, SHOWN_WIDTH } from '../tools/browser.ts';
 
 const LIMIT = 80;
-/** What a visitor may have entered to take over the page of who reads it. */
+/** A visitor may have entered this to take over the page of whoever reads it. */
 const HOSTILE = '<img src=x onerror="document.title=1">{{ document.title = 2 }}';
 
 describeWithChromium('the inbox, in a browser', (open) => {

@@ -137,7 +137,7 @@ describe('before npm start', () => {
 
   test('npm runs that first, and the Node of this repository fits', () => {
     const { engines, scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-    expect(scripts.prestart).toMatch(/^node before-start\.cjs && /);
+    expect(scripts.prestart).toMatch(/^node common\/before-start\.cjs && /);
     expect(beforeStart(engines.node, true)).toEqual([0, '']);
   });
 });

@@ -40,6 +40,8 @@ export default defineConfig({
   cacheDir: '../../.generated/docs-cache',
   srcExclude: ['public/**'],
   cleanUrls: true,
+  // Pages are indexed in the order in which they are read: one after the other, two builds have the same bytes.
+  buildConcurrency: 1,
   metaChunk: true,
   markdown: {
     languageAlias: { mjs: 'js', ru: 'ruby', rake: 'ruby', svg: 'xml' },

@@ -1,4 +1,4 @@
-import { reactive } from 'vue';
+import { onMounted, reactive } from 'vue';
 import { type Answer, ask, leadsPath } from './public-api.ts';
 
 /** A creation and its outcome, as the page shows them. */
@@ -17,8 +17,12 @@ const SHOWN_HEADERS = ['Location', 'Idempotent-Replayed', 'Link', 'Retry-After']
  * @param sent is called after each
  */
 export function useFirstLead(sent: () => void) {
-  const form = reactive({ displayName: 'Katherine Johnson', email: newAddress(), key: newUuid() });
+  const form = reactive({ displayName: 'Katherine Johnson', email: '', key: '' });
   const attempts = reactive<Attempt[]>([]);
+  // In the browser only, since all readers share the page as it is built.
+  onMounted(() => {
+    form.email = newAddress();
+  });
 
   async function send(what: string, apiKey: string, changes: Partial<typeof form> = {}): Promise<void> {
     const { displayName, email, key } = { ...form, ...changes };

@@ -8,7 +8,7 @@ const POLL_MS = { min: 2000, max: 30_000 };
 /** The part of the quota that the page leaves to others. */
 const LEFT_TO_OTHERS = 0.5;
 
-/** What the inbox shows. The key is nowhere else: neither in the address, nor in the browser's storage. */
+/** An inbox as it is shown. It alone has the key, which is neither in the address nor in the browser's storage. */
 export interface Inbox {
   apiKey: string;
   isOpen: boolean;
@@ -80,7 +80,7 @@ export function useInbox() {
   onMounted(() => {
     const [, apiKey] = /^#key=(.+)$/.exec(location.hash) ?? [];
     if (!apiKey) return;
-    // Neither the history nor a bookmark keeps it.
+    // The history and bookmarks must not keep it.
     history.replaceState(history.state, '', location.pathname);
     inbox.apiKey = apiKey;
     void open();

@@ -1,12 +1,12 @@
 import { withBase } from 'vitepress';
 
-/** What a page got for a request. */
+/** An answer to a request of a page. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** What JSON the response has; undefined if it has none. */
+  /** The JSON of the response; undefined if it has none. */
   readonly body: unknown;
-  /** What is left of the quota, if the request counted. */
+  /** The quota after the request, if it counted. */
   readonly quota: Quota | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface Quota {
   readonly seconds: number;
 }
 
-/** What a person is told of a request that got no lead. */
+/** The reason, for a person, why a request got no lead. */
 export interface Fault {
   readonly text: string;
   /** The address of a page that says what to do. */
@@ -67,7 +67,7 @@ export function toFault(answer?: Answer): Fault {
   };
 }
 
-/** What to do on this page, which the problem itself does not say. */
+/** Sentences that say what to do on this page, because a problem does not know it. */
 const HINTS: Readonly<Record<number, string>> = {
   401: 'Paste the whole key, or another one.',
   403: 'This page needs a key with the scope leads.read.',
