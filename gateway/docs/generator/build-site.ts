@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import apiReference from '@scalar/fastify-api-reference';
 import fastify from 'fastify';
-import { build } from 'vitepress';
 import { PACKAGES_FOLDER, type PackageRelease } from '../../../common/package-settings.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { PLACEHOLDERS } from '../site.ts';
@@ -19,6 +18,9 @@ const SOURCES = join(DOCS, '../../.generated/docs');
 export async function buildSite(folder: string): Promise<void> {
   await writeSources();
   const next = `${folder}.${process.pid}`;
+  // Otherwise Vue writes paths of this machine into the site. It reads this as it is loaded.
+  process.env.NODE_ENV = 'production';
+  const { build } = await import('vitepress');
   await build(DOCS, { outDir: next });
   const former = `${next}.former`;
   if (existsSync(folder)) renameSync(folder, former);
