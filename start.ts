@@ -102,7 +102,7 @@ async function stopAll(status: number): Promise<void> {
 }
 
 function welcome(gatewayUrl: string, coreUrl: string, demo: Demo | undefined): string {
-  const docs = `${process.env.PUBLIC_URL?.replace(/\/+$/, '') || gatewayUrl}/docs`;
+  const docs = `${process.env.PUBLIC_URL?.replace(/\/$/, '') || gatewayUrl}/docs`;
   return `
 ${styleText(['bold', 'green'], 'Lead Intake is running.')} Ctrl-C stops it.
 ${demo ? `\n  Inbox     ${link(`${docs}/inbox${demo.secret ? `#key=${demo.secret}` : ''}`)}` : ''}

@@ -36,7 +36,8 @@ export function tableText(records: readonly TextFields[], maxWidth: number): str
     columns: widths.map((width) => ({ ...PADDING, width, wrapWord: true })),
     drawHorizontalLine: (index) => index === 1,
   });
-  return text.replaceAll(/ +$/gm, '');
+  const lines = text.split('\n').map((line) => line.trimEnd());
+  return lines.join('\n');
 }
 
 function longestWord(text: string): string {

@@ -466,7 +466,7 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
       { args: [], input: `${secret} ${person.name} ${person.email}` },
       { args: [file(`${person.name} ${person.email}`)] },
     ],
-    'leads list': [{ args: ofStudio, printsLeads }, { args: [person.name] }],
+    'leads list': [{ args: [...ofStudio, '--json'], printsLeads }, { args: [person.name] }],
     'leads get': [{ args: [...ofStudio, lead], printsLeads }],
     'leads count': [{ args: ofStudio }, { args: [person.name] }],
     'leads events': [{ args: [...ofStudio, lead] }, { args: [...ofStudio, person.email] }],
