@@ -11,7 +11,7 @@ import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/p
 
 const PATHS = [
   '/docs',
-  '/docs/assets/icon.svg',
+  '/docs/assets/scalar.js',
   '/docs/assets/reference.js',
   '/v1/openapi.json',
   '/healthz',

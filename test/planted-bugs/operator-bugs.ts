@@ -54,7 +54,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'a list by changes skips leads that changed at one time',
     suite: ON_SQLITE,
-    caughtBy: 'lists what a filter over everything finds, once and in order, at random ranges',
+    caughtBy: 'lists once and in order, and counts, what a filter over everything finds at random',
     patches: [
       { file: 'src/store/sqlite/lead-reads.ts', text: '(updated_at, id)', put: 'updated_at' },
       { file: 'src/store/sqlite/lead-reads.ts', text: "(?4, unhex(?5, '-'))", put: '?4 AND ?5 = ?5' },

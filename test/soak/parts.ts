@@ -10,7 +10,6 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'test/e2e/schemathesis',
     'test/unit/contact-keys',
     'test/integration/request-rules',
-    'test/security/cut-conversations',
   ],
   databases: ['test/contract/mongo-plans', 'test/contract/sqlite-store', 'test/contract/mongo-store'],
   processes: [
