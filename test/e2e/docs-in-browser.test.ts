@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openSite } from '../../gateway/docs/site.ts';
 import { aService, leadOf } from '../support/service.ts';
 import { describeWithChromium, FAULTS_OF_ACCESS, SHOWN_WIDTH } from '../tools/browser.ts';
+import { run } from '../tools/processes.ts';
 
 const PREFIX = '/some/prefix';
 const PHONE = { width: 390, height: 844 };
@@ -201,6 +202,21 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
       }
     },
   );
+});
+
+describeWithChromium('npm run docs', (open) => {
+  // @proves docs-8
+  test("serves the operator's pages beside those of /docs, with one menu and one search", async () => {
+    const running = run('gateway/docs/generator/serve.ts');
+    const [, url = ''] = await running.printed(/Local:.*?(http:\S+\/docs)\//);
+    const page = await open(`${url}/project/docs/how-to/deploy`);
+    await page.getByRole('heading', { name: 'Start a gateway' }).waitFor();
+    await page.getByRole('navigation').getByRole('link', { name: 'Quick start' }).click();
+    await page.getByRole('heading', { name: 'Get a key' }).waitFor();
+    await page.locator('body').press('/');
+    await page.getByRole('searchbox').fill('TRUSTED_PROXIES');
+    await page.locator('#localsearch-list a[href*="/project/"]').first().waitFor();
+  });
 });
 
 /** In the page: the words in tables that stand on two lines, the blocks of code of which a part cannot be seen, and rows that are too high. */

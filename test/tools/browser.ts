@@ -33,9 +33,9 @@ export function describeWithChromium(name: string, body: (open: OpenPage) => voi
       page.setDefaultTimeout(TIMEOUT_MS);
       const problems: string[] = [];
       page.on('console', (message) => {
-        // The API may refuse what a page asks of it.
-        if (new URL(message.location().url || url).pathname.includes('/v1/')) return;
-        if (['error', 'warning'].includes(message.type())) problems.push(message.text());
+        // The API may refuse what a page asks of it. Chromium asks by itself for the picture of a host.
+        if (/\/v1\/|^\/favicon\.ico$/.test(new URL(message.location().url || url).pathname)) return;
+        if (['error', 'warning'].includes(message.type())) problems.push(`${message.text()} ${message.location().url}`);
       });
       page.on('pageerror', ({ message }) => problems.push(message));
       page.on('request', (request) => {

@@ -4,7 +4,8 @@ import { createCssVariablesTheme } from 'shiki';
 import { defineConfig } from 'vitepress';
 import { PLACEHOLDERS } from '../site.ts';
 
-const BASE = `${PLACEHOLDERS.publicPath}/docs/`;
+/** The path of the site; `npm run docs`, which needs no placeholder, has one of its own. */
+const BASE = process.env.DOCS_BASE ?? `${PLACEHOLDERS.publicPath}/docs/`;
 
 const SOURCES = '../../.generated/docs';
 

@@ -10,6 +10,7 @@ import { PICTURES, projectPages } from './project-pages.ts';
 const demo = { publicUrl: 'http://127.0.0.1:8080', limit: 600, windowSeconds: 60 };
 
 await writeSources(projectPages(), PICTURES, (text) => fillPlaceholders(text, demo));
-const server = await createServer(DOCS, { base: '/docs/' });
+process.env.DOCS_BASE = '/docs/';
+const server = await createServer(DOCS);
 await server.listen();
 server.printUrls();
