@@ -41,19 +41,19 @@ export interface SiteFile {
 export interface Site {
   /** The names of the files below SITE_FOLDER, by the paths that they are served at. */
   readonly paths: ReadonlyMap<string, string>;
-  /** Reads a file, with the values in place of its placeholders, and keeps it. */
-  load(name: string): SiteFile;
+  /** Reads a file, with the values in place of its placeholders, and keeps it; undefined if it has gone since the site was opened. */
+  load(name: string): SiteFile | undefined;
 }
 
 /** The page for a path that is none. */
 export const NO_PAGE = '404.html';
 
 /** Opens the built site; one that was not built has no paths. */
-export function openSite(values: SiteValues): Site {
-  const names = globSync('**/*.*', { cwd: SITE_FOLDER }).filter((name) => name !== NO_PAGE && !name.endsWith('.gz'));
+export function openSite(values: SiteValues, folder = SITE_FOLDER): Site {
+  const names = globSync('**/*.*', { cwd: folder }).filter((name) => name !== NO_PAGE && !name.endsWith('.gz'));
   const files = new Map<string, SiteFile>();
   const read = (name: string): SiteFile => {
-    const path = join(SITE_FOLDER, name);
+    const path = join(folder, name);
     const isLarge = existsSync(`${path}.gz`);
     const bytes = readFileSync(path);
     const content = isLarge ? bytes : Buffer.from(fillPlaceholders(bytes.toString(), values));
@@ -69,9 +69,8 @@ export function openSite(values: SiteValues): Site {
   return {
     paths: new Map(names.flatMap((name) => pathsOf(name).map((path) => [path, name]))),
     load(name) {
-      const file = files.get(name) ?? read(name);
-      files.set(name, file);
-      return file;
+      if (!files.has(name) && existsSync(join(folder, name))) files.set(name, read(name));
+      return files.get(name);
     },
   };
 }

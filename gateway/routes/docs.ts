@@ -86,7 +86,10 @@ function serveSite(app: FastifyInstance, { paths, load }: Site): void {
     scope.register(files, { ...SEND, root: SITE_FOLDER, serve: false, etag: false, preCompressed: true });
     scope.addHook('onSend', answerNotModified);
     const send = (reply: FastifyReply, name: string) => {
-      const { content, mediaType, etag, scripts } = load(name);
+      const file = load(name);
+      // Somebody has built the docs again since this gateway has started.
+      if (!file) throw new Problem('route_not_found', { detail: NOT_BUILT });
+      const { content, mediaType, etag, scripts } = file;
       reply.headers({ ...createDocsHeaders(contentPolicy(name, scripts)), etag, 'content-type': mediaType });
       ignoreConditionsOfChanges(reply.request);
       return content ? reply.send(content) : reply.sendFile(name, CHUNKS);

@@ -71,6 +71,11 @@ export default defineConfig({
   themeConfig: {
     sidebar: JSON.parse(readFileSync(new URL(`${SOURCES}/sidebar.json`, new URL('..', import.meta.url)), 'utf8')),
     outline: [2, 3],
+    notFound: {
+      title: 'There is no such page',
+      quote: 'The search and the start page lead to all pages.',
+      linkText: 'Start',
+    },
     search: {
       provider: 'local',
       options: {
