@@ -56,7 +56,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
     for (const number of times(27, (index) => index)) await create(secret, { displayName: `Lead ${number}` });
     const page = await open(address());
     await page.clock.install();
-    await page.getByLabel('Key').fill(secret);
+    await page.getByLabel('API key').fill(secret);
     await page.getByRole('button', { name: 'Show the leads' }).click();
     await page.getByRole('button', { name: 'Load older leads' }).click();
     await page.getByText('Lead 0').first().waitFor();
@@ -79,7 +79,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
     page.on('response', (response) => {
       if (response.url().includes('/v1/')) requests += 1;
     });
-    await page.getByLabel('Key').fill(secret);
+    await page.getByLabel('API key').fill(secret);
     await page.getByRole('button', { name: 'Show the leads' }).click();
     const left = page.locator('.quota');
     await left.waitFor();
@@ -106,7 +106,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
       if (status === 503) return route.fulfill({ status, headers: { 'retry-after': '7' }, body: 'busy' });
       return status === 0 ? route.abort() : route.continue();
     });
-    await page.getByLabel('Key').fill(status === 401 ? `${secret}x` : secret);
+    await page.getByLabel('API key').fill(status === 401 ? `${secret}x` : secret);
     await page.getByRole('button', { name: 'Show the leads' }).click();
     await page.getByRole('alert').getByText(text).waitFor();
     if (status >= 400 && status < 500)
@@ -125,7 +125,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
   test('a first lead is sent from the quick start, and again, and with other data, and once more', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const page = await open(`${service.url}/docs/quick-start`);
-    await page.getByRole('textbox', { name: 'Key' }).fill(secret);
+    await page.getByRole('textbox', { name: 'API key' }).fill(secret);
     const first = page.locator('.attempts li').first();
     for (const [button, ...texts] of [
       ['Send', 'HTTP 201', '"stage": "new"'],

@@ -57,7 +57,11 @@ export async function writeSources(
   write('public/llms-full.txt', pages.map(({ path, markdown }) => withAbsoluteLinks(markdown, path)).join('\n'));
   const sidebar = groups.map(({ title, pages }) => ({
     text: title,
-    items: pages.map(({ path, name }) => ({ text: name, link: inSite(path) })),
+    items: [
+      ...pages.map(({ path, name }) => ({ text: name, link: inSite(path) })),
+      // Another document, whose script needs another Content-Security-Policy.
+      ...(title === 'Reference' ? [{ text: 'Try it out', link: '/try-it-out', target: '_self' }] : []),
+    ],
   }));
   write('sidebar.json', JSON.stringify(sidebar));
 }

@@ -205,9 +205,19 @@ ${rows.join('\n')}
 [${checksums}](${PACKAGES_PATH}/${checksums}) has the checksums for \`sha256sum --check --ignore-missing\`.`;
 }
 
-/** Returns the changelog; of its links to the repository, whose files a deployment does not have, it keeps the text. */
-const changelog = (): string =>
-  readFileSync(join(import.meta.dirname, '../../../CHANGELOG.md'), 'utf8').replaceAll(
-    /\[([^\]]+)\]\((?!https?:)[^)]+\)/g,
-    '$1',
-  );
+/** Those who read the changelog below `/docs`. */
+const READERS = /^Who (?:sends leads|generates clients)\n/;
+
+/** Returns what changes for websites, by release. Of links to the repository, which a deployment does not have, it keeps the text at most. */
+function changelog(): string {
+  const text = readFileSync(join(import.meta.dirname, '../../../CHANGELOG.md'), 'utf8')
+    .replaceAll(/\s\(\[[^\]]+\]\((?!https?:)[^)]+\)\)/g, '')
+    .replaceAll(/\[([^\]]+)\]\((?!https?:)[^)]+\)/g, '$1');
+  const releases = text.split(/^## /m).slice(1);
+  const forWebsites = releases.flatMap((release) => {
+    const [heading, ...sections] = release.split(/^### /m);
+    const own = sections.filter((section) => READERS.test(section)).map((section) => section.replace(READERS, ''));
+    return own.length > 0 ? `## ${heading?.split('\n', 1)}\n${own.join('')}` : [];
+  });
+  return `# Changelog\n\nWhat changes for websites; \`/v1\` itself does not change.\n\n${forWebsites.join('')}`;
+}
