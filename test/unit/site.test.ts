@@ -17,7 +17,7 @@ test('a file of the built site has the values of the gateway in place of its pla
   expect(`${file?.content}`).toBe(`<a href="/some/prefix/docs/">${VALUES.publicUrl}</a> 600 60`);
 });
 
-test('each file has its path below /docs, a page without its ending, and programs find theirs at the root', () => {
+test('each file has a path below /docs, a page without its ending, and a text a path at the root', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'problems'));
   for (const name of [

@@ -205,7 +205,7 @@ ${rows.join('\n')}
 [${checksums}](${PACKAGES_PATH}/${checksums}) has the checksums for \`sha256sum --check --ignore-missing\`.`;
 }
 
-/** Those who read the changelog below `/docs`. */
+/** The sections of the changelog that websites need. */
 const READERS = /^Who (?:sends leads|generates clients)\n/;
 
 /** Returns what changes for websites, by release. Of links to the repository, which a deployment does not have, it keeps the text at most. */
