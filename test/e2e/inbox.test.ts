@@ -37,6 +37,31 @@ describeWithChromium('the inbox, in a browser', (open) => {
     await page.getByRole('button', { name: 'Show the leads' }).waitFor();
   });
 
+  test('forgets a key also while it reads, and asks no more', async () => {
+    const { secret } = await service.aStudioWithKey();
+    await create(secret, { displayName: 'Grace Hopper' });
+    const page = await open(address());
+    await page.clock.install();
+    await page.getByLabel('API key').fill(secret);
+    await page.getByRole('button', { name: 'Show the leads' }).click();
+    await page.getByText('Grace Hopper').first().waitFor();
+    const held = Promise.withResolvers<void>();
+    let requests = 0;
+    await page.route('**/v1/**', async (route) => {
+      requests += 1;
+      await held.promise;
+      await route.continue().catch(() => {});
+    });
+    await page.clock.fastForward(31_000);
+    await expect.poll(() => requests).toBe(1);
+    await page.getByRole('button', { name: 'Forget the key' }).click();
+    held.resolve();
+    await page.clock.fastForward(31_000);
+    await page.getByRole('button', { name: 'Show the leads' }).waitFor();
+    await page.clock.fastForward(31_000);
+    expect([await names(page), requests]).toEqual([[], 1]);
+  });
+
   // @proves docs-6
   test('shows what visitors wrote as they wrote it, and runs none of it', async () => {
     const { secret } = await service.aStudioWithKey();

@@ -38,17 +38,23 @@ export function useInbox() {
   });
   let timer: ReturnType<typeof setTimeout> | undefined;
   let waitMs = POLL_MS.min;
+  /** Ends the requests of a reader whom another one follows, or who has gone. */
+  let reader = new AbortController();
 
   /** Reads a page of leads; returns undefined, and shows the fault, when there is none. */
   async function read(query: string): Promise<Page | undefined> {
-    const answer = await ask(query, inbox.apiKey).catch(() => undefined);
+    const { signal } = reader;
+    const answer = await ask(query, inbox.apiKey, { signal }).catch(() => undefined);
+    if (signal.aborted) return undefined;
     inbox.quota = answer?.quota ?? inbox.quota;
     inbox.fault = answer?.status === 200 ? undefined : toFault(answer);
     return answer?.status === 200 ? (answer.body as Page) : undefined;
   }
 
   async function poll(): Promise<void> {
+    const { signal } = reader;
     const page = document.hidden ? undefined : await read('');
+    if (signal.aborted) return;
     inbox.now = Date.now();
     if (page) {
       inbox.isOpen = true;
@@ -58,22 +64,30 @@ export function useInbox() {
     timer = setTimeout(poll, Math.max(waitMs, waitForQuota(inbox.quota), (inbox.fault?.retrySeconds ?? 0) * 1000));
   }
 
-  async function open(): Promise<void> {
+  function endReader(): void {
     clearTimeout(timer);
+    reader.abort();
+    reader = new AbortController();
+  }
+
+  async function open(): Promise<void> {
+    endReader();
     waitMs = POLL_MS.min;
     await poll();
   }
 
   async function loadOlder(): Promise<void> {
-    const page = await read(`?cursor=${inbox.older}`);
-    if (!page) return;
+    const cursor = inbox.older;
+    const page = await read(`?cursor=${cursor}`);
+    // Meanwhile so many may have arrived that others are shown.
+    if (!page || cursor !== inbox.older) return;
     inbox.leads.push(...page.leads);
     inbox.older = page.nextCursor;
   }
 
   /** Forgets the key and the leads. */
   function close(): void {
-    clearTimeout(timer);
+    endReader();
     Object.assign(inbox, { apiKey: '', isOpen: false, leads: [], older: null, quota: undefined, fault: undefined });
   }
 
