@@ -52,6 +52,18 @@ describe('the address of Redis', () => {
   });
 });
 
+test('the path of PUBLIC_URL has nothing that a page of the docs would have to escape', () => {
+  const read = (PUBLIC_URL: string) => readGatewayConfig({ PUBLIC_URL }).PUBLIC_URL;
+  for (const url of [
+    'https://leads.example.test/some/pre-fix_1.2/~a%20b',
+    'http://[::1]:8080',
+    'https://bücher.example',
+  ])
+    expect(read(url)).toBe(new URL(url).href.replace(/\/$/, ''));
+  for (const path of ['a&b', "a'b", 'a$&b', 'a(b', 'a;b', 'a*b'])
+    expect(() => read(`https://leads.example.test/${path}`), path).toThrow(/PUBLIC_URL may have letters/);
+});
+
 test('trusted proxies are addresses and networks, and never everybody', () => {
   const read = (TRUSTED_PROXIES: string) => readGatewayConfig({ TRUSTED_PROXIES }).TRUSTED_PROXIES;
   expect(read(' 10.0.0.5, 10.1.0.0/16,fd00::/8 ')).toEqual(['10.0.0.5', '10.1.0.0/16', 'fd00::/8']);
