@@ -3,14 +3,34 @@ import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/**
- * Whether what was built is missing, or older than one of its sources.
- *
- * @param built the path of a file
- * @param sources patterns of paths within the repository; folders of what is installed, built or tested do not count
- */
-export function isOutdated(built: string, sources: readonly string[]): boolean {
-  const builtAt = statSync(built, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+/** Something that `npm start` builds before it starts the service. */
+interface Built {
+  /** Its name in a sentence, and what the reader should know of it. */
+  readonly what: string;
+  readonly note: string;
+  /** The path of a file of it, whose age is that of all. */
+  readonly file: string;
+  /** Patterns of paths within the repository; folders of what is installed, built or tested do not count. */
+  readonly sources: readonly string[];
+  /** The npm script that builds it, too. */
+  readonly script: string;
+  readonly build: () => Promise<unknown>;
+}
+
+/** Builds something that is missing, or older than one of its sources. A failure is a sentence, since the service can start without it. */
+export async function buildIfOutdated({ what, note, file, sources, script, build }: Built): Promise<void> {
+  try {
+    if (!isOutdated(file, sources)) return;
+    console.log(`Building ${what}, ${note}.`);
+    await build();
+  } catch (error) {
+    const reason = (error as Error).message.split('\n', 1);
+    console.error(`building ${what} failed: ${reason}; npm run ${script} tries again`);
+  }
+}
+
+function isOutdated(file: string, sources: readonly string[]): boolean {
+  const builtAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const exclude = (name: string) => /^(?:node_modules|dist|build|site|test|__pycache__)$/.test(name);
   return globSync(sources, { cwd: ROOT, exclude }).some((source) => statSync(join(ROOT, source)).mtimeMs > builtAt);
 }

@@ -109,7 +109,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'gateway/routes/schemas.ts': ['common/rules/', 'gateway/problems.ts'],
   'gateway/docs/': ['common/rules/', 'common/package-settings.ts', 'gateway/routes/schemas.ts', 'gateway/problems.ts'],
   'gateway/docs/generator/': [
-    'common/is-outdated.ts',
+    'common/build-if-outdated.ts',
     'common/package-settings.ts',
     'gateway/docs/',
     'gateway/problems.ts',
@@ -176,7 +176,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/': [],
   // Makes the packages that a gateway serves; a gateway finds them by what they have in common, the settings.
   'sdk/wordpress/': ['common/package-settings.ts'],
-  'sdk/packages/': ['sdk/wordpress/', 'common/is-outdated.ts', 'common/package-settings.ts'],
+  'sdk/packages/': ['sdk/wordpress/', 'common/build-if-outdated.ts', 'common/package-settings.ts'],
   'sdk/outbox/': [
     'sdk/as-written.ts',
     'sdk/capture-rules.ts',

@@ -147,12 +147,13 @@ ${links.join('<br>\n')}
   return [page('', 'Packages for pip', Object.keys(projects).map(project)), ...pages];
 }
 
-const NOT_BUILT =
-  'The packages of this release are not here: whoever runs this deployment builds them by npm run build:packages, and restarts the gateway.';
+/** Returns what a request for something is told that was not built. */
+export const notBuilt = (what: 'packages' | 'docs'): string =>
+  `The ${what} of this release are not here: whoever runs this deployment builds them by npm run build:${what}, and restarts the gateway.`;
 
 /** Returns what a request for a package that is not there is told. */
 export function absence({ present, releases }: Packages, publicUrl: string): string {
-  if (!present) return NOT_BUILT;
+  if (!present) return notBuilt('packages');
   const earlier = releases.filter((each) => each !== present).map(({ version }) => version);
   const others = earlier.join(', ') || 'no other release';
   return `This deployment has the packages of release ${VERSION}, and those of ${others}: see ${publicUrl}${PACKAGES_PATH}.`;

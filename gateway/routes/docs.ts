@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PACKAGES_FOLDER } from '../../common/package-settings.ts';
 import { quotaPolicy } from '../config.ts';
 import { openApiDocument } from '../docs/openapi.ts';
-import { findPackages, type Packages } from '../docs/packages.ts';
+import { findPackages, notBuilt, type Packages } from '../docs/packages.ts';
 import { NO_PAGE, openSite, SITE_FOLDER, type Site } from '../docs/site.ts';
 import { Problem } from '../problems.ts';
 import { allowOnly, serveDocs } from './allowed-methods.ts';
@@ -40,9 +40,6 @@ const contentPolicy = (name?: string, scripts: readonly string[] = []): string =
 
 /** The page that can send requests. */
 const TRY_IT_OUT = 'try-it-out.html';
-
-const NOT_BUILT =
-  'The docs of this release are not here: whoever runs this deployment builds them by npm run build:docs, and restarts the gateway.';
 
 /** Serves the documentation, the packages and the OpenAPI document, without a key and uncounted. @rule 10.docs 10.openapi */
 export function docsRoutes(app: FastifyInstance): void {
@@ -88,7 +85,7 @@ function serveSite(app: FastifyInstance, { paths, load }: Site): void {
     const send = (reply: FastifyReply, name: string) => {
       const file = load(name);
       // Somebody has built the docs again since this gateway has started.
-      if (!file) throw new Problem('route_not_found', { detail: NOT_BUILT });
+      if (!file) throw new Problem('route_not_found', { detail: notBuilt('docs') });
       const { content, mediaType, etag, scripts } = file;
       reply.headers({ ...createDocsHeaders(contentPolicy(name, scripts)), etag, 'content-type': mediaType });
       ignoreConditionsOfChanges(reply.request);
@@ -100,7 +97,7 @@ function serveSite(app: FastifyInstance, { paths, load }: Site): void {
       // Relative, because the docs may be served under a prefix. Programs look for `llms.txt` here, too.
       if (paths.has(path.slice('/docs'.length))) return reply.redirect(`..${path.slice('/docs'.length)}`, 308);
       if (paths.has(path.replace(/\/$/, ''))) return reply.redirect(`../${basename(path)}`, 308);
-      if (paths.size === 0) throw new Problem('route_not_found', { detail: NOT_BUILT });
+      if (paths.size === 0) throw new Problem('route_not_found', { detail: notBuilt('docs') });
       if (!isBrowser(request)) throw new Problem('route_not_found');
       return send(reply.code(404), NO_PAGE);
     });

@@ -32,10 +32,11 @@ export interface PageGroup {
 
 /** Returns every page, in the order of the menu. The manuals of the clients and the recipes come with the packages. */
 export function writtenPages(release: PackageRelease): PageGroup[] {
+  const values = pageValues(release);
   const page = (name: string, title: string): Page => ({
     path: `/docs${name === 'docs' ? '' : `/${name}`}`,
     name: title,
-    markdown: fill(fill(read('pages', name), { install: read('parts', 'install').trim() }), pageValues(release)),
+    markdown: fill(read('pages', name), values),
   });
   const manuals = manualTexts(release);
   const manual = (name: string, title: string): Page => ({
@@ -148,7 +149,7 @@ function pageValues(release: PackageRelease): Record<string, string> {
   const { npm, composer, pypi, licence } = PACKAGE_SETTINGS;
   const archives = archiveNames(PACKAGE_SETTINGS, release.version);
   const repository = `${publicUrl}${PACKAGES_PATH}`;
-  return {
+  const values = {
     publicUrl,
     limit,
     windowSeconds,
@@ -164,6 +165,7 @@ function pageValues(release: PackageRelease): Record<string, string> {
     packageList: packageList(release),
     ...Object.fromEntries(codeSamples(publicUrl, 'createLead').map(({ lang, source }) => [`${lang}Sample`, source])),
   };
+  return { ...values, install: fill(read('parts', 'install').trim(), values) };
 }
 
 const problemList = (): string =>

@@ -1,3 +1,4 @@
+import { v4 as newUuid } from 'uuid';
 import { onMounted, reactive } from 'vue';
 import { type Answer, ask, leadsPath } from './public-api.ts';
 
@@ -56,10 +57,3 @@ function describe({ status, headers, body }: Answer): string {
 
 /** An address that no lead of another reader has. */
 const newAddress = (): string => `katherine-${newUuid().slice(0, 8)}@example.com`;
-
-/** Returns a new UUID. `crypto.randomUUID` exists only on pages that came over TLS or from this computer. */
-function newUuid(): string {
-  const digits = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0'));
-  const text = digits.join('');
-  return `${text.slice(0, 8)}-${text.slice(8, 12)}-4${text.slice(13, 16)}-8${text.slice(17, 20)}-${text.slice(20)}`;
-}
