@@ -9,7 +9,7 @@ export type Contact = EmailContact | PhoneContact;
  */
 export type LeadStage = 'new' | 'contacted' | 'trial_booked' | 'trial_attended' | 'won' | 'lost';
 /**
- * What happened, for programs.
+ * The kind of problem, for programs.
  */
 export type ProblemCode =
   | 'integration_invalid_request'
@@ -106,7 +106,7 @@ export interface ProblemDetails {
   status: number;
   code: ProblemCode;
   /**
-   * What happened this time, for people.
+   * An explanation of this occurrence, for people.
    */
   detail?: string;
   /**

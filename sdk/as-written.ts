@@ -2,8 +2,8 @@ import type { LeadCapture } from './api-types.ts';
 import { OPTIONAL_TEXTS } from './capture-rules.ts';
 
 /**
- * Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
- * characters although `maxlength` counts one.
+ * Removes what forms add to a visitor's text: fields left empty, which the service refuses, and the second character of
+ * each line break, which `maxlength` does not count.
  */
 export function asWritten(data: LeadCapture): LeadCapture {
   const written: { -readonly [field in keyof LeadCapture]: LeadCapture[field] } = { ...data };

@@ -17,8 +17,8 @@ const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 /**
- * Has a read answered by the service: Next.js 13 and 14 answer it from a cache of theirs otherwise. Older versions of workerd refuse the
- * option, and do not know it.
+ * Keeps Next.js 13 and 14 from answering reads from their cache. Old versions of workerd, whose `Request` has no `cache`, refuse the
+ * option.
  */
 const UNCACHED: RequestInit = 'cache' in Request.prototype ? { cache: 'no-store' } : {};
 
@@ -29,7 +29,7 @@ export interface ApiRequest {
   readonly url: string;
   readonly headers: Headers;
   readonly body?: string;
-  /** What the body of a successful response contains: one lead or a list of leads. */
+  /** Whether the body of a successful response is one lead or a list of leads. */
   readonly expects: 'lead' | 'leads';
   /** The data of a creation, which the lead in its response repeats. */
   readonly capture?: Readonly<Record<string, unknown>> | null | undefined;
@@ -99,7 +99,7 @@ function read(
         return { kind: 'problem', problem: problemIn(body, status), headers };
       }
   }
-  // Fetch passes on what it does not decode.
+  // fetch passes on a body that it cannot decode.
   if (headers.has('content-encoding') && body === null && mediaType.includes('json')) return notRead(response);
   return { kind: 'none', cause: new Error(`the answer ${status} is not one of the service`), status, headers };
 }
@@ -109,7 +109,7 @@ function isLead(value: unknown): value is Readonly<Record<string, unknown>> {
   return value instanceof Object && 'id' in value && typeof value.id === 'string' && UUID.test(value.id);
 }
 
-/** Returns the problem in its documented form. Of the body only `code` is guaranteed; other fields get defaults. */
+/** Returns the problem in its documented form. Only `code` is certain to be in the body; other fields get defaults. */
 function problemIn(body: Readonly<Record<string, unknown>>, status: number): ProblemDetails {
   const text = (name: string, otherwise: string): string => {
     const value = body[name];
@@ -164,7 +164,7 @@ export function settlesOutcome(attempt: Attempt): boolean {
   return SETTLING_CODES.includes(code) || (SETTLING_CODES_WITH_FIELDS.includes(code) && areOfData(Object.keys(fields)));
 }
 
-/** Whether a refusal names faulty fields, and all of them are of the data. */
+/** Whether a refusal names faulty fields, all of them in the lead's data. */
 export const areOfData = (fields: readonly string[]): boolean =>
   fields.length > 0 && !fields.some((field) => FIELDS_NOT_OF_DATA.includes(field));
 

@@ -1,6 +1,6 @@
 // Generated from common/rules/field-rules.ts. Do not edit.
 
-/** What is wrong with a part of a lead, for programs: a page in another language has its own words for each. */
+/** The code of a fault in a lead, from which a page in another language finds its own words. */
 export type FaultCode =
   | 'malformed'
   | 'wrong_length'
@@ -13,10 +13,10 @@ export type FaultCode =
   | 'no_contact_type'
   | 'unknown_property';
 
-/** A pattern, and what is wrong with a text that does not match it. */
+/** A pattern, with the message and the code for a text that does not match it. */
 export type Rule = readonly [pattern: RegExp, fault: string, code: FaultCode];
 
-/** What each text of a creation must match, what is wrong with one that does not, and the code of that. */
+/** The patterns that the texts of a creation must match, with the message and the code for a text that does not. */
 export const CAPTURE_RULES: Readonly<Record<string, readonly Rule[]>> = {
   displayName: [
     [/^\P{Cs}*$/u, 'must be well-formed Unicode (it contains half of a surrogate pair)', 'malformed'],

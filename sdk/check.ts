@@ -12,10 +12,10 @@ import { faultOfConnection } from './not-sent.ts';
 import { CHECK_FINDINGS, FAILING_FROM_STATUS } from './outcomes.ts';
 import { timeoutSignal } from './retry.ts';
 
-/** What a check can find. */
+/** The code of a finding. */
 export type CheckCode = keyof typeof CHECK_FINDINGS;
 
-/** What has been found about one part of a configuration. */
+/** A finding about one part of a configuration. */
 export interface CheckFinding {
   readonly about: 'address' | 'key' | 'leads.create' | 'leads.read' | 'clock';
   readonly verdict: 'right' | 'wrong' | 'unknown';
@@ -27,18 +27,18 @@ export interface CheckFinding {
 
 /** The result of a check. */
 export interface CheckReport {
-  /** Whether address and key are known to be right for creating leads. False: they are wrong, or it is not known; the findings say which. */
+  /** Whether address and key are known to work for creating leads. When false, the findings say why. */
   readonly canCreate: boolean;
-  /** Whether they are known to be right for reading leads; false as for creating them. */
+  /** Whether address and key are known to work for reading leads. */
   readonly canRead: boolean;
-  /** One of each part, in this order: address, key, leads.create, leads.read, clock. */
+  /** One for each part, in this order: address, key, leads.create, leads.read, clock. */
   readonly findings: readonly CheckFinding[];
 }
 
 /** A difference of clocks that may matter; milliseconds. */
 const MAX_CLOCK_DIFFERENCE_MS = 5 * 60 * 1000;
 
-/** A code, and the number or the fault in its sentence. */
+/** A code, with the number or the fault that its sentence contains. */
 type Found = readonly [code: CheckCode, part?: number | string];
 
 const KEY_PROBLEMS: Readonly<Record<string, CheckCode>> = {
@@ -50,7 +50,7 @@ const KEY_PROBLEMS: Readonly<Record<string, CheckCode>> = {
 /**
  * Finds out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most two requests,
  * once each, which count for the quota: a list of one lead, and a creation that has neither data nor an idempotency key, so
- * that it cannot write. Never rejects because of what it finds, nor because address or key are malformed.
+ * that it cannot write. A malformed address or key is a finding, too, and rejects nothing.
  *
  * @param options those of `createLeadIntakeClient`
  */
@@ -104,7 +104,7 @@ function foundByCreating(created: Attempt): { key?: Found; 'leads.create'?: Foun
   }
   if (created.kind === 'answer') return { 'leads.create': ['unexpected', 201] };
   const { code, status, fields = {} } = created.problem;
-  // Only data that has been looked at has faulty fields, and that is done last. The key was left out.
+  // The service checks the data last, so faulty fields prove that all else is right. The key was left out.
   const faulty = Object.keys(fields).filter((field) => field !== 'Idempotency-Key');
   if (code === 'integration_invalid_request' && areOfData(faulty)) return { 'leads.create': ['create_granted'] };
   if (code === 'integration_scope_forbidden') return { 'leads.create': ['create_missing'] };

@@ -16,9 +16,9 @@ export interface LeadIntakeClientOptions {
   readonly attemptTimeoutMs?: number;
   /** A replacement for the global `fetch`. */
   readonly fetch?: typeof fetch;
-  /** Called after each attempt of each request, for logs and metrics. What it throws is logged by `console.error`. */
+  /** Called after each attempt of each request, for logs and metrics. Its errors are logged with `console.error`. */
   readonly onAttempt?: (report: AttemptReport) => void;
-  /** Permits an address by http outside of this machine and its network, where others can read key and leads. Default: false. */
+  /** Permits an http address outside this machine and its network, where others can read the key and the leads. Default: false. */
   readonly allowHttp?: boolean;
 }
 
@@ -60,7 +60,7 @@ export interface CreatedLead {
 
 /**
  * A client of the API with one key. A request that fails rejects with a LeadIntakeError. A faulty call rejects with a TypeError
- * before anything is sent: an idempotency key that is no UUID, an empty id, a deadline of 0, a number that JSON cannot have.
+ * before anything is sent: an idempotency key that is not a UUID, an empty id, a deadline of 0, a number that JSON cannot represent.
  */
 export interface LeadIntakeClient {
   /** Creates a lead. Repeats a creation whose outcome is unknown with the same key. */
@@ -78,7 +78,7 @@ export interface LeadIntakeClient {
 /**
  * Creates a client. It holds no connection and can be used for any number of concurrent requests.
  *
- * @throws TypeError when the base URL, the key or a time limit is not one, without the key; in a browser
+ * @throws TypeError when the base URL, the key or a time limit is malformed, or in a browser; its message omits the key
  */
 export function createLeadIntakeClient({
   baseUrl,
@@ -118,7 +118,7 @@ export function createLeadIntakeClient({
 
   return {
     async createLead(capture, options = {}) {
-      // JavaScript would ignore a key in place of the options, and so create another lead with each repetition.
+      // JavaScript would ignore a key in place of the options, so that each repetition would create another lead.
       if (typeof options !== 'object') throw new TypeError('createLead takes options: { idempotencyKey }');
       const { idempotencyKey = crypto.randomUUID(), signal, deadlineMs = defaults.deadlineMs } = options;
       requireLimits({ deadlineMs });
@@ -139,7 +139,7 @@ export function createLeadIntakeClient({
     },
 
     async getLead(id, options = {}) {
-      // Of a URL, dots are no part of the path, and nothing is the list.
+      // A URL drops `.` and `..` from its path, and an empty id would address the list.
       if (typeof id !== 'string' || /^\.{0,2}$/.test(id)) throw new TypeError('getLead takes the id of a lead');
       return ((await read('lead', `/${encodeURIComponent(id)}`, options)).body as LeadResponse).lead;
     },
@@ -166,7 +166,7 @@ function requireUuid(idempotencyKey: string): void {
   }
 }
 
-/** Serializes a lead. @throws TypeError when it is none, or has what JSON would drop or change in silence */
+/** Serializes a lead. @throws TypeError when it is not a lead, or JSON would silently drop or change a part of it */
 function textOf(capture: LeadCapture): string {
   if (typeof capture !== 'object' || capture === null || Array.isArray(capture)) {
     throw new TypeError('createLead takes a lead: { displayName, contact }');

@@ -10,11 +10,11 @@ const PATH_OF_API = /\/v1(?:\/integrations(?:\/leads)?)?\/*$/;
 const KEY = /^lik_[A-Za-z0-9_-]{48}$/;
 const KEY_LENGTH = 52;
 
-/** Whether an address lets others read what is sent to it. */
+/** Whether others can read requests to the address on their way. */
 export const isOpenToOthers = (baseUrl: string): boolean =>
   /^http:/i.test(baseUrl) && !new RegExp(HTTP_WITHIN, 'i').test(baseUrl);
 
-/** Returns the address of the leads. @throws TypeError when the base URL is not one, or open to others */
+/** Returns the address of the leads. @throws TypeError when the base URL is malformed, or open to others */
 export function leadsUrlOf(baseUrl: string, allowHttp: boolean): string {
   if (!BASE_URL.test(baseUrl) || PATH_OF_API.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new TypeError('baseUrl must be an address such as https://api.example.com, without /v1 and credentials');
@@ -27,17 +27,17 @@ export function leadsUrlOf(baseUrl: string, allowHttp: boolean): string {
   return new URL(`${baseUrl.replace(/\/+$/, '')}/v1/integrations/leads`).href;
 }
 
-/** Returns the headers of all requests of a key. @throws TypeError, without the key, when it is none */
+/** Returns the headers of all requests with a key. @throws TypeError when the key is malformed; its message omits the key */
 export function authorizationOf(apiKey: string): Headers {
   const fault = faultOfKey(apiKey);
   if (fault !== undefined) {
     throw new TypeError(`apiKey must be the whole secret of an API key, lik_ and 48 characters: ${fault}`);
   }
-  // All runtimes decode gzip. workerd asks for nothing by itself, which permits any encoding.
+  // All runtimes decode gzip. workerd sends no Accept-Encoding by itself, which permits any encoding.
   return new Headers({ authorization: `Bearer ${apiKey}`, 'user-agent': USER_AGENT, 'accept-encoding': 'gzip' });
 }
 
-/** Returns what is wrong with a key, without the key, in the words of all clients. */
+/** Returns the fault of a key, without the key, in the words of all clients. */
 export function faultOfKey(apiKey: string): string | undefined {
   if (typeof apiKey !== 'string' || apiKey === '') return 'it is empty';
   if (/^Bearer/i.test(apiKey)) return 'it begins with Bearer, which the client adds itself';

@@ -23,7 +23,7 @@ export class LeadIntakeError extends Error {
   readonly idempotencyKey: string | undefined;
   /** The number of times the request was sent. */
   readonly attempts: number;
-  /** The `Retry-After` of the last response, also of an intermediary; seconds. */
+  /** The `Retry-After` of the last response, even of an intermediary; seconds. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(message: string, { written, idempotencyKey, attempts, retryAfterSeconds, cause }: Failure) {

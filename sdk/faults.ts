@@ -2,18 +2,18 @@ import type { LeadCapture } from './api-types.ts';
 import { asWritten } from './as-written.ts';
 import { CAPTURE_RULES, type FaultCode, OPTIONAL_TEXTS } from './capture-rules.ts';
 
-/** What is wrong with a part of a lead: in the words of the service, and for programs. */
+/** A fault in a part of a lead: the service's message, and its code. */
 type Fault = readonly [message: string, code: FaultCode];
 
 /**
- * Returns why a lead is not to be sent, in the words and with the keys of `fields` of the service's problem, such as
- * `contact.value`; empty: the service accepts it, except that only it knows the sources of a studio. It accepts a name
- * without a visible character, too, which this refuses. Checks the lead as an outbox stores it: without blank
- * optional texts, and with one character for each line break of the note. Call it before you thank a visitor.
+ * Returns the faults of a lead, with the messages and keys of the service's `fields`, such as `contact.value`. When it is
+ * empty, the service accepts the lead, unless the studio lacks its source. Also refuses a name without a visible character,
+ * which the service accepts. Checks the lead as an outbox stores it: without blank optional texts, and with one character
+ * for each line break of the note. Call it before you thank a visitor.
  */
 export const faultsOf = (capture: LeadCapture): Record<string, string[]> => each(capture, ([message]) => message);
 
-/** Returns the codes of what `faultsOf` returns, with the same keys, for a page in another language. */
+/** Returns the codes of the faults of `faultsOf`, with the same keys, for a page in another language. */
 export const faultCodesOf = (capture: LeadCapture): Record<string, FaultCode[]> => each(capture, ([, code]) => code);
 
 const each = <T>(capture: LeadCapture, part: (fault: Fault) => T): Record<string, T[]> =>

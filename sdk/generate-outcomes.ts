@@ -2,16 +2,16 @@ import { NOT_OF_DATA, PROBLEM_CODES, type ProblemCode } from '../gateway/problem
 import CHECK_FINDINGS from './conformance/check-findings.json' with { type: 'json' };
 import packageJson from './package.json' with { type: 'json' };
 
-// Prints what the responses of the service mean as constants of one language: `npm run generate` writes them for each
+// Prints the constants by which a client understands responses, in one language: `npm run generate` writes them for each
 // client, and `npm run check` fails when they are out of date.
 const NOTE = 'Generated from sdk/generate-outcomes.ts and the version in sdk/package.json. Do not edit.';
 const MAX_LINE = 120;
 
-/** What a response of the service means for a client. */
+/** The constants by which a client understands responses of the service. */
 const OUTCOMES: readonly { readonly name: string; readonly about: string; readonly values: unknown }[] = [
   {
     name: 'PROBLEM_CODES',
-    about: 'The codes of the service, which are frozen: a problem with another code is from something in between.',
+    about: 'The codes of the service, which are frozen: a problem with another code comes from an intermediary.',
     values: PROBLEM_CODES,
   },
   {
@@ -27,13 +27,12 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   {
     name: 'SETTLING_CODES_WITH_FIELDS',
     about:
-      'Codes that prove it if they name faulty fields, all of them of the data: it would have been refused before as well.',
+      'Codes that prove the same when all faulty fields are in the data: the service would have refused earlier attempts, too.',
     values: ['integration_invalid_request'] satisfies readonly ProblemCode[],
   },
   {
     name: 'FIELDS_NOT_OF_DATA',
-    about:
-      'Faulty fields that are not of the data: it may be this attempt alone that something in between has spoiled.',
+    about: 'Faulty fields outside the data: an intermediary may have spoiled this attempt alone.',
     values: NOT_OF_DATA,
   },
   {
@@ -55,33 +54,32 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   {
     name: 'CONFIGURATION_REASONS',
     about:
-      'How reasons of an outbox begin that hold up all leads until somebody corrects the key, the studio or the address.',
+      'Beginnings of outbox reasons that hold up all leads until somebody corrects the key, the studio or the address.',
     values: ['401 ', '402 ', '403 ', '404 ', '405 '],
   },
   {
     name: 'PAUSE_REASONS',
     about:
-      'How reasons of an outbox begin until whose next attempt no lead is sent; the last one is of an intermediary.',
+      'Beginnings of outbox reasons that pause all leads until the next attempt; an intermediary causes the last one.',
     values: ['429 ', '503 ', 'wait'],
   },
   {
     name: 'HTTP_WITHIN',
     about:
-      'Addresses by http that stay on a machine or in a network of its own. Without backslashes, for all languages; a dot is the bracket of IPv6.',
+      'Matches http addresses within a machine or a private network. It suits all languages: no backslashes, and a dot for the bracket of IPv6.',
     values:
       '^http://(?:[^./:]+|.(?:::1|f[cd][0-9a-f:]+)]|(?:127|10|192[.]168|172[.](?:1[6-9]|2[0-9]|3[01]))[.][0-9.]+' +
       '|[^/:]+[.](?:home[.]arpa|internal|lan|local|localhost|svc|test))(?::[0-9]+)?(?:/|$)',
   },
   {
     name: 'SQL_WITH_DATA',
-    about:
-      'The condition of rows of an outbox that a person may send again or discard: no one is known to have their data.',
+    about: 'Selects the rows of an outbox that a person may send again or discard: nobody is known to have their data.',
     values: "(state IN ('waiting', 'refused') OR capture IS NOT NULL)",
   },
   {
     name: 'SQL_RETRIED_ATTEMPTS',
     about:
-      'The `attempts` of a row of an outbox that a person sends again: 1 if one had no answer, since an earlier lead may then be its own. Assigned before `state`, since MySQL assigns from left to right.',
+      'The `attempts` of a row that a person sends again: 1 if an attempt had no answer, since it may have created the lead. Assigned before `state`, since MySQL assigns from left to right.',
     values: "CASE WHEN attempts > 1 OR (attempts = 1 AND state = 'waiting') THEN 1 ELSE 0 END",
   },
   {
@@ -102,32 +100,30 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   },
   {
     name: 'REASON_NOT_THERE',
-    about:
-      'What it may mean that a lead of an outbox cannot be found by its API key, which gets one answer for all of it.',
+    about: 'Why an API key may not find a lead of an outbox: the service answers all three cases alike.',
     values: 'not there: erased, lost in a restored database, or of another studio',
   },
   {
     name: 'REASON_OTHER_DATA',
-    about: 'Why a text of a lead may not be the one that the outbox has kept.',
+    about: 'Why a text of a lead may differ from the one that the outbox has kept.',
     values: 'other data: changed in the studio since, or the lead of an earlier visit',
   },
   {
     name: 'REASON_NOT_READ',
-    about: 'Why it is not known whether a lead of an outbox is there.',
+    about: 'Why an outbox does not know whether a lead is there.',
     values: 'not read: the service has failed to read it, which its operator has to look into',
   },
   {
     name: 'PAGES_MISSED',
-    about:
-      'Pages are trusted once so many leads in a row that they do not have were missing when read one by one, too.',
+    about: 'Pages are trusted after this many leads in a row that they lacked could not be read one by one either.',
     values: 100,
   },
 ];
 
-/** The text in quotes, other ones than it has itself. */
+/** Quotes a text, with double quotes if it contains the other ones. */
 const quoted = (text: string, quote: string) => (text.includes(quote) ? `"${text}"` : quote + text + quote);
 
-/** The findings as entries of a table, a line each, or four when they do not fit. */
+/** Returns the findings as entries of a table: one line each, or four when it does not fit. */
 function findings(indent: string, step: string, quote: string, entry: (name: string) => string, [begin, end]: string) {
   return Object.entries(CHECK_FINDINGS).map(([name, parts]) => {
     const texts = parts.map((part) => quoted(part, quote));
@@ -138,9 +134,9 @@ function findings(indent: string, step: string, quote: string, entry: (name: str
   });
 }
 
-const ABOUT_FINDINGS = 'What a check can find: whether that is right, and the sentence for people.';
+const ABOUT_FINDINGS = 'The findings of a check: whether each is good, and its sentence for people.';
 
-/** The value in the syntax of a language; one item a line when it is too long for the line that begins with `before`. */
+/** Writes a value in the syntax of a language: one item a line when it does not fit behind `before`. */
 function literal(before: string, values: unknown, quote: string, [begin = '', end = ''] = '[]'): string {
   const text = (value: unknown) => (typeof value === 'string' ? quoted(value, quote) : String(value));
   if (!Array.isArray(values)) {
@@ -157,12 +153,12 @@ function literal(before: string, values: unknown, quote: string, [begin = '', en
     : `${before}${begin}\n${items.map((item) => `${inner}${item},\n`).join('')}${indent}${end}`;
 }
 
-/** The constants of a language. */
+/** Returns the constants for a language. */
 const constants = (language: string) => [
   ...OUTCOMES,
   {
     name: 'USER_AGENT',
-    about: 'How requests name the client; many firewalls refuse requests without a name.',
+    about: 'The name of the client in requests; many firewalls refuse requests without one.',
     values: `lead-intake-${language}/${packageJson.version}`,
   },
 ];
@@ -180,7 +176,7 @@ const LANGUAGES: Readonly<Record<string, () => readonly string[]>> = {
   ],
   php: () => [
     '<?php\n\ndeclare(strict_types=1);\n\nnamespace LeadIntake\\Internal;\n',
-    `/**\n * What the responses of the service mean, and how requests name the client.\n * ${NOTE}\n *\n * @internal\n */\nfinal class Outcomes\n{`,
+    `/**\n * The constants by which a client understands responses of the service, and its name in requests.\n * ${NOTE}\n *\n * @internal\n */\nfinal class Outcomes\n{`,
     constants('php')
       .map(({ name, about, values }) => `    /** ${about} */\n${literal(`    public const ${name} = `, values, "'")};`)
       .join('\n\n'),
@@ -189,7 +185,7 @@ const LANGUAGES: Readonly<Record<string, () => readonly string[]>> = {
     '    ];\n}',
   ],
   python: () => [
-    `"""What the responses of the service mean, and how requests name the client.\n\n${NOTE}"""`,
+    `"""The constants by which a client understands responses of the service, and its name in requests.\n\n${NOTE}"""`,
     ...constants('python').map(
       ({ name, about, values }) => `\n#: ${about}\n${literal(`${name} = `, values, '"', '()')}`,
     ),

@@ -3,12 +3,13 @@ import { CAPTURE_RULES, isContactType } from '../common/rules/field-rules.ts';
 // Prints the rules of the texts of a creation as constants of one language, with the patterns in its own syntax: `npm run
 // generate` writes them for each client, and `npm run check` fails when they are out of date.
 const NOTE = 'Generated from common/rules/field-rules.ts. Do not edit.';
-const ABOUT = 'What each text of a creation must match, what is wrong with one that does not, and the code of that.';
-const BLANK = 'Text that says nothing: the white space of ECMAScript, so that all languages agree.';
+const ABOUT =
+  'The patterns that the texts of a creation must match, with the message and the code for a text that does not.';
+const BLANK = 'Matches blank text: the white space of ECMAScript, so that all languages agree.';
 const ABOUT_OPTIONAL = 'The texts of a creation that may be null, left out or blank.';
 const MAX_LINE = 120;
 
-/** The service stores a name that no one can see; the clients refuse it before a visitor is thanked. */
+/** A name has a visible character: the service accepts one without, but the clients refuse it before the visitor is thanked. */
 const VISIBLE = [
   /^[\s\S]*[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u,
   'must have a visible character',
@@ -19,7 +20,7 @@ const RULES = { ...CAPTURE_RULES, displayName: [...CAPTURE_RULES.displayName, VI
 const OPTIONAL_TEXTS = Object.keys(RULES).filter((name) => name !== 'displayName' && !isContactType(name));
 const optionalTexts = (quote: string) => OPTIONAL_TEXTS.map((name) => quote + name + quote).join(', ');
 
-/** All codes of faults: those of the rules, and those that only types have. */
+/** All fault codes: those of the rules, and those that only types need. */
 const CODES = new Set([
   ...Object.values(RULES).flatMap((rules) => rules.map(([, , code]) => code)),
   'not_text',
@@ -27,10 +28,10 @@ const CODES = new Set([
   'unknown_property',
 ]);
 
-/** Text with a code point, in hexadecimal, in the syntax of a language. */
+/** Writes a code point, given in hexadecimal, in the syntax of a language. */
 type Escape = (hex: string) => string;
 
-/** The characters of a class of ECMAScript as ranges, because classes of the same name differ between languages. */
+/** Returns a character class of ECMAScript as ranges, because classes of the same name differ between languages. */
 function rangesOf(characters: RegExp, written: Escape): string {
   const codes = Array.from({ length: 0x11_0000 }, (_, code) => code);
   const found = new Set(codes.filter((code) => characters.test(String.fromCodePoint(code))));
@@ -95,9 +96,9 @@ function entries(
 const LANGUAGES: Readonly<Record<string, () => readonly string[]>> = {
   typescript: () => [
     `// ${NOTE}\n`,
-    '/** What is wrong with a part of a lead, for programs: a page in another language has its own words for each. */',
+    '/** The code of a fault in a lead, from which a page in another language finds its own words. */',
     `export type FaultCode =${[...CODES].map((code) => `\n  | '${code}'`).join('')};\n`,
-    '/** A pattern, and what is wrong with a text that does not match it. */',
+    '/** A pattern, with the message and the code for a text that does not match it. */',
     'export type Rule = readonly [pattern: RegExp, fault: string, code: FaultCode];\n',
     `/** ${ABOUT} */\nexport const CAPTURE_RULES: Readonly<Record<string, readonly Rule[]>> = {`,
     ...entries((name) => `${name}:`, '[]', "'", ['  ', '  '], String),

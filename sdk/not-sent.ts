@@ -2,8 +2,8 @@
 const CONNECTING = ['getaddrinfo', 'connect'];
 
 /**
- * Codes of errors before the request is sent, which have no system call: a timeout, and certificates that are refused; in Bun,
- * addresses, too.
+ * Codes of errors before the request is sent that have no system call: timeouts, refused certificates and, in Bun,
+ * addresses.
  */
 const NOT_CONNECTED = [
   'ECONNREFUSED',
@@ -29,18 +29,18 @@ const NOT_CONNECTED = [
 ];
 
 /**
- * How Node, by the codes of OpenSSL, and Bun say that a handshake of TLS has failed. Codes that may come later, such as those of a
- * server that refuses the client's certificate, are not among them.
+ * Matches failed TLS handshakes of Node, by the codes of OpenSSL, and of Bun. Omits codes that may come later, such as a server's
+ * refusal of the client's certificate.
  */
 const HANDSHAKE_FAILED = new RegExp(
   'before secure TLS connection was established|TLS handshake failed|WRONG_VERSION_NUMBER|UNSUPPORTED_PROTOCOL|HANDSHAKE_FAILURE' +
     '|ALERT_PROTOCOL_VERSION|INSUFFICIENT_SECURITY|UNRECOGNIZED_NAME|NO_APPLICATION_PROTOCOL|KEY_TOO_SMALL|MD_TOO_WEAK',
 );
 
-/** How Deno says that there was no connection; it has no codes. */
+/** Matches the message of Deno, which has no codes, when there was no connection. */
 const DENO_NOT_CONNECTED = /client error \(Connect\)/;
 
-/** Whether the error of `fetch` proves that the request was not sent: there was no connection to send it by. */
+/** Whether the error of `fetch` proves that the request was not sent, because there was no connection. */
 export function isNotSent(error: unknown): boolean {
   return isBeforeConnection(Object(error).cause ?? error);
 }
@@ -53,7 +53,7 @@ function isBeforeConnection(cause: unknown): boolean {
   return isOfTls || CONNECTING.includes(syscall) || NOT_CONNECTED.includes(code) || DENO_NOT_CONNECTED.test(message);
 }
 
-/** Returns why there is no answer, as far as the error of `fetch` says it. */
+/** Returns why there is no answer, as far as the error of `fetch` tells. */
 export function faultOfConnection(error: unknown) {
   const cause = Object(error).cause ?? error;
   const { code = '', name, syscall, message = '' } = Object(cause?.errors?.[0] ?? cause);
@@ -74,7 +74,7 @@ export class UnreadEncoding extends Error {
   }
 }
 
-/** How runtimes say that they cannot decode a body. */
+/** Matches the errors of runtimes that cannot decode a body. */
 const UNDECODED = /Z_(?:DATA|BUF)_ERROR|decompress|zlib|brotli|zstd|unexpected end of file/i;
 
 /** Whether a body could not be read because of its encoding. */
@@ -95,7 +95,7 @@ export function whyNoAnswer(cause: unknown, status: number | undefined): string 
   const words = fault === 'no_answer' ? 'connection failed' : fault.replace('_', ' ').replace('tls', 'TLS');
   const inner = Object(cause).cause ?? cause;
   const { code, name } = Object(inner?.errors?.[0] ?? inner);
-  // Other texts may have the address.
+  // Other texts may contain the address.
   const detail = [code, name].find((text) => typeof text === 'string' && /^(?!Error$)\w{1,64}$/.test(text));
   return detail === undefined ? words : `${words} (${detail})`;
 }

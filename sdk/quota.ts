@@ -1,4 +1,4 @@
-/** What is left of the quota that will be used up first, of the key or of its studio. */
+/** The remaining quota of the key or of its studio, whichever will be used up first. */
 export interface Quota {
   /** The number of requests in a window. */
   readonly limit: number;

@@ -6,8 +6,8 @@ type Texts = Readonly<Record<string, unknown>>;
 const REPEATED = ['displayName', ...OPTIONAL_TEXTS];
 
 /**
- * Whether the lead is that of the capture, and not of another request whose response came instead. The service changes no
- * text but the letter case of `sourceId`. A field that is missing or not as documented proves nothing.
+ * Whether the lead belongs to the capture, and not to another request whose response came instead. The service changes
+ * only the letter case of `sourceId`. A missing or undocumented value proves nothing.
  */
 export function isOf(capture: Texts | null | undefined, lead: Texts): boolean {
   if (!capture) return true;

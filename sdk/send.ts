@@ -26,11 +26,11 @@ export interface Sending {
   readonly onAttempt: ((report: AttemptReport) => void) | undefined;
 }
 
-/** What is known after an attempt, without keys and personal data. */
+/** A report on one attempt, without keys and personal data. */
 export interface AttemptReport {
   /** 1 for the first attempt of a request. */
   readonly attempt: number;
-  /** What failed, such as `429 integration_rate_limited`, `502, not of the service` or `no answer`; undefined: nothing. */
+  /** The failure, such as `429 integration_rate_limited`, `502, not of the service` or `no answer`; undefined: none. */
   readonly failure: string | undefined;
   /** The id of the attempt in the service's logs. */
   readonly requestId: string | undefined;
@@ -108,7 +108,7 @@ export async function send(
   }
 }
 
-/** Calls the listener, which may be asynchronous. Its failure is not that of the request: the lead may be written. */
+/** Calls the listener, which may be asynchronous. Its failure does not fail the request, which may have written the lead. */
 async function tell(onAttempt: Sending['onAttempt'], report: AttemptReport): Promise<void> {
   try {
     await onAttempt?.(report);

@@ -32,7 +32,7 @@ export function faultsOfReport(
   return [...faults, ...faultsOfMessage(call.report, message)];
 }
 
-/** A report may have the message that people read. */
+/** Returns the faults of the message for people, which a report may have. */
 function faultsOfMessage(report: Call['report'], message: unknown): string[] {
   if (typeof report === 'string' || !('because' in report) || message === undefined) return [];
   return String(message).includes(`: ${report.because}`)
@@ -48,7 +48,7 @@ function faultsOfRefusal({ apiKey }: DriverRequest, report: Report): string[] {
     : [];
 }
 
-/** Compares findings, and their sentences with those of the table: a number in place of each name in braces. */
+/** Compares findings, and their sentences with those of the table, whose names in braces stand for numbers. */
 function faultsOfFindings({ found, because }: ExpectedFindings, { result }: Report): string[] {
   const findings = Array.isArray(result?.findings) ? (result.findings as readonly Parts[]) : [];
   const table: Readonly<Record<string, readonly string[]>> = CHECK_FINDINGS;

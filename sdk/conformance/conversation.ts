@@ -10,7 +10,7 @@ export type WrittenCall = Pick<Call, 'attempts'> & Partial<Call>;
 /** The calls of a client, what happens to its requests, and the reports it must return. */
 export interface Conversation {
   readonly name: string;
-  /** What would go wrong, and for which user. */
+  /** The harm to prevent, and the user who would suffer it. */
   readonly why: string;
   /** Made sequentially, to the same server. */
   readonly calls: readonly Call[];
@@ -19,7 +19,7 @@ export interface Conversation {
 /** One call of a client. */
 export interface Call {
   readonly request: CallArguments;
-  /** What happens to each attempt, in order. Any further attempt is a fault. */
+  /** The fate of each attempt, in order. Any further attempt is a fault. */
   readonly attempts: readonly Attempt[];
   readonly report: ExpectedReport;
   /** The timeout of the report, from the request on; ms. Default: the deadline plus a margin. */
@@ -30,7 +30,7 @@ export interface Call {
 export interface CallArguments {
   readonly call: 'createLead' | 'getLead' | 'listLeads' | 'allLeads' | 'check';
   readonly capture?: object;
-  /** What the caller passes instead of the lead. */
+  /** The value that the caller passes instead of the lead. */
   readonly captureAs?: 'nothing' | 'text' | 'list' | 'not-a-number' | 'infinite';
   /** Whether the caller has closed the client. */
   readonly isClosed?: true;
@@ -50,20 +50,20 @@ export interface CallArguments {
   readonly basePath?: string;
 }
 
-/** What happens to an attempt: it receives a response, or its connection breaks. */
+/** The fate of an attempt: it receives a response, or its connection breaks. */
 export interface Attempt {
   /** A name in `shared.json`, or the complete response. */
   readonly answer?: string | Answer;
   /** The number of response bytes sent; negative: the number omitted at the end; `each`: one variant for every byte. */
   readonly cutAfterBytes?: number | 'each';
-  /** What the server does where the response is cut. Default: it closes the connection. */
+  /** The server's action where the response is cut. Default: it closes the connection. */
   readonly atCut?: 'close' | 'reset' | 'silence';
   /** Sends the response byte by byte, at this interval. */
   readonly byteEveryMs?: number;
   /** Keeps the connection alive after the response. Default: the server closes it. */
   readonly keepsConnection?: boolean;
   readonly connection?: Breakage;
-  /** Comes only if the client cannot read the response before. */
+  /** Whether the attempt is missing when the client can read the previous response. */
   readonly mayBeMissing?: true;
   /** Applies to all further attempts as well. */
   readonly again?: boolean;
@@ -121,7 +121,7 @@ export type ExpectedReport = 'result' | 'refused' | ExpectedError | ExpectedFind
 /** The expected findings of a check by part, keys of `check-findings.json`; those that are not named are `not_checked`. */
 export interface ExpectedFindings {
   readonly found: { readonly [part in Part]?: string };
-  /** What is wrong with the key, in the words of all clients. */
+  /** The fault of the key, in the words of all clients. */
   readonly because?: string;
 }
 

@@ -10,7 +10,7 @@ import type { Variant } from './variants.ts';
 /** How long after its deadline a report may arrive. Generous, so that a busy machine does not fail a conversation. */
 const REPORT_MARGIN_MS = 10_000;
 
-/** The deadline of a call that the client refuses by itself, so that one that does not costs little time. */
+/** The deadline of a call that the client must refuse by itself. It is short, in case the client sends it. */
 const REFUSED_DEADLINE_MS = 2000;
 
 /** A port without a listener, reserved for a protocol that never existed. A port that is merely free may be taken. */

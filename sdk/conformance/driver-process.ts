@@ -21,7 +21,7 @@ export interface Report {
   /** Why the client refuses the options that it is created with. */
   readonly refused?: string;
   readonly unsupported?: string;
-  /** Whether the result or the error has only what its caller learns: of a sender that is no client. */
+  /** Whether the report has only the facts that a caller learns, because the sender is not a client. */
   readonly isPartial?: boolean;
 }
 

@@ -48,7 +48,7 @@ export class ScriptedServer {
     await once(this.#server.listen(0, '127.0.0.1'), 'listening');
   }
 
-  /** Serves by TLS as well, with a certificate that no client trusts. */
+  /** Serves TLS as well, with a certificate that no client trusts. */
   async startUntrusted(): Promise<void> {
     const { cert, private: key } = await generate([{ name: 'commonName', value: '127.0.0.1' }], { keyType: 'ec' });
     this.#untrusted = createTlsServer({ cert, key });
@@ -132,7 +132,7 @@ function breakDown(arrival: Arrival, socket: Socket, breakage: Breakage): void {
 async function answer(arrival: Arrival, socket: Socket, attempt: Attempt = {}): Promise<void> {
   const bytes = answerOf(attempt, arrival.request)?.bytes ?? Buffer.alloc(0);
   const { cutAfterBytes: cut = bytes.length, atCut = 'close', byteEveryMs, keepsConnection } = attempt;
-  if (typeof cut === 'string') throw new Error('a conversation for every byte is to be made of this one before');
+  if (typeof cut === 'string') throw new Error('this conversation needs one variant for every byte: see variantsOf');
   let rest = bytes.subarray(0, cut);
   const end = rest.length < bytes.length ? atCut : 'close';
   for (; byteEveryMs && rest.length > 1; rest = rest.subarray(1)) {

@@ -18,7 +18,7 @@ export class Worker {
     this.#folder = folder;
   }
 
-  /** Runs a conversation. One that has failed, and whose caller cancels, again with more time: a busy machine may not have sent in time. */
+  /** Runs a conversation. Repeats a failed one whose caller cancels, with more time: a busy machine may have sent too late. */
   async run(variant: Variant): Promise<Outcome> {
     const outcome = await this.#runOnce(variant);
     const isCancelled = variant.calls.some(({ request }) => request.cancelAfterMs);
@@ -61,7 +61,7 @@ export class Worker {
   }
 }
 
-/** The conversation with five times as long until the caller cancels. */
+/** Returns the conversation with five times as long until the caller cancels. */
 function withPatience({ calls, ...variant }: Variant): Variant {
   return {
     ...variant,

@@ -5,14 +5,16 @@ import { type Connection, captureOf, carryOut, dateOf, keyIn, type Statement, ty
 import { OutboxError } from './outbox-error.ts';
 import { OF_CONFIGURATION } from './reasons.ts';
 
+const STATES = ['refused', 'waiting', 'already_open', 'delivered'] as const;
+
 /** A lead that needs a person's attention. */
 export interface LeadInNeed {
   readonly idempotencyKey: string;
   /**
-   * `refused`: it is not sent again. `waiting`: it is, but will fail again until someone fixes the cause. `already_open`,
-   * `delivered`: it need not be sent, but no one may have got what the visitor wrote; discard it when somebody has.
+   * `refused`: it is not sent again, as any row of an unknown state. `waiting`: it fails again until someone fixes the cause. `already_open`, `delivered`: it
+   * is not sent again, but perhaps nobody got the visitor's message; discard it once somebody has.
    */
-  readonly state: 'refused' | 'waiting' | 'already_open' | 'delivered';
+  readonly state: (typeof STATES)[number];
   readonly createdAt: Date;
   /** The number of attempts so far, without those that have written nothing and failed for all leads. */
   readonly attempts: number;
@@ -22,7 +24,7 @@ export interface LeadInNeed {
   readonly capture: LeadCapture | null;
 }
 
-/** A lead needs attention when it has waited for longer, or was stored by a clock that was further ahead; milliseconds. */
+/** A lead needs attention after it has waited for this time, or when a clock further ahead stored it; milliseconds. */
 const WAITS_TOO_LONG_MS = 24 * 60 * 60 * 1000;
 
 const IN_NEED = `${SQL_WITH_DATA} AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR ${OF_CONFIGURATION})`;
@@ -47,10 +49,10 @@ export async function needsAttention(
   });
   const entries = rows.map((row) => ({
     idempotencyKey: keyIn(row),
-    state: row.state as LeadInNeed['state'],
+    state: STATES.find((state) => state === row.state) ?? 'refused',
     createdAt: dateOf(row.created_at),
-    attempts: Number(row.attempts),
-    reason: row.reason as string | null,
+    attempts: Number(row.attempts) || 0,
+    reason: (row.reason as string | null) || null,
     capture: captureIn(row.capture),
   }));
   return { count: Number(counted.rows[0]?.total), entries };

@@ -5,9 +5,9 @@ import { asWritten } from '../as-written.ts';
 const MAX_TEXT_BYTES = 65_535;
 
 /** Half of a surrogate pair: it cannot be encoded in UTF-8. */
-const LONE_SURROGATE = /\p{Surrogate}/u;
+export const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** Escapes what is not ASCII, so that a database of any encoding can store it. */
+/** Escapes characters outside ASCII, so that a database of any encoding can store the text. */
 const inAscii = (json: string): string =>
   json.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
@@ -32,10 +32,11 @@ export function textOf(capture: LeadCapture): string {
   return stored;
 }
 
-/** Parses stored data; null when it is missing or not an object, as text that is not UTF-8. */
+/** Parses stored data; null when it is missing, not UTF-8, or not an object. */
 export function captureIn(stored: unknown): LeadCapture | null {
   try {
-    const text = stored instanceof Uint8Array ? new TextDecoder('utf-8', { fatal: true }).decode(stored) : stored;
+    const text =
+      stored instanceof Uint8Array ? new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(stored) : stored;
     const value: unknown = JSON.parse(String(text));
     return value instanceof Object && !Array.isArray(value) ? (value as LeadCapture) : null;
   } catch {

@@ -6,7 +6,7 @@ export type Value = string | number | null;
 /** A SQLite connection: a `DatabaseSync` of `node:sqlite`, or a `Database` of better-sqlite3. */
 export interface SqliteConnection {
   prepare(sql: string): {
-    // Given a Value each: unknown, because the types of better-sqlite3 have neither all of these nor only them.
+    // The outbox passes Values. The type is unknown, because better-sqlite3 declares other ones.
     run(...values: unknown[]): { readonly changes: number | bigint };
     all(...values: unknown[]): unknown[];
   };
@@ -17,8 +17,8 @@ export interface PostgresConnection {
   query(text: string, values?: Value[]): Promise<{ readonly rows: unknown[]; readonly rowCount: number | null }>;
 }
 
-/** The latest time of a Date and, negated, the earliest; milliseconds since 1970. */
-const LATEST_MS = 8.64e15;
+/** The beginning of year 1 and the end of 9999, which each language can represent; milliseconds since 1970. */
+const [EARLIEST_MS, LATEST_MS] = [-62_135_596_800_000, 253_402_300_799_999];
 
 export type Connection = SqliteConnection | PostgresConnection;
 
@@ -37,7 +37,7 @@ export interface Result {
   readonly changes: number;
 }
 
-/** @throws TypeError when it is no connection, such as a client in its place */
+/** @throws TypeError when it is not a connection, such as a client in its place */
 export function checkedConnection<C extends Connection>(connection: C): C {
   const { prepare, query } = Object(connection);
   if (typeof prepare === 'function' || typeof query === 'function') return connection;
@@ -60,7 +60,7 @@ export function keyIn(row: Row): string {
 
 /** Converts a stored time in milliseconds to the nearest valid Date. */
 export function dateOf(time: Row[string] | undefined): Date {
-  return new Date(Math.max(-LATEST_MS, Math.min(LATEST_MS, Number(time) || 0)));
+  return new Date(Math.max(EARLIEST_MS, Math.min(LATEST_MS, Number(time) || 0)));
 }
 
 /** The column `capture` as bytes on SQLite, which may store text that is not UTF-8: drivers would replace parts of it. */
@@ -84,7 +84,7 @@ function canBegin(connection: SqliteConnection): boolean {
   return true;
 }
 
-/** A transaction begins with its first statement: a later one shows that it was open. */
+/** Whether a transaction is open: its time, `now()`, is then that of an earlier statement. */
 async function isInTransaction(connection: PostgresConnection): Promise<boolean> {
   const sql = 'SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END AS is_open';
   return Number((await carryOutOnPostgres(connection, { sql, values: [] })).rows[0]?.is_open) === 1;
@@ -139,8 +139,8 @@ async function carryOutOnPostgres(connection: PostgresConnection, { sql, values 
 }
 
 /**
- * Checks a result: a driver that is asynchronous, or has another form, would otherwise seem to have written a lead that it
- * loses.
+ * Returns the rows of a result after checking its form. Otherwise an asynchronous or unsupported driver could lose a lead
+ * that seems stored.
  */
 function rowsIn(rows: unknown): readonly Row[] {
   if (Array.isArray(rows)) return rows;

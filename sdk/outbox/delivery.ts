@@ -19,15 +19,15 @@ export interface DeliveryOptions {
    */
   readonly onSettled?: (lead: SettledLead) => void | Promise<void>;
   /**
-   * Called and awaited at the end of a pass with what has waited for longer than a day, for instance to mail it: once a day
-   * at most, whoever makes the passes. When it throws, it is called again in an hour.
+   * Called and awaited at the end of a pass with the leads that have waited for more than a day, for instance to mail it.
+   * Called at most once a day, over all workers. When it throws, it is called again in an hour.
    */
   readonly onWaiting?: (waiting: WaitingLeads) => void | Promise<void>;
   /** Ends the pass after the lead in flight. */
   readonly signal?: AbortSignal;
 }
 
-/** A lead that does not have to be sent any more. */
+/** A lead that needs no further attempt. */
 export interface SettledLead {
   readonly idempotencyKey: string;
   /** Whether it was created, or its contact already had an open lead. */
@@ -36,7 +36,7 @@ export interface SettledLead {
   readonly leadId: string | undefined;
   readonly capture: LeadCapture;
   readonly createdAt: Date;
-  /** Why no one may have got what the visitor wrote; null when the service has it. */
+  /** Why perhaps nobody got the visitor's message; null when the service has it. */
   readonly reason: string | null;
 }
 
@@ -60,7 +60,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** After this many consecutive leads without a response, the service is considered unavailable. */
 const MAX_UNANSWERED = 3;
 
-/** @throws TypeError when an option would delete leads that were just sent, or send none in silence */
+/** @throws TypeError when an option would delete leads that were just sent, or silently send none */
 export function requireOptions({ limit = 1, keepSettledDays = 0 }: DeliveryOptions): void {
   if (!(Number.isSafeInteger(limit) && limit >= 1)) throw new TypeError('limit must be a whole number of 1 or more');
   if (!(keepSettledDays >= 0 && keepSettledDays < Number.POSITIVE_INFINITY))

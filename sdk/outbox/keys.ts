@@ -19,13 +19,13 @@ const HOUR_MS = 60 * 60 * 1000;
 
 /**
  * Derives the idempotency key of a form submission: equal for the same form and data within an hour, different when any
- * differs. Without the hour, the key of a cached page would be that of all visits.
+ * differs. Without the hour, all visits to a cached page would share one key.
  *
- * @param formKey a random string rendered into the form, such as a UUID; it is not stored. A form that was sent without one
- *   must not lose its lead: it counts as '', as if it came from one cached page of all visitors
+ * @param formKey a random string rendered into the form, such as a UUID; it is not stored. A form without one counts as one
+ *   cached page of all visitors, with the key ''
  * @param submittedAt when the form was submitted. Default: now
  * @returns a UUID of version 8
- * @throws TypeError when the form key is no well-formed text, or the data cannot be stored
+ * @throws TypeError when the form key is not well-formed text, or the data cannot be stored
  */
 export function keyFor(
   formKey: string | null | undefined,
@@ -34,7 +34,7 @@ export function keyFor(
 ): string {
   const page = formKey ?? '';
   if (typeof page !== 'string') throw new TypeError('The key of the form must be a string.');
-  // Of different halves of characters UTF-8 would make the same.
+  // UTF-8 would encode different lone surrogates alike.
   if (/\p{Surrogate}/u.test(page)) throw new TypeError('The key of the form must be well-formed Unicode.');
   const hour = Math.floor(submittedAt.getTime() / HOUR_MS);
   if (Number.isNaN(hour)) throw new TypeError('The time of the submission must be a valid date.');

@@ -26,18 +26,18 @@ export interface TakenUp {
 
 /** The reads and writes of a worker. Each write is one statement. */
 export interface LeadRows {
-  /** Returns the reason of a wait that was asked for and has not passed, during which nothing is sent; otherwise null. */
+  /** Returns the reason of a requested pause that has not ended, during which nothing is sent; otherwise null. */
   pause(): Promise<string | null>;
   /**
-   * Returns the due leads, fewest attempts first, then those due for longest: neither leads that never get a response nor
-   * those whose attempts do not count must block the others.
+   * Returns the due leads, fewest attempts first, then those due for longest. So leads that never get a response, or whose
+   * attempts do not count, cannot block others.
    */
   due(limit: number): Promise<readonly DueLead[]>;
   /** Leases a lead; undefined when another worker was faster. */
   takeUp(due: DueLead): Promise<TakenUp | undefined>;
   /** Stores the outcome unless the row was changed in the meantime; returns whether it was stored. */
   note(lead: TakenUp, outcome: Outcome): Promise<boolean>;
-  /** Makes the leads due that wait because of the configuration. */
+  /** Makes due the leads that wait because of the configuration. */
   release(): Promise<void>;
   /** Deletes leads that were settled before a time; milliseconds since 1970. */
   deleteSettledBefore(time: number): Promise<void>;
@@ -91,7 +91,7 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
     async takeUp({ key, nextAttemptAt }) {
       const leaseEnd = Date.now() + LEASE_MS;
       const { changes } = await run(
-        // Without the reason of the attempt before, the end of a lease is no pause.
+        // Clears the previous reason, which would make the end of the lease a pause.
         `UPDATE ${table} SET attempts = attempts + 1, next_attempt_at = ?, reason = NULL
          WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?`,
         leaseEnd,

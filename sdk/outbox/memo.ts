@@ -4,12 +4,12 @@ import { MEMO_NAME_LENGTH, memoTableOf, setUpMemo } from './table.ts';
 export type Memo = Awaited<ReturnType<typeof memoOf>>;
 
 /**
- * Opens one thing that an outbox remembers in its database besides leads, such as the position of a comparison. Creates the
- * table for an outbox that an earlier release has set up.
+ * Opens one entry of an outbox's memo, such as the position of a comparison. Creates the memo's table if an earlier release
+ * has set up the outbox.
  */
 export async function memoOf(connection: Connection, table: string, name: string) {
   const memo = memoTableOf(table);
-  // Two tables with long names can have one memo.
+  // Two tables with long names can share one memo.
   const row = name + table.slice(MEMO_NAME_LENGTH);
   const run = async (sql: string, ...values: string[]) => carryOut(connection, { sql, values });
   const select = () => run(`SELECT value, token FROM ${memo} WHERE name = ?`, row);

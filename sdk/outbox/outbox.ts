@@ -8,6 +8,7 @@ import { lastReconciliation, type ReconcileOptions, reconcile } from './reconcil
 import type { Reconciliation } from './reconciliation.ts';
 import { type SendAgainOptions, sendAgain } from './send-again.ts';
 import { checkedTable, DEFAULT_TABLE, setUp, tableStatements, warnOfDefaultTable } from './table.ts';
+import { type WaitingLeads, waitingLeads } from './waiting.ts';
 import { run, type WorkerOptions } from './worker.ts';
 
 /** Options of {@link createOutbox}. */
@@ -31,7 +32,7 @@ export interface Outbox {
   setUpSql(): string;
 
   /**
-   * Inserts a lead within the connection's open transaction, and is committed or rolled back with it.
+   * Inserts a lead within the connection's open transaction, which commits it or rolls it back.
    * Synchronous on SQLite.
    *
    * Leaves out optional texts that are empty or blank, and makes each line break of the note one character.
@@ -80,9 +81,12 @@ export interface Outbox {
     options?: { readonly limit?: number },
   ): Promise<{ readonly count: number; readonly entries: readonly LeadInNeed[] }>;
 
+  /** Summarizes all waiting leads: how many, since when, and why; null: there are none. */
+  waiting(connection: Connection): Promise<WaitingLeads | null>;
+
   /**
-   * Makes a lead due immediately, under its key. Of a `delivered` one the service returns the same lead again: add it with
-   * another key instead.
+   * Makes a lead due immediately, with its key. The service answers the key of a `delivered` lead with that lead: add it
+   * with another key instead.
    *
    * @param capture replaces its data. After an idempotency conflict the key cannot be used again: discard it and add the lead again
    * @throws OutboxError when there is no such lead, or it is settled
@@ -97,10 +101,10 @@ export interface Outbox {
   discard(connection: Connection, idempotencyKey: string): Promise<void>;
 
   /**
-   * Compares the leads that were sent with the service, by reads alone: sends, changes and deletes nothing. A call that was
-   * stopped, or killed, is gone on with by the next one within a day. Leaves half of the quota to the website.
+   * Compares the leads that were sent with the service. It only reads. The next call within a day continues one that was
+   * stopped or killed. Leaves half of the quota to the website.
    *
-   * @param client one whose key has the scope `leads.read`
+   * @param client a client whose key has the scope `leads.read`
    * @param connection a connection without an open transaction
    * @throws OutboxError when the key may not read leads, another comparison has begun, or a transaction is open
    */
@@ -110,8 +114,8 @@ export interface Outbox {
   lastReconciliation(connection: Connection): Promise<Reconciliation | null>;
 
   /**
-   * Makes a lead due, with its key and its data, that was sent and is not there. The service looks it up first. A lead that was
-   * erased is refused; one that the service has lost is created again, or its contact has an open lead.
+   * Makes due a lead that was sent and that the service no longer has, with its key and data. Looks it up first. The service
+   * refuses an erased lead. It creates a lost one again, unless its contact has an open lead.
    *
    * @throws OutboxError when it is there, was not sent, has no data, or `mayCreate` is not true
    * @throws LeadIntakeError when the service could not be asked
@@ -133,7 +137,7 @@ export function createOutbox({ table: name }: OutboxOptions = {}): Outbox {
   const table = checkedTable(name ?? DEFAULT_TABLE);
   return {
     async setUp(connection) {
-      // Here alone: a worker or a report that warned would have cron mail it each time.
+      // Only this warns: cron would mail each warning of a worker or a report.
       if (name === undefined) warnOfDefaultTable();
       await setUp(checkedConnection(connection), table);
     },
@@ -146,6 +150,7 @@ export function createOutbox({ table: name }: OutboxOptions = {}): Outbox {
       run(checkedConnection(connection), table, checkedClient(client), options),
     needsAttention: async (connection, { limit = 100 } = {}) =>
       needsAttention(checkedConnection(connection), table, limit),
+    waiting: async (connection) => waitingLeads(checkedConnection(connection), table),
     retry: async (connection, key, capture) => retry(checkedConnection(connection), table, key, capture),
     discard: async (connection, key) => discard(checkedConnection(connection), table, key),
     reconcile: async (connection, client, options) =>
@@ -156,7 +161,7 @@ export function createOutbox({ table: name }: OutboxOptions = {}): Outbox {
   };
 }
 
-/** @throws TypeError when it is no client, such as a connection in its place */
+/** @throws TypeError when it is not a client, such as a connection in its place */
 function checkedClient(client: LeadIntakeClient): LeadIntakeClient {
   if (typeof Object(client).createLead === 'function') return client;
   throw new TypeError('The outbox takes a client second, as createLeadIntakeClient returns it.');

@@ -10,7 +10,7 @@ export type Outcome =
   | {
       readonly state: 'delivered' | 'already_open';
       readonly leadId: string | undefined;
-      /** Why the data is kept for a person: no one may have got what the visitor wrote. Null: it is erased. */
+      /** Why the data is kept for a person: perhaps nobody got the visitor's message. Null: the data is erased. */
       readonly reason: string | null;
     }
   | Unsent;
@@ -18,7 +18,7 @@ export type Outcome =
 /** The length of the column `lead_id`. */
 const UUID_LENGTH = 36;
 
-/** Returns what the response to a creation means for the lead, which has been sent in so many passes. */
+/** Returns the outcome of a creation for its lead. @param passes how many have sent it, with this one */
 export async function outcomeOf(
   creation: Promise<CreatedLead>,
   { note }: LeadCapture,
@@ -26,7 +26,7 @@ export async function outcomeOf(
 ): Promise<Outcome> {
   try {
     const { lead, replayed, attempts } = await creation;
-    // Nothing else was sent with this key from here: the lead is that of another visit.
+    // This website sent nothing else with this key, so the lead belongs to another visit.
     const isOther = replayed && attempts === 1 && passes === 1;
     return { state: 'delivered', leadId: lead.id, reason: isOther ? REASON_REPLAYED : null };
   } catch (error) {

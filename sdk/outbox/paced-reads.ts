@@ -18,10 +18,10 @@ interface PacedReadsOptions {
   beforeWait(): Promise<void>;
 }
 
-/** Requests that are made whatever is left of the quota, so that each call compares at least one lead. */
+/** The number of requests that ignore the quota, so that each call compares at least one lead. */
 const MIN_REQUESTS = 3;
 
-/** A longer wait ends a comparison, which begins anew after a day; and timers have a maximum, beyond which they fire at once. */
+/** A longer wait ends a comparison, which begins anew after a day. Beyond their maximum, timers fire at once. */
 const MAX_PAUSE_SECONDS = 24 * 60 * 60;
 
 /** Codes that say that no such lead, or no such page, can be read. */
@@ -39,7 +39,7 @@ export function pacedReads({ signal, maxMs, client, beforeWait }: PacedReadsOpti
     await sleep(seconds * 1000, undefined, { ...(signal && { signal }) }).catch(() => {});
   }
 
-  /** Throws unless the request may be made again after a wait, which is then over. */
+  /** Waits until the request may be made again; throws if it may not. */
   async function waitAfter(error: unknown): Promise<void> {
     if (signal?.aborted) throw endedByCaller();
     if (!(error instanceof ProblemError || error instanceof NoAnswerError)) throw error;
@@ -55,9 +55,9 @@ export function pacedReads({ signal, maxMs, client, beforeWait }: PacedReadsOpti
     made: () => made,
 
     /**
-     * Makes a request; undefined: there is no such lead, or no such page.
+     * Makes a request; returns undefined when there is no such lead or page.
      *
-     * @param failed what is returned when the service alone fails to carry it out (500), and not a request like it
+     * @param failed the result when the service fails to process this one request (500)
      * @throws Stopped when the service fails, the caller ends it, or the time is over
      * @throws OutboxError when the key may not read leads
      */

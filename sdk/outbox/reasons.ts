@@ -10,13 +10,13 @@ const MARK = 4;
 
 const UNANSWERED = 'no answer';
 
-/** The condition of rows whose reason begins like one of these. */
+/** Returns the condition of rows whose reason begins like one of these. */
 const like = (marks: readonly string[]) => `SUBSTR(reason, 1, ${MARK}) IN ('${marks.join("', '")}')`;
 
 /** The condition of rows that wait because of the configuration. */
 export const OF_CONFIGURATION = like(CONFIGURATION_REASONS);
 
-/** The condition of rows until whose next attempt no lead is sent. */
+/** The condition of rows that pause all leads until their next attempt. */
 export const IS_PAUSE = like(PAUSE_REASONS);
 
 /** Whether other leads would currently get the same response. */
@@ -26,7 +26,7 @@ export const isOfAll = (reason: string): boolean =>
 /** Whether the service may be unavailable. */
 export const isUnanswered = (reason: string): boolean => reason.startsWith(UNANSWERED);
 
-/** Returns what a request failed with, in the form of the column `reason`. */
+/** Returns the cause of a failed request, in the form of the column `reason`. */
 export function reasonOfFailure(error: ProblemError | NoAnswerError): string {
   if (error instanceof NoAnswerError) return reasonOf(`${markOf(error)}: ${whyNoAnswer(error.cause, error.status)}`);
   const { status, code, title, detail = title, fields, requestId } = error;
@@ -43,7 +43,7 @@ export function reasonOf(text: string): string {
     .slice(0, MAX_REASON);
 }
 
-/** Returns how the reason begins: another web server, at a wrong address, has no such page. */
+/** Returns the beginning of the reason. Another web server, at a wrong address, answers 404 or 405. */
 function markOf({ status, retryAfterSeconds }: NoAnswerError): string {
   if (retryAfterSeconds !== undefined) return 'wait asked for';
   return status === 404 || status === 405 ? `${status} ${UNANSWERED}` : UNANSWERED;

@@ -20,11 +20,11 @@ import { type SentRow, type SentRows, sentRowsIn } from './sent-rows.ts';
 export interface ReconcileOptions {
   /** Ends it, and cancels the request in flight. */
   readonly signal?: AbortSignal;
-  /** No request begins later, and no wait for the quota would end later; milliseconds. Default: no limit. */
+  /** No request begins and no wait for the quota ends after this time; milliseconds. Default: no limit. */
   readonly maxMs?: number;
   /** Begins anew instead of where the last call stopped. */
   readonly restart?: boolean;
-  /** Called and awaited for each difference, at least once: after a crash, or an error, again for some. */
+  /** Called and awaited at least once for each difference; after a crash or an error, again for some. */
   readonly onDifference?: (difference: Difference) => void | Promise<void>;
 }
 
@@ -35,10 +35,10 @@ const MEMO = 'reconciliation';
 
 const PAGE_SIZE = 100;
 
-/** The differences that a report has. */
+/** The maximum number of differences in a report. */
 const MAX_DIFFERENCES = 100;
 
-/** What was not finished is not gone on with later: its numbers would be of different days. */
+/** An older comparison is not continued: its numbers would mix different days. */
 const MAX_AGE_MS = 24 * 60 * 60 * 1000;
 
 /** Compares the sent leads with the service. */
@@ -51,7 +51,7 @@ export async function reconcile(
   await requireNoTransaction(connection);
   const memo = await memoOf(connection, table, MEMO);
   const token = randomUUID();
-  // Of two comparisons the later one goes on, and the other one ends.
+  // A later comparison takes over, and ends the earlier one.
   await memo.take(token);
   const rows = sentRowsIn(connection, table);
   const earlier = restart ? undefined : unfinishedIn((await memo.read()).value);
@@ -102,9 +102,9 @@ async function beginning(rows: SentRows): Promise<StoredRun> {
 }
 
 /**
- * Leads are listed by descending id: pages and rows in that order are merged, a few hundred of each in memory. Once as many
- * pages had none of the rows as rows are left, these are read one by one. That takes at most twice the requests of the
- * cheaper way, however many leads of others are between them.
+ * Merges pages of leads with rows, both by descending id, with a few hundred of each in memory. Once as many pages without
+ * any of the rows were read as rows are left, the rest is read one by one. That takes at most twice the requests of the
+ * cheaper way, however many other leads are between them.
  */
 class Comparison {
   readonly #client: LeadIntakeClient;
@@ -144,7 +144,7 @@ class Comparison {
   async run(): Promise<StoredRun> {
     try {
       const { seen } = this.#run;
-      // With the key of another studio, the numbers would be of both.
+      // With the key of another studio, the numbers would mix both studios.
       if (seen !== null && (await this.#lead(seen)) === undefined) this.#run = await beginning(this.#rows);
       while (this.#run.isPaging && !(await this.#comparePage())) await this.#save();
       if (!this.#run.isPaging) await this.#compareOneByOne();
@@ -164,7 +164,7 @@ class Comparison {
     const before = doneIn(run);
     const page = await this.#page();
     run.seen ??= page.leads[0]?.id ?? null;
-    // A studio without leads has none of these.
+    // A studio without leads needs no confirmation that these are missing.
     if (run.seen === null) run.confirmed = PAGES_MISSED;
     const leads = new Map(page.leads.map((lead) => [lead.id.toLowerCase(), lead]));
     const lowest = page.nextCursor === null ? '' : (page.leads.at(-1)?.id.toLowerCase() ?? '');
@@ -194,12 +194,12 @@ class Comparison {
     throw new Stopped('the service has refused the position: begin anew');
   }
 
-  /** A lead that the service cannot read must not end the comparison of the others. */
+  /** Reads a lead. One that the service cannot read does not end the comparison of the others. */
   #lead(id: string): Promise<Found> {
     return this.#reads.read(() => this.#client.getLead(id, this.#cancelling), 'not_read' as const);
   }
 
-  /** Reads a lead that no page has. Pages are trusted once so many in a row were missing. */
+  /** Reads a lead that no page has, and counts how many of these in a row were missing. */
   async #missedLead(id: string): Promise<Found> {
     const lead = await this.#lead(id);
     if (lead !== 'not_read') this.#run.confirmed = lead === undefined ? this.#run.confirmed + 1 : 0;

@@ -1,25 +1,25 @@
 import { REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA } from '../outcomes.ts';
 import { dateOf } from './connection.ts';
 
-/** A lead of the outbox that the service does not have as the outbox says. It has no personal data. */
+/** A lead that differs between the outbox and the service, or could not be read. Has no personal data. */
 export interface Difference {
   readonly idempotencyKey: string;
   /** The id that the service had returned. */
   readonly leadId: string;
-  /** `already_open`: the id is that of the contact's open lead, of another creation. */
+  /** `already_open`: the id names the contact's open lead, of another creation. */
   readonly state: 'delivered' | 'already_open';
-  /** `not_there`: no lead with the id can be read. `other_data`: a text of it is not the one that was sent. `not_read`: not known. */
+  /** `not_there`: no lead has the id. `other_data`: a text differs from the one that was sent. `not_read`: not known. */
   readonly kind: 'not_there' | 'other_data' | 'not_read';
-  /** What that may mean, in one sentence. */
+  /** A possible cause, in one sentence. */
   readonly reason: string;
   /** When the lead was stored in the outbox, by the website's clock. */
   readonly createdAt: Date;
 }
 
-/** What a comparison of an outbox with the service has found, so far or in the end. */
+/** The findings of a comparison of an outbox with the service, complete or so far. */
 export interface Reconciliation {
   readonly isComplete: boolean;
-  /** Why it is not complete; null when it is. The next call goes on where it stopped. */
+  /** Why it is not complete; null when it is. The next call continues where it stopped. */
   readonly stoppedBecause: string | null;
   readonly startedAt: Date;
   /** When the oldest of the rows without data was settled; null when there are none. Older ones are deleted. */
@@ -27,12 +27,12 @@ export interface Reconciliation {
   /** Leads that were delivered, and how many of these are there. */
   readonly sent: number;
   readonly there: number;
-  /** Leads whose contact had an open lead of another creation, and of how many of these that lead is there. */
+  /** Leads whose contact had an open lead of another creation, and how many of those open leads are there. */
   readonly alreadyOpen: number;
   readonly openLeadThere: number;
-  /** Of those that are there: how many have other data than the outbox has kept. */
+  /** How many of the leads that are there have other data than the outbox has kept. */
   readonly otherData: number;
-  /** Leads of which it is not known whether they are there, because the service has failed to read them. */
+  /** Leads that the service has failed to read, so that they may be there or not. */
   readonly notRead: number;
   /** Leads without an id in the outbox: the API key could not read leads when they were sent. */
   readonly withoutId: number;
@@ -67,7 +67,7 @@ export interface StoredRun {
   requests: number;
   /** The number of rows when it began. */
   rows: number;
-  /** The earliest time of settling: a row that is kept for a person may be far older than what is still known. */
+  /** The earliest time at which a row was settled. Rows that a person has to see may be far older. */
   since: number | null;
   sent: number;
   there: number;
@@ -80,7 +80,7 @@ export interface StoredRun {
   refused: number;
   /** The id of a lead of this studio; null: none was seen yet. */
   seen: string | null;
-  /** How many leads that no page had were missing when they were read one by one, too. */
+  /** How many leads in a row that no page had could not be read one by one either. */
   confirmed: number;
   differences: StoredDifference[];
 }
@@ -128,7 +128,7 @@ export function reconciliationOf(run: StoredRun): Reconciliation {
   };
 }
 
-/** The same sentences in all languages. */
+/** Returns the summary, in the same sentences in all languages. */
 function summaryOf(run: StoredRun, left: number): string {
   const { sent, there, alreadyOpen, openLeadThere, otherData, notRead, withoutId, waiting, refused } = run;
   const number = (value: number) => value.toLocaleString('en-US');

@@ -13,7 +13,7 @@ interface Waiting {
   readonly state: 'waiting';
   readonly reason: string;
   readonly retryAfterSeconds?: number | undefined;
-  /** Whether the attempt does not count: it has written nothing, and its cause is not this lead's. */
+  /** Whether the attempt does not count: it wrote nothing, and the lead did not cause its failure. */
   readonly isFree?: boolean;
 }
 
@@ -40,17 +40,17 @@ export function outcomeOfProblem(problem: ProblemError): Unsent {
 
 /** Returns how long a lead waits for its next attempt. */
 export function waitMs({ reason, retryAfterSeconds }: Waiting, attempts: number): number {
-  // The end of an outage is noticed as soon as that of a pause.
+  // The end of an outage must be noticed as soon as the end of a pause.
   const isShort = isOfAll(reason) || isUnanswered(reason);
   return isShort ? pauseMs(retryAfterSeconds) : retryDelayMs(attempts, retryAfterSeconds);
 }
 
-/** The wait that the service has asked for; the first backoff when it has not. */
+/** Returns the wait that the service has asked for; the first backoff when it has not. */
 function pauseMs(retryAfterSeconds = FIRST_BACK_OFF_MS / SECOND_MS): number {
   return Math.min(MAX_WAIT_MS, retryAfterSeconds * SECOND_MS);
 }
 
-/** Exponential backoff, by jitter up to a half shorter; never less than `Retry-After`. */
+/** Returns the exponential backoff, up to a half shorter by jitter, and never less than `Retry-After`. */
 function retryDelayMs(attempts: number, retryAfterSeconds = 0): number {
   const backOffMs = Math.min(MAX_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (attempts - 1));
   const delayMs = Math.max(retryAfterSeconds * SECOND_MS, backOffMs * (1 - Math.random() / 2));

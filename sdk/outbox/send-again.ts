@@ -5,15 +5,15 @@ import { captureIn, textOf } from './capture-text.ts';
 import { type Connection, captureOf, carryOut, keyIn } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
 
-/** Options of sending a lead again that is not there. */
+/** Options for sending a missing lead again. */
 export interface SendAgainOptions {
-  /** The data, which the outbox has erased; default: those that it has kept. */
+  /** The data, if the outbox has erased it. Default: the data that the outbox has kept. */
   readonly capture?: LeadCapture;
-  /** Confirms that this may create another lead: where the service has lost the lead, it has lost its key, too. */
+  /** Confirms that this may create another lead: a service that has lost the lead has lost its key, too. */
   readonly mayCreate: boolean;
 }
 
-/** Makes a delivered lead due that is not there, with its key. */
+/** Makes due a delivered lead that the service no longer has, with its key. */
 export async function sendAgain(
   connection: Connection,
   table: string,
@@ -40,7 +40,7 @@ export async function sendAgain(
   if (row.lead_id !== null && (await isThere(client, String(row.lead_id))))
     throw new OutboxError(`The lead with the key ${key} is there: there is nothing to send.`);
   const { changes } = await carryOut(connection, {
-    // Not its first attempt: that the service has it after all is no surprise.
+    // Counts as a second attempt, because the service may have the lead after all.
     sql: `UPDATE ${table} SET state = 'waiting', attempts = 1, next_attempt_at = ?, settled_at = NULL, reason = NULL, capture = ?
           WHERE idempotency_key = ? AND state IN ('delivered', 'already_open')`,
     values: [Date.now(), textOf(data), keyIn(row)],

@@ -11,13 +11,13 @@ export interface SentRow {
   readonly state: Difference['state'];
   /** Milliseconds since 1970. */
   readonly createdAt: number;
-  /** Whether the table still has what the visitor wrote. */
+  /** Whether the table still has the visitor's data. */
   readonly hasData: boolean;
 }
 
 export type SentRows = ReturnType<typeof sentRowsIn>;
 
-/** The rows that are held in memory at a time. */
+/** The number of rows in memory at a time. */
 const BATCH_SIZE = 500;
 
 const SENT = "state IN ('delivered', 'already_open')";
@@ -26,7 +26,7 @@ const SENT = "state IN ('delivered', 'already_open')";
 export function sentRowsIn(connection: Connection, table: string) {
   const select = async (sql: string, ...values: string[]) => (await carryOut(connection, { sql, values })).rows;
   return {
-    /** Counts what is to compare: the beginning of a comparison. */
+    /** Counts the rows to compare, when a comparison begins. */
     async overview(): Promise<Pick<StoredRun, 'upTo' | 'rows' | 'since' | 'withoutId'>> {
       // Times as text: the stored integer may exceed what drivers can read.
       const [row] = await select(
@@ -60,14 +60,14 @@ export function sentRowsIn(connection: Connection, table: string) {
 
     /** Whether a lead has other data than its row has kept. */
     async haveOther({ key, state }: SentRow, lead: Lead): Promise<boolean> {
-      // The lead of an already open one is of another creation.
+      // An already open lead comes from another creation.
       if (state !== 'delivered') return false;
       const [row] = await select(`SELECT ${captureOf(connection)} FROM ${table} WHERE idempotency_key = ?`, key);
       const capture = captureIn(row?.capture);
       return capture !== null && !isOf({ ...capture }, { ...lead });
     },
 
-    /** Counts what is not sent. */
+    /** Counts the leads that are not sent. */
     async unsent(): Promise<Pick<StoredRun, 'waiting' | 'refused'>> {
       const counts = { waiting: 0, refused: 0 };
       const rows = await select(

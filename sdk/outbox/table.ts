@@ -16,15 +16,15 @@ export function checkedTable(name: string): string {
   return name;
 }
 
-/** Warns by the process, where there is one. */
+/** Warns through `process`, where there is one. */
 export function warnOfDefaultTable(): void {
   globalThis.process?.emitWarning?.(DEFAULT_TABLE_WARNING, 'DeprecationWarning');
 }
 
-/** The part of a table's name in that of its memo: names are limited to 63 characters. */
+/** The length of the table's name within its memo's name: names are limited to 63 characters. */
 export const MEMO_NAME_LENGTH = 58;
 
-/** The table of what the outbox remembers besides leads. */
+/** Returns the name of the memo's table, for data of the outbox other than leads. */
 export const memoTableOf = (table: string): string => `${table.slice(0, MEMO_NAME_LENGTH)}_memo`;
 
 /** Returns the statement that creates that table if it does not exist. */
@@ -58,11 +58,11 @@ export function tableStatements(table: string): string[] {
 /** Creates the table, its index and its memo if they do not exist. */
 export async function setUp(connection: Connection, table: string): Promise<void> {
   await create(connection, tableStatements(table));
-  // A driver that the outbox does not support fails here, and not with the first lead.
+  // A driver that the outbox does not support fails here, before the first lead.
   await carryOut(connection, { sql: `SELECT idempotency_key FROM ${table} LIMIT 1`, values: [] });
 }
 
-/** Creates the memo of a table that an earlier release has set up. */
+/** Creates the memo if an earlier release has set up the table. */
 export const setUpMemo = (connection: Connection, table: string): Promise<void> =>
   create(connection, [memoStatement(table)]);
 

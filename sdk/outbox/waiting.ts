@@ -1,8 +1,8 @@
 import { SQL_WITH_DATA } from '../outcomes.ts';
-import { type Connection, carryOut, dateOf } from './connection.ts';
+import { type Connection, carryOut, dateOf, type Value } from './connection.ts';
 import { memoOf } from './memo.ts';
 
-/** What has waited for longer than a day, for the service or for a person. It has no personal data. */
+/** A summary of waiting leads, such as those that have waited for more than a day. Has no personal data. */
 export interface WaitingLeads {
   readonly count: number;
   /** When the oldest of them was stored, by the website's clock. */
@@ -14,11 +14,11 @@ export interface WaitingLeads {
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** The beginnings of reasons that differ, and the reasons that somebody is told. */
+/** The length of a reason's beginning by which leads are counted, and the maximum number of reasons. */
 const REASON_START = 36;
 const MAX_REASONS = 20;
 
-/** Tells somebody what has waited for longer than a day: once a day at most, and once more after an hour if that fails. */
+/** Reports leads that have waited for more than a day: at most once a day, and again an hour after a failure. */
 export async function tellWaiting(
   connection: Connection,
   table: string,
@@ -28,25 +28,37 @@ export async function tellWaiting(
   const memo = await memoOf(connection, table, 'waiting');
   const { token } = await memo.read();
   if (Math.abs(now - Number(token)) < DAY_MS) return;
-  // Of several workers one looks; if there is nothing, or telling it fails, again in an hour.
+  // One of several workers looks, and again in an hour if there is nothing to report or the report fails.
   const anHourOn = String(now - DAY_MS + HOUR_MS);
   if (!(await memo.write('', anHourOn, token))) return;
-  const waiting = await waitingLeads(connection, table, now);
-  if (waiting === undefined) return;
+  const waiting = await leadsWhere(connection, table, `${SQL_WITH_DATA} AND (created_at < ? OR created_at > ?)`, [
+    now - DAY_MS,
+    now + DAY_MS,
+  ]);
+  if (waiting === null) return;
   await onWaiting(waiting);
   await memo.write('', String(now), anHourOn);
 }
 
-async function waitingLeads(connection: Connection, table: string, now: number): Promise<WaitingLeads | undefined> {
+/** Summarizes the waiting leads; null: there are none. */
+export const waitingLeads = (connection: Connection, table: string): Promise<WaitingLeads | null> =>
+  leadsWhere(connection, table, "state = 'waiting'", []);
+
+async function leadsWhere(
+  connection: Connection,
+  table: string,
+  condition: string,
+  values: readonly Value[],
+): Promise<WaitingLeads | null> {
   const { rows } = await carryOut(connection, {
     sql: `SELECT SUBSTR(reason, 1, ${REASON_START}) AS reason, COUNT(*) AS number, CAST(MIN(created_at) AS TEXT) AS oldest FROM ${table}
-          WHERE ${SQL_WITH_DATA} AND (created_at < ? OR created_at > ?) GROUP BY 1`,
-    values: [now - DAY_MS, now + DAY_MS],
+          WHERE ${condition} GROUP BY 1`,
+    values,
   });
-  if (rows.length === 0) return undefined;
+  if (rows.length === 0) return null;
   const counts = new Map<string, number>();
   for (const { reason, number } of rows) {
-    const [start = ''] = String(reason ?? 'not tried yet').split(':');
+    const [start = ''] = String(reason || 'not tried yet').split(':');
     counts.set(start, (counts.get(start) ?? 0) + Number(number));
   }
   const reasons = [...counts].map(([reason, count]) => ({ reason, count }));

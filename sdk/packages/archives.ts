@@ -5,8 +5,8 @@ import { createTar, parseTar } from 'nanotar';
 export type Files = ReadonlyMap<string, Uint8Array>;
 
 /**
- * The time of every file of every archive: the one that npm writes. Without a fixed one, two builds would differ. ZIP has local times
- * without a zone, so this one is the same text everywhere.
+ * The time of every file in every archive, as npm writes it. It is fixed, so that two builds are equal. ZIP stores local times without
+ * a zone, so this text is the same everywhere.
  */
 const LOCAL_TIME = new Date(1985, 9, 26, 8, 15);
 const UNIX_SECONDS = 499_162_500;

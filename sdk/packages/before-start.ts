@@ -1,6 +1,6 @@
 /**
- * Before `npm start`: builds the packages unless those that are there are newer than all that they are made of. Without the packages
- * of development nothing can be built; the service starts nevertheless, and its `/docs` says that there are none.
+ * Builds the packages before `npm start`, unless they are newer than all of their sources. Without the development dependencies,
+ * nothing can be built; the service starts nevertheless, and its `/docs` says that there are no packages.
  */
 import { join } from 'node:path';
 import { buildIfOutdated } from '../../common/build-if-outdated.ts';

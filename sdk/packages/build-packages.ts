@@ -13,7 +13,7 @@ import { PACKAGERS } from './sources.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The version of the release, which all packages have: what two releases have in an archive differs, so its address must, too. */
+/** The version of the release, which all packages have: archives of two releases differ, so their addresses must, too. */
 export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
 
 /**
@@ -43,12 +43,12 @@ export function buildPackages(folder: string, settings = PACKAGE_SETTINGS, versi
   const checksums = `SHA256SUMS-${version}.txt`;
   replace(folder, checksums, Buffer.from(sums.join('')));
   const release = { version, checksums, packages };
-  // Last: by it a gateway knows that all others are there.
+  // Written last: it tells a gateway that all other files are there.
   replace(folder, `release-${version}.json`, jsonFile(release));
   return release;
 }
 
-/** Replaces a file as a whole: a gateway may be sending the former one, and has announced its length. */
+/** Replaces a file as a whole, because a gateway that is sending the former one has announced its length. */
 function replace(folder: string, name: string, content: Uint8Array): void {
   const next = join(folder, `.${name}.${process.pid}`);
   writeFileSync(next, content);

@@ -1,12 +1,13 @@
 import type { PackageKind, PackageSettings } from '../../common/package-settings.ts';
 import type { Package } from './sources.ts';
 
-/** The names of packages of other projects, by what installs them (https://github.com/package-url/purl-spec). */
+/** The purl types of the registries from which managers install dependencies (https://github.com/package-url/purl-spec). */
 const REGISTRY: Partial<Record<PackageKind, string>> = { python: 'pypi' };
 
 /**
- * Returns the bill of materials of a package: what it is, and what its manager installs with it. Our own packages are in no registry,
- * so they are `generic`: a scanner must not take a stranger's package of the same name for them. PHP and its extensions are no packages.
+ * Returns the bill of materials of a package: the package itself, and the dependencies that its manager installs. Our own packages are
+ * in no registry, so they are `generic`: a scanner must not take a stranger's package of the same name for them. PHP and its extensions
+ * do not count as packages.
  *
  * @param sha256 of the archive, in hexadecimal
  * @returns a document of CycloneDX 1.6

@@ -1,4 +1,4 @@
-/** The packages: which files of the repository each consists of, and what its manager has to know. */
+/** Lists the packages: the repository's files in each, and the metadata for its manager. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -20,7 +20,7 @@ const ROOT = join(import.meta.dirname, '../..');
 /** A dependency of a package that its manager installs. */
 export interface Dependency {
   readonly name: string;
-  /** The versions that it may have, as the manager reads them. */
+  /** The permitted versions, in the manager's syntax. */
   readonly versions: string;
 }
 
@@ -36,7 +36,7 @@ export interface Package
 /** Makes a package of a version by its settings. */
 type Packager = (settings: PackageSettings, version: string) => Package;
 
-/** What a coding assistant has to know of the clients. */
+/** Instructions on the clients for coding assistants. */
 const SKILL = filesIn('sdk', 'SKILL.md');
 const PHP_SOURCES = filesIn('sdk/php/src', '**/*.php');
 
@@ -157,7 +157,7 @@ function pythonMetadata(settings: PackageSettings, version: string, project: Pyt
     ...(author?.email ? [['Author-email', `${author.name} <${author.email}>`]] : []),
     ...(homepage ? [['Project-URL', `Homepage, ${homepage}`]] : []),
     ['License-Expression', licence],
-    // A registry refuses a package with this one, whatever its settings.
+    // Registries refuse a package with a private classifier.
     ...project.classifiers.filter((each) => !each.startsWith('Private ::')).map((each) => ['Classifier', each]),
     ['Requires-Python', project['requires-python']],
     ...project.dependencies.map((each) => ['Requires-Dist', each]),
@@ -167,7 +167,7 @@ function pythonMetadata(settings: PackageSettings, version: string, project: Pyt
   return `${headers.map(([name, value]) => `${name}: ${value}\n`).join('')}\n${standalone(readme)}`;
 }
 
-/** Has npm build and pack the client in a folder of its own, where no former build leaves anything behind. */
+/** Builds and packs the client with npm in a fresh folder, which has no remains of a former build. */
 function npmFiles(scratch: string): Files {
   const folder = join(ROOT, 'sdk');
   const others = ['dist', 'php', 'python', 'conformance', 'packages'].map((name) => join(folder, name));
@@ -180,7 +180,10 @@ function npmFiles(scratch: string): Files {
   return filesOfTgz(readFileSync(join(scratch, archive)));
 }
 
-/** The recipes as the tests run them, but with the names of the clients that are set. */
+/** The path of the outboxes' page in the Rails recipe. */
+const RAILS_PAGE = 'rails/app/views/leads/page.html';
+
+/** Packs the recipes as the tests run them, but with the clients' names from the settings. */
 function recipesPackage(settings: PackageSettings, version: string): Package {
   const [names, ownNames] = [archiveNames(PACKAGE_SETTINGS, version), archiveNames(settings, version)];
   const named = (content: Uint8Array | string) =>
@@ -190,7 +193,7 @@ function recipesPackage(settings: PackageSettings, version: string): Package {
       .replaceAll(names.python, ownNames.python)
       .replaceAll(PACKAGE_SETTINGS.npm, settings.npm)
       .replaceAll(PACKAGE_SETTINGS.composer, settings.composer);
-  const files = [...filesIn(RECIPES, '**/*')]
+  const files = [...filesIn(RECIPES, '**/*'), [RAILS_PAGE, readFileSync(join(ROOT, 'sdk/outbox/page.html'))] as const]
     .filter(([path]) => !path.includes('__pycache__'))
     .map(([path, content]) => [path, named(content)] as const);
   const pages = Map.groupBy(files, ([path]) => path.split('/', 1)[0] ?? '');
@@ -248,8 +251,8 @@ const within = (folder: string, ...parts: readonly Files[]): Files =>
   new Map(parts.flatMap((files) => [...files].map(([path, content]) => [`${folder}/${path}`, content] as const)));
 
 /**
- * Returns a page as it can be read without the repository: a link to a page of `/docs` becomes the path of that page at the
- * deployment, and one to another file its text.
+ * Makes a page readable without the repository: a link to a page of `/docs` becomes that page's path at the deployment, and a
+ * link to another file becomes its text.
  */
 const standalone = (page: string): string =>
   page
@@ -267,7 +270,7 @@ const MANUALS: Readonly<Record<string, string>> = {
   'wordpress/README.md': 'wordpress',
 };
 
-/** Returns a README as a page of a deployment: links to other pages lead there, and those to files of this repository are their text. */
+/** Returns a README as a page of a deployment: links to other pages lead there, and links to files of this repository become their text. */
 const manualOf = (readme: string): string =>
   readFileSync(join(ROOT, readme), 'utf8')
     .replaceAll(/<!-- [\w-]+ -->\n/g, '')
@@ -281,7 +284,7 @@ const manualOf = (readme: string): string =>
       return page === undefined ? text : `[${text}](/docs/${page}${anchor})`;
     });
 
-/** Licences that are in no list have names of their own. */
+/** Whether a licence is in no list, and so has a name of its own. */
 const isOwnLicence = (licence: string): boolean => licence.startsWith('LicenseRef-');
 
 // Manifests, whose fields are passed on.

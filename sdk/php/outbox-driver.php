@@ -9,6 +9,7 @@ use LeadIntake\Outbox\Dialect;
 use LeadIntake\Outbox\Difference;
 use LeadIntake\Outbox\Entry;
 use LeadIntake\Outbox\Outbox;
+use LeadIntake\Outbox\OutboxPage;
 use LeadIntake\Outbox\Reconciliation;
 use LeadIntake\Outbox\State;
 use LeadIntake\Outbox\WaitingLeads;
@@ -89,6 +90,14 @@ function resultOf(string $command, array $arguments, array $settings): object
         case 'send-again':
             $outbox->sendAgain(client($settings), $arguments['key'], $arguments['mayCreate'] ?? false, $arguments['capture'] ?? null);
             return (object) [];
+        case 'page':
+            $page = new OutboxPage($outbox, match (true) {
+                !($arguments['mayCompare'] ?? true) => null,
+                isset($arguments['lazily']) => fn () => client($settings),
+                default => client($settings),
+            });
+            $respond = fn (array $request) => $page->respond($request['method'], $request['headers'], ...array_values(array_intersect_key($request, ['body' => 1])));
+            return (object) ['responses' => array_map($respond, $arguments['requests'])];
     }
     throw new InvalidArgumentException("no command is named $command");
 }

@@ -63,7 +63,7 @@ def report_on(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def failing(_: object) -> None:
-    """Whatever a listener does, the calls have their own results."""
+    """Fails, which must not change the result of a call."""
     raise RuntimeError("the listener has failed")
 
 
@@ -101,7 +101,7 @@ async def result_of_asyncio(client: AsyncLeadIntakeClient, request: dict[str, An
 
 
 def begun(leads: Any, request: dict[str, Any], own: dict[str, Any]) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
-    """Begin the call of a request, with either client; return its outcome, awaitable with asyncio, and how it is reported."""
+    """Begins the call of a request with either client. Returns its outcome, awaitable with asyncio, and how to report it."""
     match request["call"]:
         case "createLead":
             key = request.get("idempotencyKey")

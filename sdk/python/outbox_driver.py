@@ -27,6 +27,7 @@ from lead_intake.outbox import (  # noqa: E402
     Engine,
     Entry,
     Outbox,
+    OutboxPage,
     Reconciliation,
     SettledLead,
     WaitingLeads,
@@ -56,7 +57,7 @@ def connect(database: dict[str, Any]) -> Connection:
             from psycopg.rows import dict_row, tuple_row
 
             assert other == "postgresql"
-            # As a website may configure it: columns of one name would be one. SQLAlchemy expects tuples.
+            # A website may configure dictionaries, in which columns of one name are one. SQLAlchemy expects tuples.
             rows: Any = tuple_row if "--sqlalchemy" in sys.argv else dict_row
             return psycopg.connect(**login, dbname=database["database"], row_factory=rows)
 
@@ -235,6 +236,13 @@ def result_of(command: str, arguments: dict[str, Any], settings: dict[str, Any])
                     arguments.get("capture"),
                     may_create=arguments.get("mayCreate", False),
                 )
+        case "page":
+            if "lazily" in arguments:
+                page = OutboxPage(outbox, partial(client, settings))
+                return {"responses": [vars(page.respond(**request)) for request in arguments["requests"]]}
+            with client(settings) as leads:
+                page = OutboxPage(outbox, leads) if arguments.get("mayCompare", True) else OutboxPage(outbox)
+                return {"responses": [vars(page.respond(**request)) for request in arguments["requests"]]}
         case other:
             raise ValueError(f"no command is named {other}")
     return {}

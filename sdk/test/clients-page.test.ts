@@ -16,7 +16,7 @@ const page = readFileSync(join(ROOT, 'gateway/docs/pages/clients.md'), 'utf8');
 const program = (section: string, language: string) =>
   new RegExp(`## ${section}\n[^]*?\`\`\`${language}\n([^]*?)\`\`\``).exec(page)?.[1] ?? '';
 
-describe('the table of the clients', () => {
+describe('the table of clients', () => {
   const section = page.split(/^## /m).find((each) => each.startsWith('What each has')) ?? '';
   const [heads = [], , ...rows] = section
     .split('\n')
@@ -29,7 +29,7 @@ describe('the table of the clients', () => {
   const namesIn = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
 
   // @proves clients-11
-  test('has keys of forms as they are derived', () => {
+  test('the clients page shows form keys of the conformance suite', () => {
     const [first, later] = [formKeys[0], formKeys.find(({ name }) => name === 'an hour later')];
     expect(page).toContain(`| \`${JSON.stringify(first?.capture)}\` | \`${first?.key}\` |`);
     expect(page).toContain(`| the same | \`${later?.key}\` |`);
@@ -49,7 +49,7 @@ describe('the table of the clients', () => {
       sources('python/{pyproject.toml,src/**/*.py}'),
       ['for', 'LeadCapture.faults', 'LeadIntakeClient.check'],
     ],
-  ])('has only names of the client for %s, and each of its errors', (language, column, source, others) => {
+  ])('the clients table has only names of the %s client, and all its errors', (language, column, source, others) => {
     expect(heads[column]?.trim()).toBe(language);
     const names = rows.flatMap((row) => namesIn(row[column] ?? ''));
     const own = names.filter((name) => !others.includes(name));
@@ -70,9 +70,9 @@ const noLeads = '{"leads":[],"nextCursor":null}';
 interface Shown {
   /** The section of the page. */
   readonly section: string;
-  /** What a server answers, in order: status, headers, body. */
+  /** The server's responses, in order: status, headers, body. */
   readonly answers: readonly (readonly [number, OutgoingHttpHeaders, string])[];
-  /** What each program prints; NONE: how its language prints a value that is missing. */
+  /** The output of each program. NONE stands for a missing value, which each language prints in its own way. */
   readonly printed: readonly string[];
 }
 
@@ -112,8 +112,8 @@ const SHOWN: readonly Shown[] = [
 ];
 
 // @proves clients-8
-describe.each(SHOWN)('the programs of "$section" print what they should', ({ section, answers, printed }) => {
-  /** A program with the client that it needs, and a call where it has none. */
+describe.each(SHOWN)('the programs of "$section"', ({ section, answers, printed }) => {
+  /** Returns the section's program with the client that it needs, and with a call if it has none. */
   const whole = (language: string, call: string) => {
     if (section === 'Before the first lead') return program(section, language);
     const client = program('After each attempt', language);
@@ -133,21 +133,21 @@ describe.each(SHOWN)('the programs of "$section" print what they should', ({ sec
     expect(stdout.trim().split('\n')).toEqual(printed.map((line) => line.replaceAll('NONE', none)));
   }
 
-  test('in TypeScript', async () => {
+  test(`the TypeScript program of "${section}" prints the expected lines`, async () => {
     const source = whole('js', 'await leads.listLeads();').replaceAll('{{npmName}}', './sdk/index.ts');
     await expectOutput(process.execPath, ['--input-type=module', '-e', source], 'undefined');
   });
 
-  describeWithTools([`php -r 'curl_init();'`], 'and', () => {
-    test('in PHP', async () => {
+  describeWithTools([`php -r 'curl_init();'`], 'in PHP', () => {
+    test(`the PHP program of "${section}" prints the expected lines`, async () => {
       const load = `spl_autoload_register(fn ($class) => require 'sdk/php/src/' . strtr(substr($class, 11), '\\\\', '/') . '.php');`;
       const source = whole('php', '$leads->listLeads();').replaceAll("require 'vendor/autoload.php';", '');
       await expectOutput('php', ['-r', `${load}\n${source}`], '');
     });
   });
 
-  describeWithTools([PYTHON_TOOL], 'and', () => {
-    test('in Python', async () => {
+  describeWithTools([PYTHON_TOOL], 'in Python', () => {
+    test(`the Python program of "${section}" prints the expected lines`, async () => {
       const python = join(await pythonForTests(), 'python');
       await expectOutput(python, ['-c', whole('python', 'leads.list_leads()')], 'None');
     });

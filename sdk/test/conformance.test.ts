@@ -23,15 +23,15 @@ import { runPatiently } from './support/senders.ts';
 /** A client that the suite runs against. */
 interface Client {
   readonly language: string;
-  /** Installs what the driver needs, and returns its command line, relative to the root of the project. */
+  /** Installs the driver's dependencies, and returns its command line, relative to the root of the project. */
   command(): Promise<readonly string[]>;
   /** Commands that succeed on a machine that has the language. */
   readonly needs: readonly string[];
-  /** The topics, or names of conversations, that are run. Default: all. */
+  /** The topics, or the names of conversations, to run. Default: all. */
   readonly only?: readonly string[];
-  /** The number of concurrent drivers. Default: that of the suite. */
+  /** The number of concurrent drivers. Default: the suite's. */
   readonly drivers?: number;
-  /** Conversations that are not run, and why. */
+  /** Conversations to skip, each with the reason. */
   readonly except?: Readonly<Record<string, string>>;
   readonly bugs: readonly ClientBug[];
 }
@@ -45,7 +45,7 @@ const CLIENTS: readonly Client[] = [
   },
   {
     language: 'PHP',
-    // A response that is decoded without a bound would need more.
+    // Decoding a response without a limit would need more memory.
     command: async () => ['php', '-d', 'memory_limit=64M', 'sdk/php/conformance-driver.php'],
     needs: [`php -r 'curl_init();'`],
     bugs: PHP_BUGS,
@@ -66,16 +66,16 @@ const CLIENTS: readonly Client[] = [
 
 const scratch = sharedFolder();
 
-/** What differs most between runtimes of JavaScript: connections, certificates, redirects, cancelling. A soak runs all topics. */
+/** The topics in which JavaScript runtimes differ most: connections, certificates, redirects, cancelling. A soak runs all. */
 const TOPICS_OF_RUNTIMES = ['cancelling', 'checking', 'creating', 'mistakes', 'proxies', 'written'];
 
 const LAST_CHUNK = 'it takes a response without its last chunk as whole; the JSON is';
 const NO_REASONS = 'it does not tell why there is no connection, so the outcome is unknown';
 
-/** The other runtimes of the client for TypeScript, as they are published: without types. */
+/** Other runtimes of the TypeScript client. They run it as published, without types. */
 const RUNTIMES: readonly Client[] = [
   aRuntime('Node 20.3', 'node20', { except: { 'lost-replies/chunks-cut-before-the-last': LAST_CHUNK } }),
-  // Between the oldest and this one.
+  // The releases between the oldest Node and the pinned one.
   ...(process.env.SOAK ? [aRuntime('Node 22', 'node22', {}), aRuntime('Node 24', 'node24', {})] : []),
   aRuntime('Bun', 'bun', {
     except: { 'written/no-when-the-handshake-is-cut': 'it does not tell that from a connection that breaks later' },
@@ -130,7 +130,7 @@ function aRuntime(
   };
 }
 
-/** The driver in Python. It trusts one authority: each of its hundreds of clients reads those of the machine, for longer than a conversation takes. */
+/** Returns the command of the Python driver. It trusts one authority, because loading the machine's takes longer than a conversation. */
 async function pythonDriver(...options: readonly string[]): Promise<readonly string[]> {
   const { cert } = writeCertificate(scratch(), 'authority', await anAuthority('The only one'));
   const python = join(await pythonForTests(), 'python');
@@ -145,7 +145,7 @@ for (const { language, command: commandOf, needs, bugs, only, except = {}, ...op
     });
 
     // @proves leads-16 node-26 node-27 node-28 clients-8 clients-9 clients-10 clients-12
-    test('does in every conversation what a client must do', async () => {
+    test(`the client in ${language} passes the conversations chosen for it`, async () => {
       const isChosen = (name: string) => only?.some((topic) => name.startsWith(`${topic}/`)) ?? true;
       const all = readConversations().map(({ name }) => name);
       const chosen = all.filter((name) => isChosen(name) && except[name] === undefined);
@@ -160,7 +160,7 @@ for (const { language, command: commandOf, needs, bugs, only, except = {}, ...op
     });
 
     // @proves leads-16 others-8 others-11
-    test.concurrent.for(bugs)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }, context) => {
+    test.concurrent.for(bugs)('the suite catches that $name', async ({ patches, caughtBy, says }, context) => {
       const folder = mkdtempSync(join(scratch(), 'faulty-'));
       cpSync(join(ROOT, 'sdk'), join(folder, 'sdk'), { recursive: true });
       for (const patch of patches) plantInCopy(folder, patch);
@@ -190,7 +190,7 @@ describe('a driver', () => {
       'the driver has reported {"id":7} to request 1',
     ],
     ['ends', 'read request; exec no-such-program', 'the driver ended with 127; on stderr: '],
-  ])('that %s has failed, with the reason', async (_, script, reason) => {
+  ])('a driver that %s fails its conversation, with the reason', async (_, script, reason) => {
     const verdict = await verdictOn(script);
     expect(verdict).toMatchObject({ verdict: 'failed', reasons: [expect.stringContaining(reason)] });
   });
@@ -200,14 +200,14 @@ describe('the conversations', () => {
   const folder = join(ROOT, 'sdk/conformance');
   const read = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'));
 
-  test.each(globSync('conversations/*.json', { cwd: folder }))('%s is valid by the schema', (file) => {
+  test.each(globSync('conversations/*.json', { cwd: folder }))('%s is valid against the schema', (file) => {
     const ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true, strictRequired: false });
     addFormats.default(ajv);
     const validate = ajv.compile(read('conversation.schema.json'));
     expect(validate(read(file)), ajv.errorsText(validate.errors)).toBe(true);
   });
 
-  test('have unique names, and use only known answers', () => {
+  test('conversations have unique names and use only known answers', () => {
     const conversations = readConversations();
     expect(new Set(conversations.map(({ name }) => name)).size).toBe(conversations.length);
     const used = conversations.flatMap(({ calls }) => calls.flatMap(({ attempts }) => attempts));
@@ -215,7 +215,7 @@ describe('the conversations', () => {
     expect(conversations.length).toBeGreaterThan(80);
   });
 
-  test('have a lead with every documented field, and one with another of each text', () => {
+  test('conversations have a lead with every documented field, and one with each text changed', () => {
     expect(Object.keys(shared.answers.created.json.lead).toSorted()).toEqual(DOCUMENTED_TYPES.Lead);
     const name = 'proxies/the-lead-of-another-request';
     const { calls = [] } = readConversations().find((conversation) => conversation.name === name) ?? {};
@@ -227,20 +227,20 @@ describe('the conversations', () => {
     expect(others).toEqual(expect.arrayContaining(['displayName', ...OPTIONAL_TEXTS]));
   });
 
-  // A creation never gets `integration_lead_not_found`.
+  // The service sends these refusals before it looks up the idempotency key. A creation never gets `integration_lead_not_found`.
   const unsettling = PROBLEM_CODES.filter(
     (code) => ![...FAILURES, ...SETTLING_CODES, 'integration_lead_not_found'].includes(code),
   );
   test.each([
     'written/unknown-stays-unknown-after-other-refusals',
     'written/unknown-stays-unknown-when-nothing-has-arrived',
-  ])('%s has every refusal that the service sends before it looks up the key', (name) => {
+  ])('every pre-lookup refusal occurs in %s', (name) => {
     const { calls = [] } = readConversations().find((conversation) => conversation.name === name) ?? {};
     const last = calls.map(({ attempts }) => answerOf(attempts.at(-1) ?? {})?.body as { readonly code?: string });
     expect(last.map(({ code }) => code)).toEqual(expect.arrayContaining(unsettling));
   });
 
-  test('written/unknown-stays-unknown-after-faults-that-are-not-of-the-data has each of these faults alone, and the pages name them', () => {
+  test('the conversations cover a fault in each field that is not lead data, and the pages name it', () => {
     const name = 'written/unknown-stays-unknown-after-faults-that-are-not-of-the-data';
     const { calls = [] } = readConversations().find((conversation) => conversation.name === name) ?? {};
     const fields = calls.map(({ attempts }) => Object.keys(Object(answerOf(attempts.at(-1) ?? {})?.body).fields));
@@ -255,7 +255,7 @@ describe('the conversations', () => {
   });
 });
 
-/** Reports a conversation that this machine cannot run: a warning on a developer's machine, a failure in CI. */
+/** Warns about a conversation that this machine cannot run; throws in CI. */
 function reportNotRun(name: string, reasons: readonly string[]): void {
   if (process.env.CI === 'true') throw new Error(`${name} is not run: ${reasons}`);
   console.warn(`NOT RUN: ${name}: ${reasons}`);

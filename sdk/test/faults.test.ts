@@ -11,12 +11,12 @@ import { POSTED_CAPTURES } from './support/posted-captures.ts';
 import { PYTHON_TOOL, pythonForTests } from './support/python.ts';
 
 type Faults = Readonly<Record<string, readonly string[]>>;
-/** By the name of the case. */
+/** The faults of each case, by its name. */
 type AllFaults = Readonly<Record<string, Faults>>;
 
 const service = aServedService();
 
-/** Names that no one can see, which the service stores, and names that have something to see. */
+/** Seven invisible names, then visible ones. The service stores all of them. */
 const NAMES = [
   ' ',
   '\t\n',
@@ -37,7 +37,7 @@ const named = (name: string): LeadCapture => ({
 });
 const NAMED_CAPTURES = NAMES.map((name) => [JSON.stringify(name), named(name)] as const);
 
-/** What each client finds in the captures of forms and in those names: the codes of TypeScript, which its own test checks. */
+/** Returns the fault codes that the TypeScript client finds in each capture. Its own test checks them. */
 const codesOf = (captures: readonly (readonly [string, LeadCapture])[]) =>
   Object.fromEntries(captures.map(([name, capture]) => [name, faultCodesOf(capture)]));
 
@@ -48,14 +48,14 @@ beforeAll(async () => {
   for (const [name, capture] of POSTED_CAPTURES) {
     const response = await service.post(secret, asWritten(capture));
     const { code, fields = {} } = (await response.json()) as { code?: string; fields?: Faults };
-    // Several cases have one contact, which has an open lead after the first.
+    // Several cases share a contact, which has an open lead after the first of them.
     if (code !== undefined && code !== 'integration_lead_already_open') expect(fields, name).not.toEqual({});
     faults[name] = fields;
   }
   ofService = faults;
 });
 
-/** Runs a program that prints the faults of each capture on stdin, by name. */
+/** Runs a program that reads captures from stdin, and prints their faults by name. */
 function faultsBy(command: string, args: readonly string[], captures = POSTED_CAPTURES): AllFaults {
   const input = JSON.stringify(captures);
   const { stdout, stderr } = spawnSync(command, args, { cwd: ROOT, input, encoding: 'utf8' });
@@ -65,14 +65,14 @@ function faultsBy(command: string, args: readonly string[], captures = POSTED_CA
   return Object.fromEntries(Object.entries(printed).map(([name, faults]) => [name, { ...faults }]));
 }
 
-test('what forms post is accepted and refused by the service, for each field', () => {
+test('the service accepts many posted captures, and finds faults in every field of others', () => {
   const faulty = Object.values(ofService).flatMap((faults) => Object.keys(faults));
   expect(new Set(faulty)).toEqual(new Set(['displayName', 'contact.value', ...OPTIONAL_TEXTS]));
   const accepted = Object.values(ofService).filter((faults) => Object.keys(faults).length === 0);
   expect(accepted.length).toBeGreaterThan(20);
 });
 
-test('the service stores a name that no one can see', async () => {
+test('the service stores a name without a visible character', async () => {
   const { secret } = await service.aStudioWithKey();
   for (const [, capture] of NAMED_CAPTURES) {
     const { lead } = (await (await service.post(secret, capture)).json()) as { lead?: LeadCapture };
@@ -81,7 +81,7 @@ test('the service stores a name that no one can see', async () => {
 });
 
 describe('in TypeScript', () => {
-  test('TypeScript: refuses a name without a visible character, and gives each fault a code', () => {
+  test('the TypeScript client refuses an invisible name, and gives each fault a code', () => {
     for (const [, capture] of NAMED_CAPTURES) {
       const isFine = isVisible(capture.displayName);
       expect(faultsOf(capture)).toEqual(isFine ? {} : { displayName: ['must have a visible character'] });
@@ -103,7 +103,7 @@ describe('in TypeScript', () => {
   });
 
   // @proves leads-20
-  test('TypeScript: a lead has the faults that the service finds in it, and no others', () => {
+  test('the TypeScript client finds exactly the faults that the service finds', () => {
     const found = POSTED_CAPTURES.map(([name, capture]) => [name, faultsOf(capture)]);
     expect(Object.fromEntries(found)).toEqual(ofService);
   });
@@ -121,8 +121,8 @@ describeWithTools(['php --version'], 'in PHP', () => {
     echo json_encode($faults, JSON_THROW_ON_ERROR);`;
 
   // @proves leads-20
-  test('PHP: a lead has the faults that the service finds in it, no others, and their codes', () => {
-    // PHP has no such text.
+  test('the PHP client finds exactly the faults that the service finds, with their codes', () => {
+    // PHP has no text with half of a surrogate pair.
     const captures = POSTED_CAPTURES.filter(([, capture]) => JSON.stringify(capture).isWellFormed());
     const sent = captures.filter(([name]) => !name.startsWith('with half of a surrogate pair'));
     const read = `json_decode(stream_get_contents(STDIN), true, 512, JSON_THROW_ON_ERROR)`;
@@ -132,7 +132,7 @@ describeWithTools(['php --version'], 'in PHP', () => {
     expect(faultsBy('php', ['-r', program(read, 'faultCodes')], both)).toEqual(codesOf(both));
   });
 
-  test('text that is not UTF-8 is a fault', () => {
+  test('the PHP client finds a fault in text that is not UTF-8', () => {
     const contact = `['type' => 'email', 'value' => "\\xff@example.org"]`;
     const captures = `[['bytes', ['displayName' => "\\xff", 'contact' => ${contact}, 'note' => "\\xff"]]]`;
     const { bytes = {} } = faultsBy('php', ['-r', program(captures)]);
@@ -142,7 +142,7 @@ describeWithTools(['php --version'], 'in PHP', () => {
 
 describeWithTools([PYTHON_TOOL], 'in Python', () => {
   // @proves leads-20
-  test('Python: a lead has the faults that the service finds in it, no others, and their codes', async () => {
+  test('the Python client finds exactly the faults that the service finds, with their codes', async () => {
     const program = (method: string) => `
 import json, re, sys
 from lead_intake import EmailContact, LeadCapture, PhoneContact

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { isNotSent } from '../not-sent.ts';
 
-/** An error of `fetch` with this cause. */
+/** Returns a `fetch` error with this cause. */
 const failed = (cause: unknown) => new TypeError('fetch failed', { cause });
 
 const connect = { code: 'ECONNREFUSED', syscall: 'connect' };
@@ -12,25 +12,22 @@ test.each([
   ['a connection that takes too long', { code: 'UND_ERR_CONNECT_TIMEOUT' }],
   ['an expired certificate', { code: 'CERT_HAS_EXPIRED' }],
   ['a port without TLS', { code: 'ERR_SSL_WRONG_VERSION_NUMBER' }],
-  ['a server with another protocol', { code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION' }],
-  ['an end within the handshake', new Error('socket disconnected before secure TLS connection was established')],
-  ['two addresses, both refused', { errors: [connect, { code: 'ETIMEDOUT', syscall: 'connect' }] }],
+  ['a server with another version of TLS', { code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION' }],
+  ['a cut within the TLS handshake', new Error('socket disconnected before secure TLS connection was established')],
+  ['a failure to connect to both addresses', { errors: [connect, { code: 'ETIMEDOUT', syscall: 'connect' }] }],
 ])('%s proves that the request was not sent', (_, cause) => {
   expect(isNotSent(failed(cause))).toBe(true);
 });
 
 test.each([
-  ['no route while the response is read', { code: 'EHOSTUNREACH', syscall: 'read' }],
+  ['a lost route while the response is read', { code: 'EHOSTUNREACH', syscall: 'read' }],
   ['a reset connection', { code: 'ECONNRESET', syscall: 'read' }],
-  [
-    "a server that refuses the client's certificate, after the request",
-    { code: 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED' },
-  ],
-  ['an error of TLS in the middle of a response', { code: 'ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC' }],
-  ['two errors, one after the connection', { errors: [connect, { code: 'ECONNRESET', syscall: 'read' }] }],
-  ['errors without any', { errors: [] }],
-  ['nothing', undefined],
-])('%s does not prove it', (_, cause) => {
+  ['a late refusal of the client certificate', { code: 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED' }],
+  ['a TLS error in the middle of a response', { code: 'ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC' }],
+  ['two errors, the second after the connection', { errors: [connect, { code: 'ECONNRESET', syscall: 'read' }] }],
+  ['an empty list of errors', { errors: [] }],
+  ['an unknown error', undefined],
+])('after %s, the request may have been sent', (_, cause) => {
   expect(isNotSent(failed(cause))).toBe(false);
   expect(isNotSent(cause)).toBe(false);
 });

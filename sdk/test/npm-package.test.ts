@@ -1,17 +1,22 @@
 import { execFile, spawn } from 'node:child_process';
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { PACKAGE_SETTINGS } from '../../common/package-settings.ts';
 import { describeWithTools, exampleOf } from '../../test/tools/commands.ts';
 import { ROOT, watch } from '../../test/tools/processes.ts';
 import { aServedService } from '../../test/tools/served-service.ts';
+import { freePort } from '../../test/tools/servers.ts';
 import { VERSION } from '../packages/build-packages.ts';
 import { PACKAGERS } from '../packages/sources.ts';
 import { OLDEST_TSC, RUNTIME } from './support/javascript-runtimes.ts';
 import { codeSamplesIn } from './support/openapi.ts';
+import { expectPage } from './support/outbox-page.ts';
+import { queryFile } from './support/website-databases.ts';
 
 const run = promisify(execFile);
 const tsc = join(ROOT, 'node_modules/.bin/tsc');
@@ -22,14 +27,14 @@ const CHECK = [
   ...['--typeRoots', join(ROOT, 'node_modules/@types')],
 ];
 
-/** What a compiler prints of a `wrong.ts` that has its fault in that line, and of nothing else. */
+/** Matches compiler output that reports only the fault in that line of `wrong.ts`. */
 const onlyWrong = (line: number) => ({
   stdout: expect.stringMatching(new RegExp(`^wrong\\.ts\\(${line},.*(?:\\n +.*)*"fax".*(?:\\n +.*)*\\n$`)),
 });
 
 const service = aServedService();
 
-/** The machine's own Node and npm, as on a website's server; not those in this project's node_modules. */
+/** The PATH without this project's node_modules: a website's server uses the machine's own Node and npm. */
 const ownPath = (process.env.PATH ?? '')
   .split(delimiter)
   .filter((folder) => !folder.includes('node_modules'))
@@ -52,8 +57,8 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-// @proves leads-25
-test('the package does what its README shows, in plain JavaScript and type-checked', async () => {
+// @proves leads-23
+test('the npm package runs its README example in JavaScript, and its types find a fault', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const options = {
     cwd: website,
@@ -96,7 +101,7 @@ test('the package does what its README shows, in plain JavaScript and type-check
 });
 
 // @proves clients-1
-test('the package runs the sample of each operation in the reference, in JavaScript and in TypeScript', async () => {
+test('the npm package runs and type-checks the sample of each operation in the API reference', async () => {
   const { secret } = await service.aStudioWithKey();
   const env = { PATH: ownPath, LEAD_INTAKE_KEY: secret };
   const samples = codeSamplesIn('javascript', service.url);
@@ -110,8 +115,8 @@ test('the package runs the sample of each operation in the reference, in JavaScr
   await run(tsc, [...CHECK, 'create.ts', 'read.ts', 'list.ts'], { cwd: website });
 });
 
-// @proves leads-25 clients-14 clients-15
-test('the outbox does what the README and the page show: a form, a worker, entries that need attention', async ({
+// @proves leads-23 clients-14
+test('the outbox examples of the README and the docs page work, from the form to the worker', async ({
   onTestFinished,
 }) => {
   const { studioId, secret } = await service.aStudioWithKey();
@@ -120,7 +125,7 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   for (const name of ['website', 'form', 'worker', 'attention', 'now']) {
     write(`${name === 'worker' ? 'send-leads' : name}.js`, exampleOf('sdk/README.md', `outbox-${name}`));
   }
-  // A TypeScript website, whose other files are TypeScript, too.
+  // The other files of a TypeScript website are TypeScript, too.
   const plain = exampleOf('sdk/README.md', 'outbox-form').split('\n');
   const typed = exampleOf('sdk/README.md', 'outbox-form-types').trimEnd().split('\n');
   const beginning = (line: string) => line.slice(0, '  const capture'.length);
@@ -141,13 +146,13 @@ test('the outbox does what the README and the page show: a form, a worker, entri
       onContactForm({ formKey, ...grace }),
       onContactForm({ formKey, ...grace }),
       onContactForm({ formKey, ...grace, email: 'nowhere' }),
-      // Without a message.
+      // An empty message.
       onContactForm({ formKey, name: 'Eve', email: 'eve@example.com', note: '' }),
       // A double click on a page without a hidden field.
       onContactForm({ name: 'Joan', email: 'joan@example.com', note: '' }),
       onContactForm({ formKey: '', name: 'Joan', email: 'joan@example.com', note: '' }),
     ];
-    // No client can be made, and nothing is thrown; then the first lead is sent.
+    // Without a key no client can be made, but nothing is thrown. Then the first lead is sent.
     const { LEAD_INTAKE_KEY } = process.env;
     for (const key of ['', LEAD_INTAKE_KEY]) {
       process.env.LEAD_INTAKE_KEY = key;
@@ -156,7 +161,7 @@ test('the outbox does what the README and the page show: a form, a worker, entri
     console.log(JSON.stringify(faults.map((each) => Object.keys(each))));
     outbox.add(database, { displayName: 'Ada', contact: { type: 'email', value: 'nowhere' } });`,
   );
-  // The outbox needs SQLite, so a newer Node than the rest of the package.
+  // The outbox needs node:sqlite, and thus a newer Node than the rest of the package.
   const { stdout: faults } = await run(process.execPath, [join(website, 'visits.js')], { cwd: tmpdir(), env });
   expect(JSON.parse(faults)).toEqual([[], [], ['contact.value'], [], [], []]);
   expect(await service.countLeads(studioId)).toBe(1);
@@ -194,14 +199,76 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   expect((await run('node', ['sql.js'], { cwd: website, env })).stdout).toContain('CREATE TABLE IF NOT EXISTS leads (');
 });
 
-/** The compiler's options by the title of what they are: each moduleResolution besides `nodenext`, by which the README is checked. */
+/** A program of Node's own server, in place of that of Express, which gives a handler the same request and response. */
+const NODE_SERVER = `import { createServer } from 'node:http';
+  import { leadsPage } from './office.js';
+  createServer(leadsPage).listen(process.env.PORT);`;
+
+// @proves page-4
+test.each([
+  ["Node's own server, as Express calls it", () => NODE_SERVER],
+  ['Fastify', () => exampleOf('sdk/README.md', 'outbox-page-fastify')],
+])('the page does what the README shows, on %s', async (title, server) => {
+  const { secret } = await service.aStudioWithKey();
+  const [database, port] = [join(website, `${title}.db`), await freePort()];
+  const env = {
+    ...{ PATH: ownPath, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_READ_KEY: secret, LEAD_INTAKE_KEY: secret },
+    ...{ WEBSITE_DATABASE: database, PORT: `${port}`, OFFICE_PASSWORD: 'of the office: ä' },
+  };
+  write('website.js', exampleOf('sdk/README.md', 'outbox-website'));
+  write('office.js', exampleOf('sdk/README.md', 'outbox-page'));
+  write(`${title}.js`, server());
+  const fastify = join(website, 'node_modules/fastify');
+  rmSync(fastify, { force: true });
+  symlinkSync(join(ROOT, 'node_modules/fastify'), fastify);
+  const store = `import { createLeadIntakeClient } from 'lead-intake-sdk';
+    import { database, outbox } from './website.js';
+    outbox.add(database, { displayName: 'Ada', contact: { type: 'email', value: 'nowhere' } });
+    const { LEAD_INTAKE_URL: baseUrl, LEAD_INTAKE_KEY: apiKey } = process.env;
+    await outbox.deliver(database, createLeadIntakeClient({ baseUrl, apiKey }));`;
+  write('store.js', store);
+  await run(process.execPath, ['store.js'], { cwd: website, env });
+  const start = (own: object) =>
+    watch(
+      spawn(process.execPath, ['--disable-warning=ExperimentalWarning', `${title}.js`], {
+        ...{ cwd: website, env: { ...env, ...own }, stdio: ['ignore', 'pipe', 'pipe'] },
+      }),
+    );
+  const url = `http://127.0.0.1:${port}/office/leads`;
+  const open = start({ OFFICE_PASSWORD: '', LEAD_INTAKE_URL: '' });
+  onTestFinished(() => open.kill());
+  const refused = await vi.waitFor(() => fetch(url), { timeout: 60_000 });
+  expect([refused.status, await refused.text()]).toEqual([503, 'OFFICE_PASSWORD must be set.']);
+  open.kill();
+  await open.ended();
+  const running = start({});
+  onTestFinished(() => running.kill());
+  await vi.waitFor(() => fetch(url), { timeout: 60_000 });
+  // The password comes before the body: nothing waits for the rest of it.
+  const length = { 'content-length': '1000', 'content-type': 'application/json' };
+  const early = request(url, { method: 'POST', headers: length });
+  early.on('error', () => {});
+  early.write('{');
+  const [denied] = (await once(early, 'response')) as [{ statusCode?: number }];
+  expect(denied.statusCode).toBe(401);
+  early.destroy();
+  await expectPage({
+    url,
+    password: env.OFFICE_PASSWORD,
+    isOfClient: true,
+    rows: () => queryFile(database, 'SELECT * FROM example_com_leads'),
+  });
+  expect(running.output()).toBe('');
+});
+
+/** Compiler options for each moduleResolution but `nodenext`, which the README's test uses. */
 const RESOLUTIONS = {
   bundler: ['--module', 'esnext', '--moduleResolution', 'bundler'],
   'node16, as CommonJS': ['--module', 'node16'],
   node16: ['--module', 'node16'],
 } as const;
 
-/** Compiles a website, and expects that only its fault is found. */
+/** Compiles a website, and expects the compiler to find only its fault. */
 async function expectTypes(compiler: string, title: string, options: readonly string[]): Promise<void> {
   const source = (capture: string) =>
     `import { createLeadIntakeClient, LeadAlreadyOpenError, type Lead } from 'lead-intake-sdk';
@@ -219,7 +286,7 @@ async function expectTypes(compiler: string, title: string, options: readonly st
   writeFileSync(
     join(site, 'drivers.ts'),
     `import { createOutbox } from 'lead-intake-sdk/outbox';
-    // As the types of better-sqlite3 have it.
+    // Like the types of better-sqlite3.
     interface Prepared<P extends unknown[]> {
       run(...params: P): { changes: number; lastInsertRowid: number | bigint };
       all(...params: P): unknown[];
@@ -237,7 +304,7 @@ async function expectTypes(compiler: string, title: string, options: readonly st
   await expect(check).rejects.toMatchObject(onlyWrong(4));
 }
 
-test.each(Object.entries(RESOLUTIONS))('the package has types for moduleResolution %s', (title, options) =>
+test.each(Object.entries(RESOLUTIONS))('the npm package has types for moduleResolution %s', (title, options) =>
   expectTypes(tsc, title, options),
 );
 
@@ -247,13 +314,13 @@ describeWithTools([`test -e ${OLDEST_TSC}`], 'for the oldest TypeScript', () => 
   // TypeScript 7 has no moduleResolution `node`.
   const node = ['--module', 'commonjs', '--moduleResolution', 'node'];
   test.each(Object.entries({ bundler, node16, 'node, as CommonJS': node }))(
-    'the package has types for moduleResolution %s',
+    'the npm package has types for the oldest TypeScript with moduleResolution %s',
     (title, options) => expectTypes(OLDEST_TSC, title, options),
   );
 });
 
 // @proves clients-12
-test('CommonJS and ES modules of one program have the same classes, and the core needs no module of Node', async () => {
+test('CommonJS and ES modules share the client classes, and the core imports no Node module', async () => {
   const program = `const sdk = require('lead-intake-sdk');
     const { createOutbox } = require('lead-intake-sdk/outbox');
     import('lead-intake-sdk').then((esm) =>
@@ -267,7 +334,7 @@ test('CommonJS and ES modules of one program have the same classes, and the core
 
 describeWithTools([`test -x ${RUNTIME.node20}`], 'on the oldest Node', () => {
   // @proves clients-12
-  test('the package is loaded by CommonJS, and by ES modules', async () => {
+  test('the oldest Node loads the npm package as CommonJS and as ES modules', async () => {
     const names = '(sdk, { createOutbox }) => console.log(typeof sdk.createLeadIntakeClient, typeof createOutbox)';
     write('old.cjs', `(${names})(require('lead-intake-sdk'), require('lead-intake-sdk/outbox'));`);
     write('old.mjs', `(${names})(await import('lead-intake-sdk'), await import('lead-intake-sdk/outbox'));`);

@@ -13,7 +13,7 @@ import { PYTHON_TOOL, pythonForTests } from './support/python.ts';
 
 const execute = promisify(execFile);
 
-/** The version of packages of an earlier release. */
+/** The version of an earlier release's packages. */
 const EARLIER = '1.0.77';
 
 const { service, folder, url, pageOf, blocksOf } = aServiceWithPackages((folder) => {
@@ -23,20 +23,20 @@ const { service, folder, url, pageOf, blocksOf } = aServiceWithPackages((folder)
 const scratch = sharedFolder();
 const anEmptyFolder = () => mkdtempSync(join(scratch(), 'website-'));
 
-/** The machine's own Node and npm, as on a website's server; not those in this project's node_modules. */
+/** The PATH without this project's node_modules: a website's server uses the machine's own Node and npm. */
 const ownPath = (process.env.PATH ?? '')
   .split(delimiter)
   .filter((folder) => !folder.includes('node_modules'))
   .join(delimiter);
 
-/** Runs commands of a page in a website's folder, and requires that they succeed. */
+/** Runs a page's commands in a website's folder, and expects them to succeed. */
 async function runIn(website: string, commands: string, env: Record<string, string> = {}): Promise<Outcome> {
   const outcome = await runCommands(`cd ${website}\n${commands}`, { PATH: ownPath, ...env });
   expect({ commands, ...outcome }).toMatchObject({ status: 0, stderr: outcome.status === 0 ? expect.anything() : '' });
   return outcome;
 }
 
-/** The first block of each page that installs a client, by the program that does. */
+/** The pages that show how to install a client. */
 const PAGES = ['quick-start', 'clients', 'packages'] as const;
 
 async function installationOf(page: string, program: string): Promise<string> {
@@ -45,7 +45,7 @@ async function installationOf(page: string, program: string): Promise<string> {
   return command;
 }
 
-test('the first block of each page about clients installs from the address of the deployment, the same on each', async () => {
+test('the pages about clients start with the same commands, which install from the deployment', async () => {
   for (const page of [...PAGES, 'outbox']) {
     const [first] = await blocksOf(page);
     expect({ page, first }).toEqual({ page, first: { lang: 'sh', text: await installationOf('packages', 'npm') } });
@@ -58,7 +58,7 @@ test('the first block of each page about clients installs from the address of th
   }
 });
 
-/** Creates a lead with the program of a page, and requires that it arrives. */
+/** Creates a lead with a page's program, and expects it to arrive. */
 async function expectLead(program: (env: Record<string, string>) => Promise<Outcome>): Promise<void> {
   const { studioId, secret } = await service.aStudioWithKey();
   const { stdout } = await program({ LEAD_INTAKE_KEY: secret });
@@ -72,14 +72,14 @@ async function quickStart(language: string): Promise<string> {
 
 // @proves packages-1 packages-3
 describeWithTools(['npm --version'], 'npm, in an empty folder', () => {
-  test('installs the client as the page says, whose program creates a lead; its lock file holds across an upgrade', async () => {
+  test('npm installs the client as the page says, and an old lock file survives an upgrade', async () => {
     const website = anEmptyFolder();
     const npm = { npm_config_cache: join(website, '.npm') };
     await runIn(website, await installationOf('quick-start', 'npm'), npm);
     writeFileSync(join(website, 'create-lead.mjs'), await quickStart('js'));
     await expectLead((env) => runIn(website, 'node create-lead.mjs', env));
 
-    // A website that was made with the release before has its address and its checksum.
+    // The lock file of a website from the earlier release has that release's address and checksum.
     await runIn(website, (await installationOf('quick-start', 'npm')).replace(VERSION, EARLIER), npm);
     const lock = JSON.parse(readFileSync(join(website, 'package-lock.json'), 'utf8'));
     expect(lock.packages[`node_modules/${PACKAGE_SETTINGS.npm}`]).toMatchObject({
@@ -91,7 +91,7 @@ describeWithTools(['npm --version'], 'npm, in an empty folder', () => {
     await expectLead((env) => runIn(website, 'node create-lead.mjs', env));
   });
 
-  test('would publish the archive as it is', async () => {
+  test('npm would publish the archive unchanged', async () => {
     const archive = join(folder(), `${PACKAGE_SETTINGS.npm}-${VERSION}.tgz`);
     const { stderr } = await runIn(anEmptyFolder(), `npm publish --loglevel notice --dry-run ${archive}`);
     expect(stderr).toContain('(dry-run)');
@@ -100,7 +100,7 @@ describeWithTools(['npm --version'], 'npm, in an empty folder', () => {
 
 // @proves packages-1
 describeWithTools([PYTHON_TOOL], 'pip, in an empty folder', () => {
-  test('installs the wheel as the page says, and from the simple index, and the program of the page creates a lead', async () => {
+  test('pip installs the wheel as the page says and from the simple index, and it creates a lead', async () => {
     const website = anEmptyFolder();
     await runIn(website, 'python3 -m venv env');
     const env = { PATH: `${website}/env/bin${delimiter}${ownPath}`, PIP_DISABLE_PIP_VERSION_CHECK: '1' };
@@ -123,7 +123,7 @@ describeWithTools([PYTHON_TOOL], 'pip, in an empty folder', () => {
     );
   });
 
-  test('and twine would publish the wheel as it is', async () => {
+  test('twine would publish the wheels unchanged', async () => {
     const { stdout } = await execute(join(await pythonForTests(), 'twine'), ['check', '--strict', `${folder()}/*.whl`]);
     expect(stdout.match(/PASSED/g)).toHaveLength(2);
   });
@@ -131,12 +131,12 @@ describeWithTools([PYTHON_TOOL], 'pip, in an empty folder', () => {
 
 // @proves packages-1 packages-3 others-17
 describeWithTools(PHP_TOOLS, 'Composer, in an empty folder', () => {
-  test('installs the client as the page says, whose program creates a lead; its lock file holds across an upgrade', async () => {
+  test('Composer installs the client as the page says, and an old lock file still works', async () => {
     const website = anEmptyFolder();
     // Packagist is not part of the deployment.
     writeFileSync(join(website, 'composer.json'), '{ "repositories": [{ "packagist.org": false }] }');
     const env = { COMPOSER_HOME: join(website, 'home'), COMPOSER_ALLOW_SUPERUSER: '1', COMPOSER_NO_INTERACTION: '1' };
-    // As the page says for an address without TLS.
+    // The page asks for this if the address has no TLS.
     await runIn(website, 'composer config secure-http false', env);
     await runIn(website, await installationOf('quick-start', 'composer'), env);
     writeFileSync(join(website, 'create-lead.php'), await quickStart('php'));
@@ -153,7 +153,7 @@ describeWithTools(PHP_TOOLS, 'Composer, in an empty folder', () => {
     await runIn(website, `composer validate vendor/${PACKAGE_SETTINGS.composer}/composer.json`, env);
   });
 
-  test('refuses an archive with other bytes than its repository says', async () => {
+  test('Composer refuses an archive that does not match the checksum of its repository', async () => {
     const website = anEmptyFolder();
     const repository = await (await fetch(`${url()}/docs/packages/packages.json`)).text();
     mkdirSync(join(website, 'copy'));

@@ -20,7 +20,7 @@ import { buildPackages, VERSION } from '../packages/build-packages.ts';
 const scratch = sharedFolder();
 const releases = new Map<PackageSettings, PackageRelease>();
 
-/** Builds the packages by these settings, once. */
+/** Builds the packages with these settings, once. */
 function built(settings: PackageSettings = PACKAGE_SETTINGS) {
   const folder = join(scratch(), settings.pypi);
   const release = releases.get(settings) ?? buildPackages(folder, settings);
@@ -31,7 +31,7 @@ function built(settings: PackageSettings = PACKAGE_SETTINGS) {
 const contentsOf = (folder: string) =>
   Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'base64')]));
 
-/** The files of each archive, as text. */
+/** Returns the files of each archive as text, by the kind of package. */
 function filesIn(folder: string, release: PackageRelease): Record<string, Record<string, string>> {
   return Object.fromEntries(
     release.packages.map(({ kind, file }) => {
@@ -42,9 +42,9 @@ function filesIn(folder: string, release: PackageRelease): Record<string, Record
   );
 }
 
-// @proves packages-4 others-18
+// @proves supply-3 others-18
 describe('the packages', () => {
-  test('are equal byte for byte when they are built again, at another time, in another zone, language and mask', () => {
+  test('a build in another time zone, locale and umask makes the same packages, byte for byte', () => {
     const { folder } = built();
     const other = join(scratch(), 'again');
     const env = { ...process.env, TZ: 'Pacific/Chatham', LANG: 'tr_TR.UTF-8', LC_ALL: 'tr_TR.UTF-8' };
@@ -55,7 +55,7 @@ describe('the packages', () => {
     expect(contentsOf(other)).toEqual(contentsOf(folder));
   });
 
-  test('contain what they are for, and nothing of tests, drivers or this repository', () => {
+  test('packages have their files, and all but the recipes are free of tests and drivers', () => {
     const { folder, release } = built();
     const files = filesIn(folder, release);
     expect(Object.keys(files.npm ?? {})).toEqual(
@@ -86,7 +86,7 @@ describe('the packages', () => {
     }
   });
 
-  test('of Python have a record of each file, which installers compare', () => {
+  test('the Python wheel has a RECORD with the hash and size of each file', () => {
     const { folder, release } = built();
     const files = filesIn(folder, release).python ?? {};
     const [, record = ''] = Object.entries(files).find(([path]) => path.endsWith('/RECORD')) ?? [];
@@ -98,7 +98,7 @@ describe('the packages', () => {
     }
   });
 
-  test('have checksums that sha256sum accepts, and sizes and sums of the release file', () => {
+  test('sha256sum accepts the checksums, and the release file has the sizes and hashes', () => {
     const { folder, release } = built();
     const sums = readFileSync(join(folder, release.checksums), 'utf8');
     const hash = (algorithm: string, name: string) =>
@@ -125,9 +125,9 @@ const OWN = {
   homepage: 'https://leads.example.com',
 };
 
-// @proves packages-5
+// @proves packages-6
 describe('the settings of the packages', () => {
-  test('are the one place of their names, licence, author and homepage', () => {
+  test('the package settings determine all names, the licence, the author and the homepage', () => {
     const { folder, release } = built(OWN);
     expect(release.packages.slice(0, 3).map(({ name, file }) => [name, file])).toEqual([
       [OWN.npm, `studio-crm-leads-${VERSION}.tgz`],
@@ -161,12 +161,12 @@ describe('the settings of the packages', () => {
   });
 });
 
-// @proves packages-4
+// @proves supply-2 supply-3
 describe('a bill of materials', () => {
   test.each([
-    ['one of its own', PACKAGE_SETTINGS],
-    ['one of SPDX', OWN],
-  ])('of each package is valid, and has what pip installs with it; licence: %s', (_, settings) => {
+    ['a custom licence', PACKAGE_SETTINGS],
+    ['an SPDX licence', OWN],
+  ])('with %s, each bill of materials is valid and lists exactly the dependencies', (_, settings) => {
     const { folder, release } = built(settings);
     for (const { kind, name, sbom, sha256 } of release.packages) {
       const document = JSON.parse(readFileSync(join(folder, sbom), 'utf8'));
@@ -176,7 +176,7 @@ describe('a bill of materials', () => {
         faults: null,
       });
       expect(document.metadata.component).toMatchObject({ name, version: VERSION, hashes: [{ content: sha256 }] });
-      // A scanner must not take a stranger's package of the same name for ours.
+      // Otherwise a scanner would take a stranger's package of the same name for ours.
       expect(document.metadata.component.purl).toMatch(/^pkg:generic\//);
       const parts = document.components.map((each: { name: string }) => each.name);
       expect({ kind, parts }).toEqual({ kind, parts: kind === 'python' ? ['httpx2', 'anyio'] : [] });
@@ -184,8 +184,8 @@ describe('a bill of materials', () => {
   });
 });
 
-// @proves packages-7
-test('the commands of the guide build them, check them and keep them; npm start builds them when they are missing or outdated', async () => {
+// @proves packages-1
+test("the packages guide's commands work, and npm start rebuilds missing or outdated packages", async () => {
   const guide = readFileSync(join(ROOT, 'docs/how-to/packages.md'), 'utf8');
   const kept = join(scratch(), 'kept');
   mkdirSync(kept);
@@ -205,7 +205,7 @@ test('the commands of the guide build them, check them and keep them; npm start 
   expect(statSync(release).mtimeMs).toBeGreaterThan(0);
 });
 
-test('the addresses in pages have the version of the release', () => {
+test('package addresses in the docs have the version of the release', () => {
   const addresses = MARKDOWN_PAGES.flatMap(({ path }) =>
     [...readFileSync(join(ROOT, path), 'utf8').matchAll(/docs\/packages\/[\w.-]+?[-_](\d+\.\d+\.\d+)/g)].map(
       ([, version]) => ({ path, version }),
@@ -215,18 +215,18 @@ test('the addresses in pages have the version of the release', () => {
   expect(addresses.filter(({ version }) => version !== VERSION)).toEqual([]);
 });
 
-/** Packages of others that pages install by their names. */
+/** Third-party packages that pages install by name. */
 const OTHERS = ['django', 'node', 'standardwebhooks'];
 
-/** The beginning of a command that installs packages, and the rest of its line. */
+/** Matches the start of a command that installs packages, and the rest of its line. */
 const INSTALLS =
   /(?:^|[\s;&|("`/])((?:npm|pnpm|yarn|bun) (?:install|i|add)|pip3? install|pip3? wheel|uv (?:add|pip install)|poetry add|composer(?: \S+)? require)(?![\w-])([^\n`|;&#)]*)/gm;
 
-/** An address, a path, a variable, or a file of the repository. */
+/** Whether an argument is an address, a path, a variable, or a file of the repository. */
 const isAddress = (argument: string) =>
   /^["']?(?:https?:|file:|\.{0,2}\/|~\/|\$|\{\{\w+Address\}\}|(?:examples|sdk)\/)/.test(argument);
 
-/** Returns the commands of a page that install a package by its name from wherever their manager looks, except from others. */
+/** Returns a page's commands that install our packages by name from the manager's default registry. */
 function namedInstallations(page: string): string[] {
   const faults: string[] = [];
   const code = [...page.matchAll(/```[\s\S]*?```|`[^`\n]+`/g)].join('\n');
@@ -243,8 +243,8 @@ function namedInstallations(page: string): string[] {
 }
 
 // @proves packages-6
-describe('no page names a package that somebody else could register', () => {
-  test.each(MARKDOWN_PAGES.map(({ path }) => path))('%s', (path) => {
+describe('package names that somebody else could register', () => {
+  test.each(MARKDOWN_PAGES.map(({ path }) => path))('%s installs no package that others could register', (path) => {
     expect(namedInstallations(readFileSync(join(ROOT, path), 'utf8'))).toEqual([]);
   });
 
@@ -254,11 +254,11 @@ describe('no page names a package that somebody else could register', () => {
     'pip install --extra-index-url https://api.example.com/simple/ --index-url https://api.example.com lead-intake',
     'uv add lead-intake',
     'composer require lead-intake/client:^1',
-  ])('and the check finds one that does: %s', (text) => {
+  ])('the check reports %s', (text) => {
     expect(namedInstallations(`\`${text}\``)).toHaveLength(1);
   });
 
-  test('nor does a manifest of an example: each has the address, or gets it from the commands of its page', () => {
+  test('no manifest of an example names one of our packages, which others could register', () => {
     const manifests = globSync('examples/**/{package.json,composer.json,requirements*.txt,pyproject.toml}', {
       cwd: ROOT,
       exclude: (name) => /^(?:node_modules|\.venv|build)$/.test(name),

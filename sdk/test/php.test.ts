@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
-import { describeWithTools, exampleOf } from '../../test/tools/commands.ts';
+import { beforeAll, expect, test, vi } from 'vitest';
+import { describeWithTools, exampleOf, watchCommands } from '../../test/tools/commands.ts';
 import { sharedFolder } from '../../test/tools/processes.ts';
 import { aServedService } from '../../test/tools/served-service.ts';
+import { freePort } from '../../test/tools/servers.ts';
 import { startProxy } from '../../test/tools/tcp-proxy.ts';
 import { plantInCopy } from './planted-bugs/plant-in-copy.ts';
 import { codeSamplesIn, DOCUMENTED_TYPES } from './support/openapi.ts';
+import { expectPage } from './support/outbox-page.ts';
 import { aPhpWebsite, GUZZLE, PHP_TOOLS, type PhpWebsite, PSR_LOG } from './support/php-website.ts';
+import { queryFile } from './support/website-databases.ts';
 
 const service = aServedService();
 
@@ -25,7 +28,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
 
   const aCopy = () => website.copy(join(scratch(), randomUUID()));
 
-  /** The environment of a program of the website. */
+  /** Returns the environment for the website's programs. */
   const envFor = (secret: string, url: string) => ({ LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret });
 
   /** Runs statements with the client's classes imported. */
@@ -42,7 +45,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     );
 
   // @proves clients-1
-  test('runs the sample of each operation in the reference', async () => {
+  test('the PHP client runs the sample of each operation in the API reference', async () => {
     const { secret } = await service.aStudioWithKey();
     const { create, read, list } = codeSamplesIn('php', service.url);
     const runSample = (source: string) => {
@@ -54,7 +57,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(await runSample(list)).toBe('Grace Hopper');
   });
 
-  test('does what its README shows once installed from its package: the first lead, and a contact form', async () => {
+  test('the installed PHP client runs the README examples: the first lead, and a contact form', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     expect(await website.run('first-lead.php', envFor(secret, service.url))).toMatch(/^lead \S+$/);
     const [key, another] = [randomUUID(), randomUUID()];
@@ -70,7 +73,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(await service.countLeads(studioId)).toBe(2);
   });
 
-  test('sends the leads of a process over one connection; a forked process has its own', async () => {
+  test('a PHP process sends its leads over one connection, and a forked process has its own', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
     await runWith(
@@ -87,7 +90,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     await proxy.stop();
   });
 
-  test('reports a lead as possibly written that was lost with a connection that was kept, though none could be opened after it', async () => {
+  test('the PHP client reports a lost reply as unknown, even if it cannot connect afterwards', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
     proxy.loseReplies({ of: (request) => request.includes('POST'), from: 2, meanwhile: () => proxy.stop() });
@@ -105,7 +108,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect([printed, await service.countLeads(studioId)]).toEqual(['Unknown', 2]);
   });
 
-  test('also sends through a PSR-18 client, and logs failures without secrets or personal data', async () => {
+  test('the PHP client sends through PSR-18, and logs failures without secrets or personal data', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
     proxy.loseReplies({ of: (bytes) => bytes.toString('latin1').startsWith('POST ') });
@@ -139,7 +142,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('says why there is no answer, with curl and with a PSR-18 client, in the same words', async () => {
+  test('the PHP client explains a missing answer in the same words with curl and with PSR-18', async () => {
     const { secret } = await service.aStudioWithKey();
     const printed = await runWith(
       `require '${GUZZLE}';
@@ -156,11 +159,11 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     );
     const [first = '', second = ''] = printed.split('\n');
     expect(first).toMatch(/: connection refused \(.*[Cc]onnect.*\)$/);
-    // Only curl itself knows that nothing was sent.
+    // Only curl knows that nothing was sent.
     expect(second.slice(0, first.length + 1)).toBe(`${first};`);
   });
 
-  test('sends and stores on a host that disables what it may do without', async () => {
+  test('the PHP client sends and stores leads on a host that disables optional functions', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const disabled =
       'getmypid,gethostname,php_uname,set_time_limit,ignore_user_abort,pcntl_fork,pcntl_signal_get_handler';
@@ -176,7 +179,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect([printed, await service.countLeads(studioId)]).toEqual(['1', 1]);
   });
 
-  test('a transport that fails in its own way, and a listener that throws, hold up no other lead', async () => {
+  test('an unexpected error of a PHP transport or listener blocks no other lead', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const printed = await runWith(
       `use LeadIntake\\Transport\\{CurlTransport, Response, Transport};
@@ -205,13 +208,13 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       expect.stringMatching(/Lead Intake: onAttempt has thrown DomainException: no metrics$/),
       'UnderflowException',
       'delivered ',
-      // The place in place of the message, which could have the visitor's data.
+      // The file and line replace the message, which could contain the visitor's data.
       expect.stringMatching(/^waiting UnderflowException at [\da-f-]+\.php:\d+$/),
     ]);
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('has every field and value of the OpenAPI document', async () => {
+  test('the PHP client has every field and value of the OpenAPI document', async () => {
     const printed = await runWith(
       `function sorted(array $names): array { sort($names); return $names; }
       function fieldsOf(string $class): array {
@@ -236,8 +239,8 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(JSON.parse(printed)).toEqual(DOCUMENTED_TYPES);
   });
 
-  // @proves leads-24 clients-14 clients-15
-  test('the outbox does what its README shows: stores, sends, and lists what needs attention', async () => {
+  // @proves leads-24 clients-14
+  test('the PHP outbox stores and sends leads, and lists problems, as its README shows', async () => {
     const website = aCopy();
     const { secret, studioId } = await service.aStudioWithKey();
     const send = (url: string) => website.run('send-leads.php', { LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret });
@@ -262,9 +265,9 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       storeEnquiry($website, $form);
       storeEnquiry($website, $form);`,
     );
-    // No client can be made, and nothing is thrown.
+    // Without settings no client can be made, but nothing is thrown.
     expect(await sendNow({})).toBe('');
-    // Nothing listens there.
+    // Nothing listens on that port.
     expect(await send('http://127.0.0.1:1')).toBe('0 delivered, 1 wait');
     const faults = await website.runStatements(
       `require 'form.php';
@@ -314,6 +317,35 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     ]);
   });
 
+  // @proves page-4
+  test('the page does what its README shows', async ({ onTestFinished }) => {
+    const website = aCopy();
+    const { secret } = await service.aStudioWithKey();
+    website.write('send-leads.php', exampleOf(README, 'outbox-send'));
+    website.write('office.php', exampleOf(README, 'outbox-page'));
+    await website.run('send-leads.php', envFor(secret, service.url));
+    await website.runStatements(
+      `(new LeadIntake\\Outbox\\Outbox(new PDO('sqlite:website.db'), 'example_com_leads'))->add(['displayName' => 'Ada', 'contact' => ['type' => 'email', 'value' => 'nowhere']]);`,
+    );
+    await website.run('send-leads.php', envFor(secret, service.url));
+    const start = async (password: string) => {
+      const address = `127.0.0.1:${await freePort()}`;
+      const env = { ...envFor('', service.url), LEAD_INTAKE_READ_KEY: secret, OFFICE_PASSWORD: password };
+      const command = `cd '${website.folder}' && exec php -d auto_prepend_file=strict.php -S ${address}`;
+      const server = watchCommands(command, env);
+      onTestFinished(() => server.kill());
+      const url = `http://${address}/office.php`;
+      await vi.waitFor(() => fetch(url), { timeout: 60_000 });
+      return { server, url };
+    };
+    const { server, url } = await start('of the office: ä');
+    const rows = () => queryFile(join(website.folder, 'website.db'), 'SELECT * FROM example_com_leads');
+    await expectPage({ url, password: 'of the office: ä', isOfClient: true, rows });
+    expect(server.output()).not.toMatch(/nowhere|Ada|error|warning/i);
+    const none = await start('');
+    expect((await fetch(none.url, { headers: { authorization: `Basic ${btoa('office:')}` } })).status).toBe(503);
+  });
+
   const expectNothingLost = async (website: PhpWebsite) => {
     const { secret } = await service.aStudioWithKey();
     const printed = await website.runStatements(
@@ -350,9 +382,9 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
   };
 
   // @proves leads-24 others-13
-  test('the outbox loses nothing silently, whatever the settings of PDO', () => expectNothingLost(aCopy()));
+  test('the PHP outbox loses nothing silently, whatever the settings of PDO', () => expectNothingLost(aCopy()));
 
-  test('an outbox that ignores errors of PDO in its silent mode is caught', async () => {
+  test('the suite catches a PHP outbox that ignores PDO errors in silent mode', async () => {
     const website = aCopy();
     plantInCopy(website.folder, {
       file: 'vendor/lead-intake/client/src/Outbox/PdoDatabase.php',

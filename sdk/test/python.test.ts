@@ -10,12 +10,14 @@ import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { describeWithTools, exampleOf } from '../../test/tools/commands.ts';
 import { ROOT, sharedFolder, watch } from '../../test/tools/processes.ts';
 import { aServedService } from '../../test/tools/served-service.ts';
+import { freePort } from '../../test/tools/servers.ts';
 import { startProxy } from '../../test/tools/tcp-proxy.ts';
 import { plantInCopy } from './planted-bugs/plant-in-copy.ts';
 import { PYTHON_OUTBOX_BUG, PYTHON_POOL_BUG } from './planted-bugs/python-bugs.ts';
 import type { ClientPatch } from './planted-bugs/typescript-bugs.ts';
 import { unknownKey } from './support/key-secret.ts';
 import { codeSamplesIn, DOCUMENTED_TYPES } from './support/openapi.ts';
+import { expectPage } from './support/outbox-page.ts';
 import { PYTHON_TOOL, pythonForTests } from './support/python.ts';
 import { queryFile } from './support/website-databases.ts';
 
@@ -32,6 +34,7 @@ const PROGRAMS = {
   'leads_in_need.py': 'outbox-attention',
   'send_now.py': 'outbox-now',
   'with_sqlalchemy.py': 'outbox-sqlalchemy',
+  'office.py': 'outbox-page',
 };
 
 /** The folder of a website with the programs of the README. */
@@ -48,7 +51,7 @@ class Website {
     }
   }
 
-  /** Runs one of its programs, or statements; returns the output. */
+  /** Runs one of its programs, or statements, and returns the output. */
   async run(program: string, secret = unknownKey(), url = service.url): Promise<string> {
     const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
     const args = program.endsWith('.py') ? [program] : ['-W', 'error', '-c', program];
@@ -63,17 +66,17 @@ class Website {
     return watch(spawn(join(this.#bin, 'python'), ['send_leads.py'], { cwd: this.folder, env, stdio }));
   }
 
-  /** The rows of the table, oldest first. */
+  /** Returns the rows of the table, oldest first. */
   rows = () =>
     queryFile(join(this.folder, 'website.db'), 'SELECT state, capture FROM example_com_leads ORDER BY created_at');
 }
 
-/** Prints what the client logs: an attempt that is repeated fails the tests, even if its repetition succeeds. */
+/** Prints the client's log, so that a retry fails the tests even if it succeeds. */
 const PRELUDE = `
 import asyncio, httpx2, json, logging, multiprocessing, os, pickle, signal, socket, sys, threading, warnings
 from concurrent.futures import ThreadPoolExecutor
 from lead_intake import *
-# Python warns of a fork beside threads.
+# Python warns about a fork while threads run.
 warnings.resetwarnings()
 logging.basicConfig(stream=sys.stdout)
 logging.getLogger("lead_intake").setLevel(logging.INFO)
@@ -107,7 +110,7 @@ def in_forks(work, count=4):
         assert os.waitpid(child, 0)[1] == 0
 `;
 
-/** Programs that use one client in several ways, and the number of its users. Each uses the client before others do, so that its connection is kept alive. */
+/** Programs whose users share a client, with the number of users. The main process uses it first, so that a connection is open. */
 const USES: Readonly<Record<string, readonly [program: string, users: number]>> = {
   forks: [
     `leads = LeadIntakeClient(url, key)
@@ -116,7 +119,7 @@ in_forks(lambda owner: create(leads, owner))
 create(leads, "parent")`,
     5,
   ],
-  'forks of an async client': [
+  'forks with an async client': [
     `leads = AsyncLeadIntakeClient(url, key)
 loop = asyncio.new_event_loop()
 loop.run_until_complete(leads.list_leads())
@@ -131,7 +134,7 @@ loop.run_until_complete(create_async(leads, "parent"))`,
         list(pool.map(lambda owner: create(leads, f"thread{owner}"), range(4)))`,
     4,
   ],
-  'event loops, one after the other': [
+  'consecutive event loops': [
     `leads = AsyncLeadIntakeClient(url, key)
 for number in range(3):
     asyncio.run(create_async(leads, f"loop{number}"))`,
@@ -139,7 +142,7 @@ for number in range(3):
   ],
 };
 
-/** Prints what the modules of a folder import when they are loaded, without Python's own modules and each other. */
+/** Prints the packages that the modules of a folder import when they are loaded, without Python's own. */
 const IMPORTS = `
 import ast, pathlib, sys
 files = pathlib.Path(sys.argv[1]).rglob("*.py")
@@ -158,7 +161,7 @@ describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
   const aWebsite = () => new Website(bin, join(scratch(), randomUUID()));
   const run: Website['run'] = (...args) => aWebsite().run(...args);
 
-  /** A website whose copy of the client, which precedes the installed one on the import path, has faults. */
+  /** Creates a website with a faulty copy of the client, which precedes the installed one on the import path. */
   function aFaultyWebsite(patches: readonly ClientPatch[]): Website {
     const website = aWebsite();
     cpSync(join(ROOT, 'sdk/python/src'), website.folder, { recursive: true });
@@ -168,7 +171,7 @@ describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
     return website;
   }
 
-  /** A program that runs `body` with a client. */
+  /** Returns a program that runs `body` with a client. */
   const withClient = (body: string): string => `
 import asyncio, async_form, lead_intake, os, uuid
 from lead_intake import EmailContact, LeadCapture
@@ -179,7 +182,7 @@ ${body.replaceAll(/^/gm, '        ')}
 asyncio.run(main())`;
 
   // @proves clients-1
-  test('runs the sample of each operation in the reference', async () => {
+  test('the Python client runs the sample of each operation in the API reference', async () => {
     const { secret } = await service.aStudioWithKey();
     const { create, read, list } = codeSamplesIn('python', service.url);
     const id = await run(create, secret);
@@ -187,7 +190,7 @@ asyncio.run(main())`;
     expect(await run(list, secret)).toBe('Grace Hopper');
   });
 
-  test('does what its README shows once installed from its package: the first lead, and a contact form', async () => {
+  test('the installed Python client runs the README examples: the first lead, and a contact form', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     expect(await run('first_lead.py', secret)).toMatch(/^lead \S+$/);
     const key = randomUUID();
@@ -203,13 +206,13 @@ print(*await async_form.names(leads))`),
     expect(await service.countLeads(studioId)).toBe(2);
   });
 
-  test('imports nothing but what its package declares', async () => {
+  test('the Python client imports only the packages that it declares', async () => {
     const printed = await execute(join(bin, 'python'), ['-c', IMPORTS, join(ROOT, 'sdk/python/src/lead_intake')]);
     expect(printed.stdout.trim()).toBe('anyio httpx2');
   });
 
   // @proves clients-9
-  test('ends a cancelled task immediately, and tells whether the lead may have been written', async () => {
+  test('a cancelled task of the Python client tells whether the lead may have been written', async () => {
     const { secret } = await service.aStudioWithKey();
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
     proxy.silence();
@@ -238,7 +241,7 @@ await gone.aclose()`),
     expect(printed).toBe('unknown no unknown');
   });
 
-  test('ends an abandoned attempt, and sends nothing for it', async () => {
+  test('an attempt that the Python client gives up ends, and sends nothing afterwards', async () => {
     let requests = 0;
     const dripping = createServer((_, response) => {
       requests += 1;
@@ -284,7 +287,7 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
     expect(requests).toBe(1);
   });
 
-  test('an HTTP client that fails in its own way, and a listener that raises, hold up no other lead', async () => {
+  test('an unexpected error of a Python HTTP client or listener blocks no other lead', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const printed = await run(
       `
@@ -336,7 +339,7 @@ asyncio.run(left())`,
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('names what is in the wrong place, before a lead is taken up', async () => {
+  test('the Python client names a wrong argument before it attempts to send a lead', async () => {
     const printed = await run(
       `
 import asyncio, os, sqlite3
@@ -371,7 +374,7 @@ print(website.execute("SELECT attempts FROM leads").fetchall())`,
     ]);
   });
 
-  test('has every field and value of the OpenAPI document', async () => {
+  test('the Python client has every field and value of the OpenAPI document', async () => {
     const printed = await run(
       `
 import json, lead_intake as l
@@ -392,8 +395,8 @@ print(json.dumps({
     expect(JSON.parse(printed)).toEqual(DOCUMENTED_TYPES);
   });
 
-  // @proves leads-26 clients-14 clients-15
-  test('the outbox does what its README shows: stores, sends, and lists what needs attention', async () => {
+  // @proves leads-24 clients-14
+  test('the Python outbox stores and sends leads, and lists problems, as its README shows', async () => {
     const website = aWebsite();
     const { secret, studioId } = await service.aStudioWithKey();
     const faults = await website.run(`
@@ -416,7 +419,7 @@ with connection:
 for key in (None, ""):
     send(connection, key, "Eve", "eve@example.org", "")
 connection.close()
-# No client can be made, and nothing is raised.
+# Without a key no client can be made, but nothing is raised.
 import send_now
 del os.environ["LEAD_INTAKE_KEY"]
 send_now.send_now()`);
@@ -447,12 +450,51 @@ send_now.send_now()`);
     const why = `^[\\da-f]{8}-[\\da-f]{4}-[\\da-f]{4}-[89ab][\\da-f]{3}-[\\da-f]{12} refused since \\S+ \\S+: 400 integration_invalid_request: .*contact\\.value: .+\\(request .+\\)$`;
     expect(others).toEqual([expect.stringMatching(new RegExp(why))]);
 
-    // A visitor who goes back and corrects the address is not lost, although the first lead exists.
+    // A visitor who goes back and corrects the address is stored as well, although the first lead exists.
     await website.run(`
 import contact_form, website
 contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.org", "Zoë 😀")
 contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.com", "Zoë 😀")`);
     expect(website.rows().map(({ state }) => state)).toEqual(['delivered', 'refused', 'delivered', 'waiting']);
+  });
+
+  // @proves page-4
+  test('the page does what its README shows', async ({ onTestFinished }) => {
+    const website = aWebsite();
+    const { secret } = await service.aStudioWithKey();
+    await website.run(
+      `
+import os, website
+from lead_intake import LeadIntakeClient
+connection = website.connect()
+with connection:
+    website.outbox.add(connection, {"displayName": "Ada", "contact": {"type": "email", "value": "nowhere"}})
+connection.close()
+with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]) as leads:
+    website.outbox.deliver(leads)`,
+      secret,
+    );
+    const start = (port: number, password: string) => {
+      const args = ['-m', 'flask', '--app', 'office', 'run', '--port', `${port}`];
+      const own = { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_READ_KEY: secret, OFFICE_PASSWORD: password };
+      const env = { PATH: process.env.PATH, ...own };
+      const server = watch(
+        spawn(join(bin, 'python'), args, { cwd: website.folder, env, stdio: ['ignore', 'pipe', 'pipe'] }),
+      );
+      onTestFinished(() => server.kill());
+      return server;
+    };
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}/office/leads`;
+    const none = start(port, '');
+    const refused = await vi.waitFor(() => fetch(url), { timeout: 60_000 });
+    expect([refused.status, await refused.text()]).toEqual([503, 'OFFICE_PASSWORD must be set.']);
+    none.kill();
+    await none.ended();
+    const server = start(port, 'of the office: ä');
+    await vi.waitFor(() => fetch(url), { timeout: 60_000 });
+    await expectPage({ url, password: 'of the office: ä', isOfClient: true, rows: () => website.rows() });
+    expect(server.output()).not.toMatch(/nowhere|Ada|Error/);
   });
 
   const expectAnyConnection = async (website: Website) => {
@@ -506,15 +548,15 @@ engine.dispose()`,
     for (const { capture } of website.rows()) expect(capture).toBe(null);
   };
 
-  // @proves leads-26
-  test('the outbox accepts connections of any configuration, and has committed when it returns', () =>
+  // @proves leads-24
+  test('the Python outbox accepts any configuration of a connection, and commits before it returns', () =>
     expectAnyConnection(aWebsite()));
 
-  test('an outbox that does not commit is caught', async () => {
+  test('the suite catches a Python outbox that does not commit', async () => {
     await expect(expectAnyConnection(aFaultyWebsite(PYTHON_OUTBOX_BUG))).rejects.toThrow('to deeply equal');
   });
 
-  test('passes the strict type check, with all of the client', async () => {
+  test('the Python client and the README programs pass the strict check of mypy', async () => {
     const website = aWebsite();
     const mypy = (...args: string[]) =>
       execute(join(bin, 'mypy'), ['--strict', '--python-version', '3.10', ...args], { cwd: website.folder });
@@ -529,14 +571,14 @@ engine.dispose()`,
     expect(await service.countLeads(studioId)).toBe(users * 12);
   }
 
-  // @proves leads-21
-  test.for(Object.keys(USES))('gives no one the lead of another, and repeats nothing: %s', (use) => expectNoMixUp(use));
+  // @proves leads-16
+  test.for(Object.keys(USES))('%s can share a Python client without mix-ups or retries', (use) => expectNoMixUp(use));
 
-  test('a forked process that keeps the connections of its parent is caught', async () => {
+  test("the suite catches a forked process that keeps its parent's connections", async () => {
     await expect(expectNoMixUp('forks', aFaultyWebsite(PYTHON_POOL_BUG))).rejects.toThrow();
   });
 
-  test('refuses to send by an HTTP client of the process before a fork, and closes nothing of that process', async () => {
+  test("a forked process cannot send by its parent's HTTP client, nor close its connections", async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const printed = await run(
       `${PRELUDE}
@@ -568,14 +610,14 @@ except RuntimeError as error:
     expect(await service.countLeads(studioId)).toBe(24);
   });
 
-  test('passes on the time limit of a job, whatever its class, and nothing else than errors of the transport', async () => {
+  test("the Python client wraps only transport errors, and passes on a job's time limit", async () => {
     const printed = await run(
       `${PRELUDE}
-# It logs what is raised within its steps.
+# asyncio logs errors that are raised within its steps.
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 class JobTimeout(Exception): pass
 class TimeLimit(TimeoutError): pass
-# The time is over once the request has come, however slow the machine is: while a connection is made, anyio wraps what is raised.
+# Ends the time once a request has come, because anyio wraps errors that are raised while it connects.
 silent = socket.create_server(("127.0.0.1", 0))
 def take_requests():
     taken = []
@@ -598,7 +640,7 @@ for kind in (JobTimeout, TimeLimit):
     limited(kind, lambda: leads.create_lead(capture("Grace")))
     limited(kind, lambda: asyncio.run(other.create_lead(capture("Grace"))))
 class Interrupted(httpx2.AsyncBaseTransport):
-    # As a transport takes any TimeoutError within its steps.
+    # Converts any TimeoutError within its steps, as a transport does.
     async def handle_async_request(self, request):
         try:
             signal.raise_signal(signal.SIGALRM)
@@ -621,7 +663,7 @@ except KeyError as error:
     ]);
   });
 
-  test('has errors that a pool of processes returns whole, of every class', async () => {
+  test('a pool of processes returns every error class of the Python client intact', async () => {
     const { secret } = await service.aStudioWithKey();
     const printed = await run(
       `${PRELUDE}
@@ -664,7 +706,7 @@ with multiprocessing.get_context("fork").Pool(1) as pool:
     expect(isTheSame).toBe('True');
   });
 
-  test('names itself, and keeps what a given HTTP client adds to each request', async () => {
+  test("the Python client names itself, and keeps a given HTTP client's headers and cookies", async () => {
     const seen: IncomingHttpHeaders[] = [];
     const server = createServer(({ headers }, response) => {
       seen.push(headers);

@@ -17,7 +17,7 @@ import { PYTHON_TOOL, pythonForTests } from './support/python.ts';
 
 const service = aServedService();
 
-/** An intermediary that responds with the request that it got. */
+/** An intermediary that responds with the request that it received. */
 const echo = createServer(async (request, response) => {
   response.writeHead(200, { 'content-type': 'text/html' }).write(JSON.stringify(request.headers));
   for await (const piece of request) response.write(piece);
@@ -30,7 +30,7 @@ const NAME = 'Zacharias Quux-Marked';
 const EMAIL = 'marked.person@canary.example';
 const NOTE = 'A marked note of the visitor';
 
-/** A studio whose key, and a person who, must not appear in the output of a program. */
+/** Creates a studio, and canaries for its key and for a person: a program's output must not contain them. */
 async function aMarkedStudio() {
   const { secret, studioId } = await service.aStudioWithKey();
   const canaries = new Canaries();
@@ -58,7 +58,7 @@ function outputOf(command: string, args: readonly string[], env: NodeJS.ProcessE
   });
 }
 
-/** The canaries in the output, with the lines around them, by what was shown under a line `# …`. */
+/** Returns the sections of the output, each under a line `# …`, that contain canaries, with some of those lines. */
 function leaksIn(printed: string, canaries: Canaries): readonly string[] {
   return printed.split(/^# /m).flatMap((shown) => {
     const [title = ''] = shown.split('\n');
@@ -69,7 +69,7 @@ function leaksIn(printed: string, canaries: Canaries): readonly string[] {
 
 describeWithTools([`php -r 'curl_init(); new PDO("sqlite::memory:"); require "${GUZZLE}";'`], 'in PHP', () => {
   // @proves secrets-6 others-15
-  test('no exception and no dump shows the key or the visitor, with arguments in traces', async () => {
+  test('no PHP exception or dump reveals the key or the visitor, even with arguments in traces', async () => {
     const { env, canaries } = await aMarkedStudio();
     const program = String.raw`
 require '${GUZZLE}';
@@ -88,7 +88,7 @@ function show(mixed $value): void {
   if ($value instanceof Throwable) echo $value, $value->getTraceAsString();
 }
 [$url, $key, $echo] = [getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), getenv('ECHO_URL')];
-// The service has time, however busy the machine is.
+// Gives the service more time, because the machine may be busy.
 $seconds = fn (string $at) => $at === $url ? 60.0 : 1.0;
 $client = fn (string $at, ...$more) => new LeadIntakeClient($at, $key, $seconds($at), $seconds($at), ...$more);
 $factory = new GuzzleHttp\Psr7\HttpFactory();
@@ -159,7 +159,7 @@ describeWithTools([PYTHON_TOOL], 'in Python', () => {
   });
 
   // @proves secrets-6
-  test('no exception and no representation shows the key or the visitor', async () => {
+  test('no Python exception or representation reveals the key or the visitor', async () => {
     const { env, canaries } = await aMarkedStudio();
     const program = String.raw`
 import asyncio, inspect, logging, os, pickle, pprint, sqlite3, sys, traceback
@@ -250,7 +250,7 @@ for module in (lead_intake, lead_intake.outbox):
 });
 
 // @proves secrets-6
-test('in TypeScript, no error and no inspection shows the key or the visitor', async () => {
+test('no TypeScript error or inspected object reveals the key or the visitor', async () => {
   const { env, canaries } = await aMarkedStudio();
   const { LEAD_INTAKE_URL: baseUrl, LEAD_INTAKE_KEY: apiKey, ECHO_URL: echoUrl } = env;
   const client = (at: string) =>
@@ -292,7 +292,7 @@ test('in TypeScript, no error and no inspection shows the key or the visitor', a
   const output: string[] = [];
   const seen = new Set<string>();
   for (const [index, scenario] of scenarios.entries()) {
-    // Some fail at once, and some return a promise.
+    // Some scenarios throw, and others return a promise.
     const error = await new Promise((resolve) => resolve(scenario())).then(
       () => undefined,
       (error) => error,

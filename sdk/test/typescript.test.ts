@@ -20,8 +20,7 @@ const capture = (): LeadCapture => ({
   contact: { type: 'email', value: `${randomUUID()}@example.org` },
 });
 
-// sdk/test/conformance.test.ts covers what every client does, with sdk/conformance. These tests cover the types of this one, with
-// a real service.
+// sdk/test/conformance.test.ts covers the behaviour of every client. These tests cover only this client, with a real service.
 
 const urlOf = (server: Server): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
@@ -30,7 +29,7 @@ test.for<{ scopes: Scope[]; create: string; read: string }>([
   { scopes: ['leads.create', 'leads.read'], create: 'create_granted', read: 'read_granted' },
   { scopes: ['leads.create'], create: 'create_granted', read: 'read_missing' },
   { scopes: ['leads.read'], create: 'create_missing', read: 'read_granted' },
-])('a check of the service itself finds $create and $read, and writes nothing', async ({ scopes, create, read }) => {
+])('a check of a real service finds $create and $read, and writes nothing', async ({ scopes, create, read }) => {
   const { studioId, secret } = await service.aStudioWithKey({ scopes });
 
   const { findings } = await check({ baseUrl: service.url, apiKey: secret });
@@ -40,14 +39,14 @@ test.for<{ scopes: Scope[]; create: string; read: string }>([
 });
 
 // @proves clients-8
-test('a check of the service itself finds an unknown key, and a wrong path', async () => {
+test('a check of a real service finds an unknown key and a wrong path', async () => {
   const codes = async (baseUrl: string) =>
     (await check({ baseUrl, apiKey: unknownKey() })).findings.slice(0, 2).map(({ code }) => code);
   expect(await codes(service.url)).toEqual(['address_right', 'key_refused']);
   expect(await codes(`${service.url}/crm`)).toEqual(['wrong_path', 'not_checked']);
 });
 
-test('the service answers each read where fetch keeps responses, as that of Next.js 14 does', async () => {
+test('reads bypass a fetch that caches responses, as in Next.js 14', async () => {
   const { secret } = await service.aStudioWithKey();
   const kept = new Map<string, Promise<Response>>();
   const keeping: typeof fetch = async (url, init) => {
@@ -62,26 +61,23 @@ test('the service answers each read where fetch keeps responses, as that of Next
   expect([before.leads, (await client.listLeads()).leads]).toMatchObject([[], [{ displayName: 'Grace Hopper' }]]);
 });
 
-// Fractions, and what is longer than a timer.
-test.for([100_000 / 3, 2 ** 31 + 0.5, Number.MAX_VALUE])(
-  'a time limit of %d ms is kept to by each call',
-  async (ms) => {
-    const { secret } = await service.aStudioWithKey();
-    const limits = { deadlineMs: ms, attemptTimeoutMs: ms };
-    const server = { baseUrl: service.url, apiKey: secret };
-    expect(await check({ ...server, ...limits })).toMatchObject({ canCreate: true, canRead: true });
-    for (const [client, options] of [
-      [createLeadIntakeClient({ ...server, ...limits }), {}],
-      [createLeadIntakeClient(server), { deadlineMs: ms }],
-    ] as const) {
-      const { lead } = await client.createLead(capture(), options);
-      expect(await client.getLead(lead.id, options)).toEqual(lead);
-      expect((await client.listLeads(options)).leads).toContainEqual(lead);
-    }
-  },
-);
+// Fractions, and limits that no timer can hold.
+test.for([100_000 / 3, 2 ** 31 + 0.5, Number.MAX_VALUE])('each call accepts a time limit of %d ms', async (ms) => {
+  const { secret } = await service.aStudioWithKey();
+  const limits = { deadlineMs: ms, attemptTimeoutMs: ms };
+  const server = { baseUrl: service.url, apiKey: secret };
+  expect(await check({ ...server, ...limits })).toMatchObject({ canCreate: true, canRead: true });
+  for (const [client, options] of [
+    [createLeadIntakeClient({ ...server, ...limits }), {}],
+    [createLeadIntakeClient(server), { deadlineMs: ms }],
+  ] as const) {
+    const { lead } = await client.createLead(capture(), options);
+    expect(await client.getLead(lead.id, options)).toEqual(lead);
+    expect((await client.listLeads(options)).leads).toContainEqual(lead);
+  }
+});
 
-test('a time limit of less than a millisecond is one', async () => {
+test('a time limit below a millisecond ends a call', async () => {
   const client = createLeadIntakeClient({
     baseUrl: service.url,
     apiKey: unknownKey(),
@@ -96,12 +92,12 @@ test.for([
   [7 as unknown as string, new Date(), 'must be a string'],
   ['\ud800', new Date(), 'well-formed Unicode'],
   ['page', new Date('tomorrow'), 'a valid date'],
-] as const)('the key of a form is not derived from %j at %s', ([formKey, at, reason]) => {
+] as const)('keyFor derives no key from %j at %s', ([formKey, at, reason]) => {
   expect(() => keyFor(formKey, capture(), at)).toThrow(reason);
 });
 
 // @proves clients-10
-test('no client is made in a browser', () => {
+test('createLeadIntakeClient throws in a browser', () => {
   const page = `
     import { createLeadIntakeClient } from './sdk/index.ts';
     globalThis.document = {};
@@ -113,7 +109,7 @@ test('no client is made in a browser', () => {
   return expect(run).rejects.toMatchObject({ stderr: expect.stringContaining('a client belongs on a server') });
 });
 
-test('a response that decompresses to more than 4 MiB is rejected before its end', async () => {
+test('the TypeScript client rejects a response that decompresses to more than 4 MiB', async () => {
   const packed = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));
   const server = createServer((_, response) => {
     response.writeHead(201, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(packed);
@@ -128,7 +124,7 @@ test('a response that decompresses to more than 4 MiB is rejected before its end
   expect(error).toMatchObject({ written: 'unknown', cause: new Error('the answer 201 is longer than 4 MiB') });
 });
 
-test("follows the environment's proxies where Node does, as its README says", async () => {
+test("the TypeScript client uses the environment's proxies where Node does, as its README says", async () => {
   let tunnels = 0;
   const proxy = createServer().listen(0, '127.0.0.1');
   proxy.on('connect', (_, socket) => {
@@ -146,7 +142,7 @@ test("follows the environment's proxies where Node does, as its README says", as
   expect(tunnels).toBe(1);
 });
 
-test('a connection that returns rows as arrays is refused, and nothing is sent', async () => {
+test('the outbox refuses a connection that returns rows as arrays, and sends nothing', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: secret });
   const database = new DatabaseSync(':memory:', { returnArrays: true });
@@ -157,33 +153,30 @@ test('a connection that returns rows as arrays is refused, and nothing is sent',
   expect(await service.countLeads(studioId)).toBe(0);
 });
 
-/** A driver that returns the same, whatever it is asked. */
+/** Returns a driver that answers every statement with the same result. */
 const sqliteDriver = (result: unknown) => ({ prepare: () => ({ run: () => result, all: () => result }) });
 const statement = { run: () => statement, all: () => statement };
 
 const UNSUITABLE: Readonly<Record<string, unknown>> = {
-  'whose statements are promised': { prepare: async () => statement },
-  'whose statements cannot be prepared': { prepare: () => Promise.reject(new Error('closed')) },
-  'that counts nothing': sqliteDriver({ changes: Number.NaN }),
-  'for PostgreSQL that counts nothing': { query: async () => ({ rows: undefined, rowCount: Number.NaN }) },
+  'whose statements are promises': { prepare: async () => statement },
+  'that cannot prepare statements': { prepare: () => Promise.reject(new Error('closed')) },
+  'that counts no rows': sqliteDriver({ changes: Number.NaN }),
+  'for PostgreSQL that counts no rows': { query: async () => ({ rows: undefined, rowCount: Number.NaN }) },
 };
 
-test.each(Object.entries(UNSUITABLE))(
-  'a driver %s is refused by each operation, and no lead seems stored',
-  async (_, driver) => {
-    const connection = driver as DatabaseSync;
-    const outbox = createOutbox();
-    const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: unknownKey() });
-    const operations = {
-      setUp: () => outbox.setUp(connection),
-      add: () => outbox.add(connection, capture()),
-      deliver: () => outbox.deliver(connection, client),
-      needsAttention: () => outbox.needsAttention(connection),
-      retry: () => outbox.retry(connection, randomUUID()),
-      discard: () => outbox.discard(connection, randomUUID()),
-    };
-    for (const [name, operation] of Object.entries(operations)) {
-      await expect((async () => operation())(), name).rejects.toThrow(/^The database connection has not returned /);
-    }
-  },
-);
+test.each(Object.entries(UNSUITABLE))('every outbox operation refuses a driver %s', async (_, driver) => {
+  const connection = driver as DatabaseSync;
+  const outbox = createOutbox();
+  const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: unknownKey() });
+  const operations = {
+    setUp: () => outbox.setUp(connection),
+    add: () => outbox.add(connection, capture()),
+    deliver: () => outbox.deliver(connection, client),
+    needsAttention: () => outbox.needsAttention(connection),
+    retry: () => outbox.retry(connection, randomUUID()),
+    discard: () => outbox.discard(connection, randomUUID()),
+  };
+  for (const [name, operation] of Object.entries(operations)) {
+    await expect((async () => operation())(), name).rejects.toThrow(/^The database connection has not returned /);
+  }
+});

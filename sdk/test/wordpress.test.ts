@@ -19,11 +19,11 @@ import { aWordPress, FIRST, faultsOf, hasWordPress, PASSWORD, type Session } fro
 import { FORM_PLUGINS, type FormPlugin, type Submission } from './support/wordpress-forms.ts';
 
 const service = aServedService();
-/** Returns a text as PHP writes it. */
+/** Returns a text as PHP source. */
 const phpText = (text: string) => `base64_decode('${Buffer.from(text).toString('base64')}')`;
 const TABLE = '_7x_lead_intake_outbox';
 
-/** The posts of a bot, by each of two marks. */
+/** The number of posts of a bot for each of the two signs by which it is recognized. */
 const BOT_POSTS = sizeOf('BOT_POSTS', { usual: 10, soak: 50 });
 
 const withVersion = (file: Uint8Array) =>
@@ -45,7 +45,7 @@ async function zipOf(files: ReadonlyMap<string, Uint8Array>): Promise<Buffer> {
   return readFileSync(join(folder, 'a.zip'));
 }
 
-// @proves leads-29
+// @proves leads-27
 describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
   const wordpress = aWordPress();
   const { site, textOf, define, cron, run, activate, deactivate } = wordpress;
@@ -70,6 +70,12 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     );
   };
   const sql = (statements: string) => wordpress.database().run(statements);
+  /** Makes a page and returns its address. */
+  const aPage = async (content: string) =>
+    site(
+      `?page_id=${await run(`echo wp_insert_post(['post_type' => 'page', 'post_status' => 'publish', 'post_title' => 'A page',
+        'post_content' => ${phpText(content)}]);`)}`,
+    );
   const rows = () => sql(`SELECT state, capture, reason FROM ${TABLE} ORDER BY created_at`);
 
   describe('with its form on a page, and below the posts of the home page', () => {
@@ -95,7 +101,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       },
     }));
 
-    test('a list is no text, and the page of thanks is not cached', async () => {
+    test('its form refuses a list in place of a text, and the page of thanks is not cached', async () => {
       const [, sealed = ''] =
         /name="lead_intake\[form\]" value="([^"]+)"/.exec(await (await fetch(site(pages[0]))).text()) ?? [];
       const send = (name: string) => {
@@ -114,18 +120,16 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
   });
 
   describe('with the fields that a shortcode names', () => {
-    const page = (attributes: string) =>
-      run(`echo wp_insert_post(['post_type' => 'page', 'post_status' => 'publish', 'post_title' => 'A page',
-        'post_content' => ${phpText(`[lead_intake_form ${attributes}]`)}]);`);
+    const page = (attributes: string) => aPage(`[lead_intake_form ${attributes}]`);
     const source = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11';
     let all = '';
     let phone = '';
     beforeAll(async () => {
       await activate();
-      all = site(
-        `?page_id=${await page(`fields="name email phone note" source="${source}" consent="I agree to -- <b>'all'</b> of it"`)}`,
+      all = await page(
+        `fields="name email phone note" source="${source}" consent="I agree to -- <b>'all'</b> & more of it"`,
       );
-      phone = site(`?page_id=${await page('fields="phone"')}`);
+      phone = await page('fields="phone"');
     });
     afterAll(deactivate);
     beforeEach(() => sql(`DELETE FROM ${TABLE}`));
@@ -145,22 +149,37 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         value,
       ]);
       const answer = await fetch(url, { method: 'POST', headers, body: new URLSearchParams(named) });
-      return { status: answer.status, text: decoded(await answer.text()) };
+      const html = await answer.text();
+      return { status: answer.status, html, text: decoded(html) };
     };
+    /** Returns the forms of a page. */
+    const formsIn = (html: string) => html.match(/<form class="lead-intake"[\s\S]*?<\/form>/g) ?? [];
+    /** Returns the texts that describe the fields of a form that are marked as wrong. */
+    const faultsIn = (form: string) =>
+      Object.fromEntries(
+        [...form.matchAll(/name="lead_intake\[(\w+)\]"[^>]* aria-invalid="true" aria-describedby="([^"]+)"/g)].map(
+          ([, field, id]) => [field, new RegExp(`<span [^>]*id="${id}">([^<]+)</span>`).exec(form)?.[1]],
+        ),
+      );
     const captures = async () => (await rows()).map(({ capture }) => JSON.parse(String(capture)));
 
-    test('has them, a source, and a consent without which nothing is stored; a lead has one contact, and a note with the rest', async () => {
+    test('its form makes a lead with one contact and a note of the rest, if the visitor has agreed', async () => {
       const person = { name: 'Ada', email: 'ada@example.org', phone: '+44 20 7946 0018', note: 'Hello' };
       expect(await send(all, person)).toMatchObject({ status: 422, text: expect.stringContaining('Please agree') });
       expect(await send(all, { name: 'Ada', consent: '1' })).toMatchObject({
         status: 422,
         text: expect.stringContaining('your email address or your phone number'),
       });
-      expect(await send(phone, { phone: '12' })).toMatchObject({ text: expect.stringContaining('your phone number') });
-      // Who has entered both learns which one is wrong, unless the other one is enough; then it is in the note.
+      expect(await send(phone, { phone: '12' })).toMatchObject({
+        text: expect.stringContaining('This is not a phone number.'),
+      });
+      // WordPress has stored the text of the consent as HTML.
+      expect((await send(phone, { phone: '' })).text).toContain('Please enter your phone number.');
+      expect((await send(all, {})).text).toContain("I agree to -- <b>'all'</b> & more of it");
+      // A visitor who has entered both learns which one is wrong. A wrong phone number beside an email address stays in the note.
       expect(await send(all, { ...person, email: 'ada@', consent: '1' })).toMatchObject({
         status: 422,
-        text: expect.stringContaining('Please enter your email address.'),
+        text: expect.stringContaining('This is not an email address.'),
       });
       expect(await captures()).toEqual([]);
       expect(await send(all, { ...person, phone: '12', consent: '1' })).toMatchObject({ status: 200 });
@@ -175,17 +194,17 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
           displayName: 'Ada',
           contact: { type: 'email', value: 'ada@example.org' },
           sourceId: source,
-          note: "Hello\n\nPhone: +44 20 7946 0018\nConsent: I agree to -- <b>'all'</b> of it",
+          note: "Hello\n\nPhone: +44 20 7946 0018\nConsent: I agree to -- <b>'all'</b> & more of it",
         },
       ]);
       await sql(`DELETE FROM ${TABLE}`);
-      // Without a name, the contact is what the lead is called.
+      // Without a name, the lead has the contact as its name.
       expect(await send(phone, { phone: '+44 20 7946 0019' })).toMatchObject({ status: 200 });
       const contact = { type: 'phone', value: '+44 20 7946 0019' };
       expect(await captures()).toEqual([{ displayName: contact.value, contact }]);
     });
 
-    test('a message of as many characters as the form takes is stored with all lines that the form adds; one more is refused', async () => {
+    test('its form stores the longest message with all lines that it adds, and refuses a longer one', async () => {
       const [, most = ''] =
         /name="lead_intake\[note\]" rows="6" maxlength="(\d+)"/.exec(await (await fetch(all)).text()) ?? [];
       const person = { name: 'Ada', email: 'ada@example.org', phone: '0'.repeat(64), consent: '1' };
@@ -197,29 +216,147 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect((await captures())[0].note).toHaveLength(2000);
     });
 
-    test('a form that a visitor has altered is shown again', async () => {
+    // @proves plugin-12
+    test('its form shows all faults at once, each at its field, and keeps the entered texts', async () => {
+      const { status, html } = await send(all, { email: 'ada@', phone: '\'"1" & 2', note: 'x'.repeat(2000) });
+      const [form = ''] = formsIn(html);
+      expect(status).toBe(422);
+      expect(faultsIn(form)).toEqual({
+        name: 'Please enter your name.',
+        email: 'This is not an email address.',
+        note: expect.stringMatching(/^Please write a message of up to 1,\d+ characters\.$/),
+        consent: 'Please agree, or nothing may be sent.',
+      });
+      expect(decoded(form)).toContain('value="\'"1" & 2"');
+      const [, alert = ''] = /<p class="lead-intake__summary" role="alert">(.*?)<\/p>/.exec(form) ?? [];
+      const [, first] = /^<a href="#(.+)">Nothing was sent yet: 4 fields need a correction\.<\/a>$/.exec(alert) ?? [];
+      expect(form.match(/<[^>]* autofocus/g)).toEqual([
+        expect.stringContaining(`id="${first}" name="lead_intake[name]"`),
+      ]);
+      const agreed = formsIn((await send(all, { name: 'Ada', consent: '1' })).html)[0] ?? '';
+      expect(faultsIn(agreed)).toEqual({ email: 'Please enter your email address or your phone number.' });
+      expect(agreed).toMatch(/<input type="checkbox"[^>]* checked/);
+      expect(faultsIn((await send(all, { name: 'x'.repeat(161) })).html)).toMatchObject({
+        name: 'Your name may have up to 160 characters.',
+      });
+      // A fault wins over the thanks of the page's address.
+      const thanked = await send(`${all}&lead-intake-sent=1`, { form: await sealedOf(all), name: 'Ada' });
+      expect([thanked.status, formsIn(thanked.html).length]).toEqual([422, 1]);
+      expect(thanked.text).not.toContain('Thank you');
+      // The maximum length of a name holds for its field. A form without that field takes a longer address.
+      const email = await page('fields="email"');
+      expect(await send(email, { email: `${'a'.repeat(60)}@${'b.'.repeat(60)}example.org` })).toMatchObject({
+        status: 200,
+      });
+      expect(faultsIn((await send(email, { email: '' })).html)).toEqual({ email: 'Please enter your email address.' });
+    });
+
+    // @proves plugin-12
+    test('only the form that was sent shows its faults, even after its page has changed', async () => {
+      const [form, other] = ['[lead_intake_form]', '[lead_intake_form fields="phone"]'];
+      const url = await aPage(form + other + form);
+      const change = (content: string) =>
+        run(
+          `wp_update_post(['ID' => ${new URL(url).searchParams.get('page_id')}, 'post_content' => ${phpText(content)}]);`,
+        );
+      const forms = formsIn(await (await fetch(url)).text());
+      const ids = forms.flatMap((each) => [...each.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
+      expect([forms.length, new Set(ids).size]).toEqual([3, 7]);
+      const sealed = forms.map((each) => decoded(/\[form\]" value="([^"]+)"/.exec(each)?.[1] ?? ''));
+      // A cache may still have this one from a release in which forms had no numbers.
+      const old = await run(`$json = '{"fields":["phone"],"source":"","consent":"","at":0}';
+        echo base64_encode($json), '.', hash_hmac('sha256', $json, wp_salt());`);
+      const isShown = async (number: number) => {
+        const { html } = await send(url, { form: sealed[number] ?? old, email: 'ada@', phone: '12' });
+        return formsIn(html).map((each) => [each.includes('role="alert"'), /ada@|12"/.test(decoded(each))].join());
+      };
+      const [yes, no] = ['true,true', 'false,false'];
+      expect(await isShown(0)).toEqual([yes, no, no]);
+      expect(await isShown(1)).toEqual([no, yes, no]);
+      expect(await isShown(3)).toEqual([no, yes, no]);
+      define({ TEST_DESCRIPTION: true });
+      expect(await isShown(2)).toEqual([no, no, yes]);
+      define({});
+      await change(form);
+      expect(await isShown(0)).toEqual([yes]);
+      expect(await isShown(1)).toEqual([no, yes]);
+      await change('No form.');
+      expect(await isShown(0)).toEqual([yes]);
+    });
+
+    // @proves plugin-12
+    test('only the sent form shows its faults among those of several posts, a header and a footer', async () => {
+      const posts = await run(`foreach (['One', 'Two'] as $title) echo wp_insert_post(['post_status' => 'publish',
+        'post_title' => $title, 'post_content' => '[lead_intake_form][lead_intake_form]']), ' ';`);
+      onTestFinished(async () => {
+        define({});
+        await run(`foreach (explode(' ', '${posts.trim()}') as $id) wp_delete_post((int) $id, true);`);
+      });
+      const url = site();
+      for (const TEST_DESCRIPTION of [undefined, true]) {
+        define({ TEST_THEME: 'classic', TEST_HEADER: '[lead_intake_form]', TEST_DESCRIPTION });
+        const forms = formsIn(await (await fetch(url)).text());
+        // The header, two posts with two forms each, and the footer.
+        expect(forms).toHaveLength(6);
+        for (const [index, form] of forms.entries()) {
+          const sealed = decoded(/\[form\]" value="([^"]+)"/.exec(form)?.[1] ?? '');
+          const { html } = await send(url, { form: sealed, email: 'ada@' });
+          const shown = formsIn(html).map((each) => each.includes('role="alert"') && /ada@/.test(decoded(each)));
+          expect(shown).toEqual(forms.map((_, each) => each === index));
+        }
+      }
+    });
+
+    test('its form says which fields are optional, and that one of two contacts is enough', async () => {
+      const labels = async (url: string) =>
+        [...(await (await fetch(url)).text()).matchAll(/<label class="lead-intake__label"[^>]*>([^<]*)/g)].map(
+          ([, label]) => label,
+        );
+      expect((await labels(all)).slice(0, 4)).toEqual([
+        ...['Name', 'Email (or phone)', 'Phone (or email)', 'Message (optional)'],
+      ]);
+      expect(await labels(await page(''))).toEqual(['Name', 'Email', 'Message (optional)']);
+      expect(await labels(phone)).toEqual(['Phone']);
+    });
+
+    test('only pages with the form have its stylesheet, and a website can turn it off', async () => {
+      const countIn = async (url: string) =>
+        ((await (await fetch(url)).text()).match(/<link [^>]*\/lead-intake\/form\.css\?ver=\d/g) ?? []).length;
+      const other = await aPage('No form.');
+      for (const TEST_THEME of ['twentytwentythree', 'classic']) {
+        define({ TEST_THEME });
+        expect([await countIn(all), await countIn(other)]).toEqual([1, 0]);
+        define({ TEST_THEME, TEST_NO_STYLE: true });
+        expect(await countIn(all)).toBe(0);
+      }
+      define({});
+      expect((await fetch(site('wp-content/plugins/lead-intake/form.css'))).status).toBe(200);
+    });
+
+    test('its form is shown again when a visitor has altered its settings', async () => {
       const [, hash = ''] = (await sealedOf(all)).split('.');
       const form = `${Buffer.from('{"fields":["email"],"source":"","consent":"","at":0}').toString('base64')}.${hash}`;
       for (const altered of [form, '', '.', `${form}.x`]) {
         const answer = await send(all, { form: altered, email: 'eve@example.org', consent: '1' });
         expect(answer).toMatchObject({ status: 422, text: expect.stringContaining('eve@example.org') });
+        expect(answer.html).toMatch(/role="alert" tabindex="-1" autofocus>Please send it once more\./);
       }
       expect(await captures()).toEqual([]);
     });
 
     // @proves plugin-4 bounds-130
-    test(`a bot's ${2 * BOT_POSTS} posts make no lead, and a person's one does`, async () => {
+    test(`${2 * BOT_POSTS} posts of a bot make no lead, and the post of a person makes one`, async () => {
       const bot = (number: number) => ({ name: 'Bot', email: `bot${number}@example.org`, consent: '1' });
       const refused = async (fields: Record<string, string>) =>
         expect(await send(all, fields)).toMatchObject({
           status: 422,
           text: expect.stringContaining('Please send it once more.'),
         });
-      // Half of them fill in every field, and half are sent as soon as the bot has the page.
+      // Half of the posts fill in every field, and half are sent as soon as the bot has the page.
       const form = await sealedOf(all);
       for (let number = 0; number < BOT_POSTS; number += 1)
         await refused({ ...bot(number), form, website: 'https://example.org' });
-      // Many times as long as by default: on a busy machine a page takes longer than that.
+      // The minimum time is much longer than by default, because a busy machine takes longer than that for a page.
       define({ TEST_SECONDS: 100 });
       for (let number = 0; number < BOT_POSTS; number += 1) await refused(bot(BOT_POSTS + number));
       define({});
@@ -230,15 +367,15 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
 
     // @proves plugin-4 bounds-130
-    test('one network sends at most twenty in an hour, by the address that the proxy gives; no address is stored', async () => {
+    test('its form takes at most twenty leads an hour from one network, and stores no address', async () => {
       await store({ proxy: 'HTTP_X_FORWARDED_FOR' });
-      // In the middle of an hour.
+      // The clock is in the middle of an hour.
       wordpress.clock.set(1800 - (Math.floor(Date.now() / 1000) % 3600));
       onTestFinished(() => wordpress.clock.set(0));
       const from = (address: string, number: number) =>
         send(phone, { phone: `+44 20 7946 ${1000 + number}` }, { 'x-forwarded-for': `198.51.100.1, ${address}` });
       const statuses = [];
-      // All of 256 addresses are one network.
+      // These 256 addresses are one network.
       for (let number = 0; number < 21; number += 1) statuses.push((await from(`203.0.113.${number}`, number)).status);
       expect(statuses).toEqual([...Array(20).fill(200), 429]);
       expect((await from('2001:470:1:2::1', 100)).status).toBe(200);
@@ -287,7 +424,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await sql('SELECT fields, fault, idempotency_key FROM _7x_lead_intake_submissions ORDER BY id'),
       await run(`echo json_encode(get_option('lead_intake_forms'));`),
     ];
-    /** Returns nonces as the pages have them that somebody sees, by what they are for. */
+    /** Returns the nonces of the pages that a user sees, by action and subject. */
     const noncesOf = async (
       { cookie }: Session,
       name: string,
@@ -302,7 +439,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     };
 
     // @proves plugin-5
-    test('no button works without its nonce, with that of another one, or for who is no administrator', async () => {
+    test('a button works only with its own nonce, and only for an administrator', async () => {
       expect(ACTIONS.toSorted()).toEqual(Object.keys(subjects).toSorted());
       const before = await state();
       const fullNames = ACTIONS.map((action) => action + (subjects[action] ?? ''));
@@ -339,7 +476,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       ]) {
         expect((await fetch(site(`wp-admin/${page}`), { headers: { cookie: editor.cookie } })).status).toBe(403);
       }
-      // A nonce is for one subject; with its own, a button works.
+      // A nonce is for one subject: with another one's, the button does not work.
       const subject = subjects[erasure] ?? '';
       const fields = { action: erasure, erase: '1' };
       const other = { ...fields, subject: String(Number(subject) + 1), _wpnonce: ofAdmin[erasure + subject] ?? '' };
@@ -351,7 +488,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
 
     // @proves plugin-6
-    test("WordPress's tools export and erase what the website has of a person, and of nobody else", async () => {
+    test("WordPress's tools export and erase the website's data of one person, and of nobody else", async () => {
       const call = async (filter: string, email: string) =>
         JSON.parse(
           await run(
@@ -383,11 +520,11 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
 
     // @proves bounds-131 bounds-133
-    test('what is held is bounded; the fields of a submission are erased a week after its lead was delivered, and not before that', async () => {
+    test('at most 500 submissions are held, and their fields are erased a week after the delivery', async () => {
       const table = '_7x_lead_intake_submissions';
       const count = async (where: string) =>
         Number((await sql(`SELECT COUNT(*) AS n FROM ${table} WHERE ${where}`))[0]?.n);
-      // A further one is refused, of which its visitor is told: nothing is lost in silence.
+      // A further one is refused, and its visitor is told: nothing is lost silently.
       const hold = (number: number) =>
         run(`try { for ($number = 0; $number < ${number}; $number += 1) LeadIntakePlugin\\Submissions::add('cf7:2', ['n' => "$number"], 'held'); }
           catch (RuntimeException $error) { echo $number, ': ', $error->getMessage(); }`);
@@ -395,7 +532,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await hold(1)).toBe('0: 500 submissions are held already');
       expect(await count("form = 'cf7:2'")).toBe(500);
       expect(await count(`form = 'cf7:2' AND fields = '{"n":"0"}'`)).toBe(1);
-      // They are listed before what needs nobody, so that somebody can make room.
+      // Held submissions are listed before those that need nobody, so that somebody can make room.
       await run(`for ($number = 0; $number < 10; $number += 1) LeadIntakePlugin\\Submissions::add('cf7:2', null, 'consent');
         LeadIntakePlugin\\Submissions::erase((int) LeadIntakePlugin\\Submissions::newest('cf7:2')[0]['id']);`);
       expect(await hold(2)).toBe('1: 500 submissions are held already');
@@ -417,12 +554,12 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await tidy('delivered', 100, 6)).toBe(1);
       expect(await tidy('delivered', 8)).toBe(0);
       expect(await tidy('delivered', 100)).toBe(0);
-      // What was never sent stays, and what is listed no longer is gone.
+      // A submission without a lead stays, and one that is no longer listed is removed.
       expect(await count("form = 'cf7:4' AND fields IS NOT NULL")).toBe(1);
       expect(await count("form = 'cf7:3'")).toBe(0);
     });
 
-    // @proves plugin-8
+    // @proves clients-8
     test('"Test connection" says in one sentence whether address, key, scopes and clock are right', async () => {
       const issue = (...scopes: Scope[]) => service.aStudioWithKey({ scopes });
       const says = async (settings: object) => {
@@ -468,7 +605,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         ],
       ]) {
         const body = JSON.stringify({ status, code, title: 'Not now' });
-        // Its clock, too, is not that of the website.
+        // The clock in this response also differs from the website's.
         const head = `HTTP/1.1 ${status} Not now\r\ncontent-type: application/problem+json\r\ndate: Fri, 27 Nov 2020 00:00:00 GMT\r\n`;
         const reply = `${head}retry-after: 7\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`;
         proxy.replyTo(
@@ -493,7 +630,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
 
     // @proves plugin-11
-    test('that the system runs no WP-Cron is said within minutes, with the setting, the leads and on all pages', async () => {
+    test('a WP-Cron that has stopped is reported on all pages within minutes', async () => {
       await store({ url: service.url, key: studio.secret });
       const fault = /No lead is sent: WP-Cron has not run since \d{4}-\d\d-\d\d \d\d:\d\d\./;
       const lateBy = (seconds: number) =>
@@ -522,12 +659,12 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
 
     // @proves plugin-11
-    test('what only the process of WP-Cron lacks is said with the setting, on all pages and by mail, and keeps no submission from its end', async () => {
+    test('a setting that only the process of WP-Cron lacks is reported on all pages and by mail', async () => {
       await store({ url: service.url, key: studio.secret });
       const test = async () =>
         decoded(await admin.press('options-general.php?page=lead-intake-settings', 'lead_intake_test', 'button'));
       const pass = `do_action('lead_intake_deliver');`;
-      // The key is in an environment that only the web server has.
+      // Only the web server's environment has the key.
       await run(pass, `define('LEAD_INTAKE_KEY', getenv('LEAD_INTAKE_NO_KEY'));`);
       const noKey = /WP-Cron could not send leads: [^<]*key/;
       expect(await test()).toMatch(noKey);
@@ -535,7 +672,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await run(pass);
       expect(await admin.page('index.php')).not.toContain('WP-Cron could not');
 
-      // PHP as it is, without curl.
+      // These settings of PHP are the machine's, without curl.
       const folder = temporaryFolder();
       const { stdout } = await runCommands(`php -r 'echo php_ini_scanned_files();'`, {});
       const files = stdout.split(',').map((file) => file.trim());
@@ -553,12 +690,23 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await admin.page('index.php')).toMatch(noCurl);
       expect(textOf('mails').slice(before.length)).toMatch(/No lead can be sent: [^"]*curl/);
       expect(await sql(`SELECT * FROM ${table} WHERE form = 'cf7:5'`)).toEqual([]);
-      // Another setting may be the right one.
+      // A changed setting clears the fault, because it may be right.
       await store({ url: `${service.url}/`, key: studio.secret });
       expect(await test()).toContain('Address, key, scopes and clock are right.');
     });
 
-    test('Tools › Leads compares what was sent with the service, and lists what is not there', async () => {
+    test('Tools › Leads says that no lead needs somebody, and the settings say what to enter', async () => {
+      await run(`global $wpdb; $wpdb->query('DELETE FROM ' . LeadIntakePlugin\\Outboxes::table());`);
+      const leads = await admin.page('tools.php?page=lead-intake-leads');
+      expect(leads).toMatch(
+        /<h2>These need somebody<\/h2><p>Nothing\. No lead needs somebody\.<\/p><h2>The newest<\/h2><table/,
+      );
+      const settings = decoded(await admin.page('options-general.php?page=lead-intake-settings'));
+      expect(settings).toMatch(/Address of the service<\/label>[\s\S]*API key<\/label>[\s\S]* placeholder="lik_…"/);
+      expect(settings).toContain("Visitors' addresses are unknown here, so submissions are not limited.");
+    });
+
+    test('Tools › Leads compares sent leads with the service, and lists the missing ones', async () => {
       const { secret, studioId } = await service.aStudioWithKey();
       await store({ url: service.url, key: secret });
       const before = await service.countLeads(studioId);
@@ -573,7 +721,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         decoded(await admin.press('tools.php?page=lead-intake-leads', 'lead_intake_compare', 'button'));
       const shown = await compare();
       expect(shown).toMatch(/notice notice-success[\s\S]*2 sent since \S+, 2 there\./);
-      // A delivered lead has no name here any more, and says so.
+      // The row of a delivered lead says that its data is erased.
       expect(
         shown.match(/<td class="texts">The data is erased here\.\n[\da-f-]{36}<\/td><td>delivered</g),
       ).toHaveLength(2);
@@ -607,7 +755,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         admin = await wordpress.logIn('admin');
       });
       afterAll(async () => {
-        // Without the jobs that it leaves behind, whose schedules are gone.
+        // The plugin leaves jobs behind, whose schedules are gone.
         await run(`${FIRST} deactivate_plugins('${plugin.file}'); delete_option('cron');`);
         rmSync(wordpress.inSite(`wp-content/plugins/${plugin.file.split('/')[0]}`), { recursive: true });
         await deactivate();
@@ -637,9 +785,9 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       const inCrm = async () =>
         (await service.leadsOf(leads.studioId)).map(({ displayName, note }) => ({ displayName, note }));
 
-      test('is connected on one page, and makes one lead of each submission with consent', async () => {
+      test('a form is connected on one page, and each submission with consent makes one lead', async () => {
         const { email, name, note, consent } = plugin.fields;
-        // Not connected: nothing is stored.
+        // A form that is not connected stores nothing.
         expect(await submit(person('Ada'))).toContain(THANKS);
         expect(await submissions()).toEqual([]);
         // A form that was deleted has no fields.
@@ -666,7 +814,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         expect(await admin.page(page)).toContain('The visitor has not agreed');
       });
 
-      test('when the submission cannot be stored, the visitor is not thanked', async () => {
+      test('a visitor is not thanked when the submission cannot be stored', async () => {
         await sql('RENAME TABLE _7x_lead_intake_submissions TO away');
         const answer = await submit(person('Hedy'));
         await sql('RENAME TABLE away TO _7x_lead_intake_submissions');
@@ -677,13 +825,13 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       // The plugin for leads handles the stored submissions of all form plugins alike.
       if (plugin.name !== 'cf7') return;
 
-      test('keeps and shows what no mapping fits, and sends it again once the mapping is corrected', async () => {
+      test('a submission that no mapping fits is kept, shown, and sent once the mapping is corrected', async () => {
         const { email, name, note, consent } = plugin.fields;
         const before = (await inCrm()).length;
         expect(await map({ name: email })).toContain('Choose the field of the email address');
         expect(await map({ email, source: 'no id' })).toContain('The source must be its id');
         expect(await map({ email: name, name: email })).toContain('The fields are saved.');
-        // Of these nobody can make a lead.
+        // Nobody can make a lead from these.
         expect(await submit(person('Grace'))).toContain(THANKS);
         expect(await submit(person('Joan'))).toContain(THANKS);
         expect((await submissions()).slice(-2)).toMatchObject(
@@ -712,7 +860,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       });
 
       // @proves bounds-130
-      test('what one network sends too much of is held, until somebody has it sent', async () => {
+      test('excess submissions of one network are held until somebody sends them', async () => {
         const before = (await inCrm()).length;
         define({ TEST_MOST: 1 });
         const address = { 'x-forwarded-for': '203.0.113.7' };
@@ -730,7 +878,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         );
         expect(JSON.stringify(await inCrm())).not.toContain('Bot');
         expect((await submissions()).filter(({ fault }) => fault === 'held')).toHaveLength(1);
-        // Nobody is thanked for what there is no room for, until somebody makes room.
+        // A visitor is not thanked when the list is full, until somebody makes room.
         await run(
           `try { while (true) LeadIntakePlugin\\Submissions::add('${form}', ['n' => 'x'], 'held'); } catch (RuntimeException) {}`,
         );
@@ -744,7 +892,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         expect((await submissions()).filter(({ fault, fields }) => fault === 'held' && fields !== null)).toMatchObject([
           { fields: expect.stringContaining('Later') },
         ]);
-        // So it is where the form is no longer connected, whose submissions cannot be sent.
+        // Held submissions of a form that is no longer connected can be erased, but not sent.
         await map({}, {});
         const shown = await admin.page(page);
         expect(shown).toContain('Erase all that are held');
@@ -755,7 +903,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         await map({ email, name, note, consent });
       });
 
-      test('a message is cut where the service would refuse it, by its count of a line break', async () => {
+      test("a message that is too long by the service's count of line breaks is cut", async () => {
         await map(plugin.fields);
         const note = (length: number) => `${'x'.repeat(17)}\r\n`.repeat(110) + 'y'.repeat(length - 1980);
         const most = 2000 - '\n\nanimal: dog'.length;
@@ -780,7 +928,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         expect(added).toEqual(Array(2).fill({ form, fields: null, fault: 'consent' }));
       });
 
-      describe('when two submissions of a double click are sent again', () => {
+      describe('when submissions of a double click are sent again', () => {
         const waiting = async () =>
           (await sql(`SELECT capture FROM ${TABLE} WHERE state = 'waiting' AND capture IS NOT NULL`)).map(
             ({ capture }) => JSON.parse(String(capture)).note,
@@ -795,7 +943,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         });
         const ONE = ['Zoë 𝔊 asks'];
 
-        test('they are one lead, and two where the corrected mapping makes two of them', async () => {
+        test('two submissions of a double click stay one lead unless the mapping makes them differ', async () => {
           await admin.press(page, 'lead_intake_send_all', 'submit');
           expect(await waiting()).toEqual(ONE);
           const { email, name, note, consent } = plugin.fields;
@@ -809,12 +957,12 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
           ['discarded', "LeadIntakePlugin\\Outboxes::own()->discard($list[0]['key']);", []],
           ['erased', "foreach ($list as $each) LeadIntakePlugin\\Submissions::erase((int) $each['id']);", ONE],
           ['sent again', SEND, ONE],
-        ])('nothing is done where that was %s since the list was read', async (_, meanwhile, expected) => {
+        ])('a submission is not sent again if it was %s after the list was read', async (_, meanwhile, expected) => {
           await run(`${READ()} ${meanwhile} ${SEND}`);
           expect(await waiting()).toEqual(expected);
         });
 
-        test('nothing is done while its lead is on its way, which would be sent twice', async () => {
+        test('a submission is not sent again while its lead is in flight', async () => {
           await store({ url: `http://127.0.0.1:${proxy.port}`, key: leads.secret });
           const opened = proxy.opened();
           proxy.silence();
@@ -830,7 +978,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
           ]);
         });
 
-        test('nobody delivers a lead while it is sent again', async () => {
+        test('no worker can store the outcome of a lead while its submission is sent again', async () => {
           const said =
             await run(`${READ()} $other = new wpdb(DB_USER, DB_PASSWORD, DB_NAME, DB_HOST); $other->suppress_errors();
               $other->query('SET innodb_lock_wait_timeout = 0');
@@ -851,7 +999,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         test.each([
           ['refuses', "'NONE'"],
           ['loses the connection at', "$other->query('KILL ' . $wpdb->dbh->thread_id) ? $sql : $sql"],
-        ])('the lead waits, once, whichever statement the database %s', async (_, answer) => {
+        ])('exactly one lead waits, whichever statement the database %s', async (_, answer) => {
           let number = 0;
           for (let said = ''; said !== 'done'; number += 1) {
             said = await run(`${READ()} ini_set('display_errors', '0'); ini_set('error_log', '/dev/null');
@@ -892,7 +1040,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     afterAll(deactivate);
 
     // @proves plugin-1
-    test('has files that PHP reads, and texts in the language of the website, beside another release of the client', async () => {
+    test("it runs beside another release of the client, with texts in the website's language", async () => {
       const linted = await runCommands(
         'find sdk/wordpress/build -name "*.php" -print0 | xargs -0 -n 1 -P 2 php -l',
         {},
@@ -900,11 +1048,11 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect([linted.status, linted.stderr]).toEqual([0, '']);
       expect(linted.stdout.match(/^No syntax errors/gm)?.length).toBeGreaterThan(60);
       for (const [locale, message, several] of [
-        ['de_DE', 'Nachricht', 'Um 2 Leads muss sich jemand kümmern.'],
-        ['fr_FR', 'Message', '2 prospects demandent l’attention de quelqu’un.'],
+        ['de_DE', 'Nachricht (freiwillig)', 'Um 2 Leads muss sich jemand kümmern.'],
+        ['fr_FR', 'Message (facultatif)', '2 prospects demandent l’attention de quelqu’un.'],
       ]) {
         define({ TEST_LOCALE: locale });
-        expect(await (await fetch(site('?pagename=contact'))).text()).toContain(`<label>${message}<br>`);
+        expect(await (await fetch(site('?pagename=contact'))).text()).toContain(`>${message}</label>`);
         const text = await run(`echo sprintf(_n('%d lead needs somebody to look at it.', '', 2, 'lead-intake'), 2);`);
         expect(text).toBe(several);
       }
@@ -912,7 +1060,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
 
     // @proves plugin-9 bounds-132
-    test('is updated only from the deployment of the settings, and only by the package that this has described', async () => {
+    test('it is updated only with the package that the deployment in its settings describes', async () => {
       const zip = await zipOf(
         new Map(
           [...pluginFiles()].map(([path, file]) => [
@@ -922,7 +1070,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         ),
       );
       const offer = { ...pluginUpdate('lead-intake-9.9.9.zip', zip), version: '9.9.9' };
-      /** What is said of the update, the last one again and again. */
+      /** The descriptions of the update, in order; the last one is repeated. */
       const described: unknown[] = [];
       let served = zip;
       const requests: string[] = [];
@@ -936,7 +1084,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await new Promise<void>((resolve) => deployment.listen(0, '127.0.0.1', resolve));
       onTestFinished(() => void deployment.close());
       const url = `http://127.0.0.1:${(deployment.address() as AddressInfo).port}`;
-      /** Looks for an update and installs what is offered, and returns the release that is offered, a fault, and the release that is installed. */
+      /** Looks for an update and installs the offer. Returns the offered release, the upgrader's message, and the installed release. */
       const update = async (settings: object, between = '') => {
         await store(settings);
         const printed = await run(
@@ -951,7 +1099,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         return JSON.parse(printed.slice(printed.lastIndexOf('[')));
       };
       const { version } = pluginUpdate('', zip);
-      /** Looks for an update with each of these addresses, and returns the releases that are offered. */
+      /** Looks for an update at each of these addresses, and returns the offered releases. */
       const offers = async (urls: readonly string[]) =>
         JSON.parse(
           await run(`require_once ABSPATH . 'wp-admin/includes/admin.php'; echo json_encode(array_map(function ($url) {
@@ -1003,7 +1151,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       ]);
 
       expect(await update({ url })).toEqual(['9.9.9', 'Plugin updated successfully.', '9.9.9', false]);
-      // So does WordPress, which activates it again in the next request.
+      // WordPress also activates it again in the next request.
       await activate();
       expect(await (await fetch(site('?pagename=contact'))).text()).toContain('lead_intake[form]');
       restore();
@@ -1011,8 +1159,48 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
   });
 
   describeWithChromium('in a browser', (open) => {
+    const NO_FAULTS = { overflow: 0, unlabelled: [], hacked: false, violations: [] };
+    const SIZES = [
+      [1280, 900],
+      [390, 844],
+    ] as const;
+
+    // @proves plugin-12
+    test('its form fits a computer and a phone in two kinds of themes, and focuses the first fault', async () => {
+      await activate();
+      const url = await aPage('[lead_intake_form fields="name email phone note" consent="I agree to all of it."]');
+      for (const TEST_THEME of ['twentytwentythree', 'classic']) {
+        define({ TEST_THEME });
+        for (const [width, height] of SIZES) {
+          const visitor = await open(url, { viewport: { width, height } });
+          const look = async (state: string) => {
+            expect(await faultsOf(visitor, '.lead-intake', `form-${TEST_THEME}-${state}`)).toEqual(NO_FAULTS);
+            const small = await visitor.evaluate(`
+              [...document.querySelectorAll('.lead-intake :is([type=text], textarea, button)')].filter((part) =>
+                part.offsetHeight < 44 || parseFloat(getComputedStyle(part).fontSize) < (part.matches('button') ? 0 : 16)).length`);
+            expect(small).toBe(0);
+          };
+          await look('new');
+          // Chromium logs a status of 422 as an error.
+          await visitor.route(url, async (route) => route.fulfill({ response: await route.fetch(), status: 200 }));
+          await visitor.getByLabel('Email (or phone)').fill('ada@');
+          await visitor.evaluate(`document.querySelector('.lead-intake').noValidate = true`);
+          await Promise.all([visitor.waitForEvent('load'), visitor.getByRole('button', { name: 'Send' }).click()]);
+          await look('wrong');
+          const link = await visitor.evaluate(`(() => {
+            const link = document.querySelector('.lead-intake__summary a');
+            const { color, textDecorationLine } = getComputedStyle(link);
+            return [color === getComputedStyle(link.parentElement).color, textDecorationLine];
+          })()`);
+          expect(link).toEqual([true, 'underline']);
+          expect(await visitor.locator(':focus').getAttribute('name')).toBe('lead_intake[name]');
+        }
+      }
+      await deactivate();
+    });
+
     // @proves plugin-5 plugin-10
-    test('its pages fit a computer and a phone, have a label for each field, and show hostile texts as they are', async () => {
+    test('its pages fit a computer and a phone, label each field, and show hostile texts as text', async () => {
       const hostile = `<script>hacked=1</script>"><img src=x onerror=hacked=1>' 𝔊 [lead_intake_form] ${'long'.repeat(80)}`;
       await activate();
       const { secret: key } = await service.aStudioWithKey();
@@ -1043,12 +1231,9 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         'tools.php?page=lead-intake-leads',
       ]) {
         await admin.goto(site(`wp-admin/${page}`));
-        for (const [width, height] of [
-          [1280, 900],
-          [390, 844],
-        ] as const) {
+        for (const [width, height] of SIZES) {
           await admin.setViewportSize({ width, height });
-          expect(await faultsOf(admin)).toEqual({ overflow: 0, unlabelled: [], hacked: false, violations: [] });
+          expect(await faultsOf(admin)).toEqual(NO_FAULTS);
         }
         if (!page.includes('settings'))
           expect(await admin.locator('.wrap').innerText()).toContain('<script>hacked=1</script>"><img');
@@ -1058,16 +1243,16 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
   });
 
-  test('is set up in the admin pages, sends each lead once after an outage, and shows no key', async () => {
+  test('it is set up in the admin pages, sends each lead once after an outage, and shows no key', async () => {
     const [SETTINGS, LEADS] = ['options-general.php?page=lead-intake-settings', 'tools.php?page=lead-intake-leads'];
     const admin = await wordpress.logIn('admin');
     const pages: string[] = [];
-    /** Keeps what a page shows. */
+    /** Records and returns the HTML of a page. */
     const shown = async (page: Promise<string>) => {
       pages.push(await page);
       return pages.at(-1) ?? '';
     };
-    /** Returns where a link in the list of plugins leads. */
+    /** Returns the address of a link in the list of plugins. */
     const linkTo = async (action: string) => {
       const link = new RegExp(`<a href="([^"]+)" id="${action}-lead-intake"`);
       return decoded(link.exec(await admin.page('plugins.php'))?.[1] ?? '');
@@ -1118,7 +1303,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     expect(leads).toMatchObject([{ displayName: 'Grace <i>Hopper</i>', note }]);
     expect(await admin.page(LEADS)).toContain(`${leads[0]?.id}</td><td>delivered<`);
 
-    // Another plugin adds a lead; with a key in wp-config.php the form has no field for it.
+    // Another plugin adds a lead. With a key in wp-config.php, the settings have no field for one.
     define({ LEAD_INTAKE_KEY: studio.secret });
     await run(exampleOf('sdk/wordpress/README.md', 'wordpress-hook'));
     await cron();
@@ -1128,7 +1313,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     expect(configured).not.toContain('[key]"');
     expect(pages.join('')).not.toContain(studio.secret);
 
-    // Deleting the plugin deletes its table, in which every lead is settled.
+    // Deleting the plugin deletes its tables, because every lead is delivered.
     await admin.page(await linkTo('deactivate'));
     await admin.press(await linkTo('delete'), 'verify-delete', 'submit');
     expect(await sql("SHOW TABLES LIKE '%lead_intake%'")).toEqual([]);
@@ -1136,9 +1321,9 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     expect(await sql(settings)).toEqual([]);
   });
 
-  // Last, for it makes a network of the website.
+  // This test comes last, because it turns the website into a network.
   // @proves plugin-7
-  test('in a network of websites each has tables of its own, which go with it; with the plugin go those that nobody needs', async () => {
+  test('each website of a network has its own tables, and keeps them while it has unsent leads', async () => {
     restore();
     const host = (path: string) =>
       `$_SERVER['HTTP_HOST'] = $_SERVER['REMOTE_ADDR'] = '127.0.0.1'; $_SERVER['REQUEST_URI'] = '${path}';`;
@@ -1187,7 +1372,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       .map((prefix) => `SELECT option_name FROM ${prefix}options WHERE option_name LIKE 'lead\\_intake%'`)
       .join(' UNION ALL ');
     expect(await sql(options)).toHaveLength(6);
-    // A table that is missing is there again once the plugin was deactivated and activated, as the notice says.
+    // Deactivating and activating the plugin restores a missing table, as the notice says.
     await sql('DROP TABLE _7x_4_lead_intake_submissions');
     await within('/', `${FIRST} deactivate_plugins('lead-intake/lead-intake.php');`);
     await within('/', `${FIRST} activate_plugin('lead-intake/lead-intake.php', '', true);`);
@@ -1195,7 +1380,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     expect(await tables()).toEqual(['_7x_3_', '_7x_4_', '_7x_'].flatMap(of).toSorted());
     const uninstall = `require ABSPATH . 'wp-admin/includes/admin.php'; deactivate_plugins('lead-intake/lead-intake.php');
       uninstall_plugin('lead-intake/lead-intake.php');`;
-    // The table of one cannot be counted: it stays, and the others go all the same.
+    // The table of one website cannot be counted: it stays, and those of the others are removed.
     await sql('ALTER TABLE _7x_3_lead_intake_outbox CHANGE capture away TEXT');
     const failing = `try { ${uninstall} } catch (Exception $error) { echo $error->getMessage(), ' ', get_current_blog_id(); }`;
     expect(await within('/', failing)).toMatch(/^the database has failed: .*capture.* 1$/);
@@ -1205,7 +1390,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     await sql('ALTER TABLE _7x_3_lead_intake_outbox CHANGE away capture TEXT');
     await sql('DROP TABLE _7x_3_lead_intake_submissions');
     await within('/', uninstall);
-    // One has a lead that was not sent, whatever became of its other tables.
+    // One website has an unsent lead, and keeps its tables even if one of them is missing.
     expect(await tables()).toEqual(of('_7x_3_'));
   });
 });

@@ -8,10 +8,10 @@ const FOLDER = join(import.meta.dirname, 'lead-intake');
 const CLIENT = join(import.meta.dirname, '../php/src');
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
 
-/** The client's namespace within the plugin. Another plugin may bring another release of the client, which PHP then loads beside this one. */
+/** The client's namespace within the plugin. It lets PHP load another plugin's release of the client beside this one. */
 const NAMESPACE = 'LeadIntakePlugin\\Client';
 
-/** Returns the files of the plugin for WordPress with its client and its translations, by their paths in its zip file, in the order of these. */
+/** Returns the files of the plugin with its client and its translations, by their paths in the zip file and in that order. */
 export function pluginFiles(): Map<string, Uint8Array> {
   const files = new Map<string, Uint8Array>([['languages/lead-intake.pot', Buffer.from(template())]]);
   for (const path of globSync('**/*.*', { cwd: FOLDER }).toSorted()) {
@@ -28,7 +28,7 @@ export function pluginFiles(): Map<string, Uint8Array> {
   );
 }
 
-/** Returns what `wordpress.json` says of the plugin's zip file. */
+/** Returns the content of `wordpress.json` about the plugin's zip file. */
 export function pluginUpdate(name: string, zip: Uint8Array): PluginUpdate {
   const text = (path: string) => readFileSync(join(FOLDER, path), 'utf8');
   const header = (title: string) =>
@@ -43,7 +43,7 @@ export function pluginUpdate(name: string, zip: Uint8Array): PluginUpdate {
   };
 }
 
-/** What keeps a file from being run by a request to its own address. */
+/** Keeps a request to the file's own address from running it. */
 const GUARD = "defined('ABSPATH') || exit;";
 
 const withOwnClient = (php: string): string =>

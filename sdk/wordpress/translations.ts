@@ -6,11 +6,11 @@ const FOLDER = join(import.meta.dirname, 'lead-intake');
 /** A text of the plugin that WordPress translates. */
 export interface Text {
   readonly id: string;
-  /** The form for several; undefined when there is one form. */
+  /** The plural form; undefined when there is only one form. */
   readonly plural: string | undefined;
-  /** What a translator has to know. */
+  /** The note for translators. */
   readonly comment: string | undefined;
-  /** Where it is first, from the plugin's folder. */
+  /** The file that has it first, relative to the plugin's folder. */
   readonly file: string;
 }
 
@@ -38,7 +38,7 @@ export function textsOfPlugin(): readonly Text[] {
     const calls = code.match(/\b(?:__|_e|_n|esc_(?:html|attr)_[_e])\(/g) ?? [];
     const literal = [...code.matchAll(CALL)];
     if (literal.length !== calls.length)
-      throw new Error(`${file}: a call for a translation has no literal text, or another domain`);
+      throw new Error(`${file}: each call for a translation needs a literal text and the plugin's domain`);
     for (const [, commentOfOne, one, commentOfSeveral, singular, plural] of literal) {
       const id = unquoted(one ?? singular ?? '');
       const text = {

@@ -30,7 +30,7 @@ export interface Request {
   readonly callDeadlineMs?: number;
 }
 
-/** What JavaScript passes for a lead without a type checker. */
+/** Values that JavaScript can pass as a lead, without a type checker. */
 const MISTAKES = {
   nothing: undefined,
   text: 'Grace',
@@ -39,12 +39,12 @@ const MISTAKES = {
   infinite: { note: Number.POSITIVE_INFINITY },
 };
 
-/** Whatever a listener does, the calls have their own results. */
+/** Fails, which must not change the result of a call. */
 async function failing(): Promise<never> {
   throw new Error('the listener has failed');
 }
 
-/** Makes the call of a request, and returns the report on it; any runtime of JavaScript can do it. */
+/** Makes the call of a request and returns its report, in any runtime of JavaScript. */
 export async function reportOn(request: Request): Promise<object> {
   const { baseUrl, apiKey, allowHttp = false } = request;
   const options = { ...request.options, allowHttp };

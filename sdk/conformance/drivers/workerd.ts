@@ -19,7 +19,7 @@ const modules = [
   ...globSync(['*.js', 'conformance/drivers/report-on.js'], { cwd: built }),
 ];
 const embedded = modules.map((name) => `(name = ${JSON.stringify(name)}, esModule = embed ${JSON.stringify(name)})`);
-// In the folder of the modules, which workerd finds only beside it.
+// workerd finds the modules only beside its configuration.
 const config = join(built, `workerd-${process.pid}.capnp`);
 writeFileSync(
   config,
@@ -32,7 +32,7 @@ writeFileSync(
     sockets = [(name = "http", address = ${JSON.stringify(`unix:${socketPath}`)}, http = (), service = "main")]
   );`,
 );
-// A shell ends it when this driver ends, also when it is killed: its standard input ends with this process.
+// A shell ends workerd when its standard input ends, which is when this driver ends or is killed.
 const script = '"$0" "$@" & exec 3>&-; read -r _; kill $!';
 const workerd = spawn('sh', ['-c', script, program, 'serve', '--control-fd=3', config], {
   stdio: ['pipe', 'inherit', 'inherit', 'pipe'],
@@ -46,13 +46,13 @@ try {
   rmSync(config);
 }
 
-/** Waits until workerd says on its control channel that it listens. @throws Error when it ends */
+/** Waits until workerd reports on its control channel that it listens. @throws Error when it ends */
 async function isListening(workerd: ChildProcess): Promise<void> {
   const [first] = await Promise.race([
     once(workerd.stdio[3] ?? workerd, 'data'),
     once(workerd.stdio[3] ?? workerd, 'end'),
   ]);
-  if (!String(first).includes('"listen"')) throw new Error(`workerd has said ${first}`);
+  if (!String(first).includes('"listen"')) throw new Error(`workerd reported ${first} instead of listening`);
 }
 
 async function reportOn(line: string): Promise<string> {

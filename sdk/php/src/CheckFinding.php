@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake;
 
-/** What has been found about one part of a configuration. */
+/** A finding about one part of a configuration. */
 final class CheckFinding
 {
     /**

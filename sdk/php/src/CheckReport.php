@@ -8,10 +8,9 @@ namespace LeadIntake;
 final class CheckReport
 {
     /**
-     * @param bool $canCreate whether address and key are known to be right for creating leads; false: they are wrong, or it is not
-     *     known: the findings say which
-     * @param bool $canRead whether they are known to be right for reading leads; false as for creating them
-     * @param list<CheckFinding> $findings one of each part: address, key, leads.create, leads.read, clock
+     * @param bool $canCreate whether address and key are known to work for creating leads; when false, the findings say why
+     * @param bool $canRead whether address and key are known to work for reading leads
+     * @param list<CheckFinding> $findings one for each part: address, key, leads.create, leads.read, clock
      */
     public function __construct(
         public readonly bool $canCreate,

@@ -31,10 +31,9 @@ final class LeadCapture implements \JsonSerializable
     }
 
     /**
-     * Returns why the lead is not to be sent, in the words and with the keys of $fields of the service's problem; empty: the service
-     * accepts it, except that only it knows the sources of a studio. It accepts a name without a visible character, too, which this
-     * refuses. Checks the lead as an outbox stores it, with one character for each line break of the note. Call it before you thank
-     * a visitor.
+     * Returns the faults of the lead, with the messages and keys of the service's $fields. When it is empty, the service accepts the
+     * lead, unless the studio lacks its source. Also refuses a name without a visible character, which the service accepts. Checks
+     * the lead as an outbox stores it, with one character for each line break of the note. Call it before you thank a visitor.
      *
      * @return array<string, list<string>> by path, such as `contact.value`
      */
@@ -44,7 +43,7 @@ final class LeadCapture implements \JsonSerializable
     }
 
     /**
-     * Returns the codes of what faults() returns, such as `wrong_length`, with the same keys, for a page in another language.
+     * Returns the codes of the faults, such as `wrong_length`, with the keys of faults(), for a page in another language.
      *
      * @return array<string, list<string>>
      */

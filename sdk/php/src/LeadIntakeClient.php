@@ -37,9 +37,9 @@ final class LeadIntakeClient
      * @param float $attemptTimeoutSeconds the time limit of one attempt
      * @param ?Transport $transport sends the requests instead of the curl extension
      * @param ?LoggerInterface $logger logs failed attempts, without secrets or personal data
-     * @param ?\Closure(AttemptReport): void $onAttempt called after each attempt of each request, for logs and metrics; what it
-     *     throws is written to PHP's error log
-     * @param bool $allowHttp permits an address by http outside of this machine and its network, where others can read key and leads
+     * @param ?\Closure(AttemptReport): void $onAttempt called after each attempt of each request, for logs and metrics; its
+     *     exceptions are written to PHP's error log
+     * @param bool $allowHttp permits an http address outside this machine and its network, where others can read the key and the leads
      *
      * @throws \InvalidArgumentException when the base URL, the key or a time limit is invalid
      * @throws \LogicException when the curl extension is missing and no transport is given
@@ -63,7 +63,7 @@ final class LeadIntakeClient
     /**
      * Finds out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most two
      * requests, once each, which count for the quota: a list of one lead, and a creation that has neither data nor an idempotency
-     * key, so that it cannot write. Throws neither because of what it finds, nor because the address or the key is malformed.
+     * key, so that it cannot write. A malformed address or key is a finding, too, and throws nothing.
      *
      * @param string $baseUrl as for the client
      * @param string $apiKey as for the client
@@ -94,7 +94,7 @@ final class LeadIntakeClient
      *     whose $written says whether the lead may have been written
      *
      * @throws LeadIntakeException
-     * @throws \InvalidArgumentException when JSON cannot have the lead, the key is not a UUID, or the deadline is none
+     * @throws \InvalidArgumentException when JSON cannot represent the lead, the key is not a UUID, or the deadline is invalid
      */
     public function createLead(
         #[\SensitiveParameter] LeadCapture|array $capture,
@@ -134,11 +134,11 @@ final class LeadIntakeClient
      * @param ?\Closure(): bool $isCancelled as for createLead()
      *
      * @throws LeadIntakeException
-     * @throws \InvalidArgumentException when the id is empty, or the deadline is none
+     * @throws \InvalidArgumentException when the id is empty, or the deadline is invalid
      */
     public function getLead(string $id, ?float $deadlineSeconds = null, ?\Closure $isCancelled = null): Lead
     {
-        // Of a URL, dots are no part of the path, and nothing is the list.
+        // A URL drops `.` and `..` from its path, and an empty id would address the list.
         if (in_array($id, ['', '.', '..'], true)) {
             throw new \InvalidArgumentException('getLead takes the id of a lead');
         }

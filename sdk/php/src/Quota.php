@@ -6,7 +6,7 @@ namespace LeadIntake;
 
 use LeadIntake\Transport\Response;
 
-/** What is left of the quota that will be used up first, of the key or of its studio. */
+/** The remaining quota of the key or of its studio, whichever will be used up first. */
 final class Quota
 {
     /**

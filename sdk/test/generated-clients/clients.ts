@@ -13,7 +13,7 @@ interface GeneratedClient {
   readonly typesOf: (folder: string) => readonly string[];
 }
 
-/** Names of files, without extensions. */
+/** Returns a function that lists file names without extensions. */
 const filesIn =
   (pattern: string, ...others: readonly string[]) =>
   (folder: string): string[] =>
@@ -22,7 +22,7 @@ const filesIn =
       .filter((name) => !others.includes(name));
 
 const GENERATOR = ['command -v openapi-generator-cli'];
-/** The Python that has the libraries of the clients, by `.ci/install-client-generators`. */
+/** The Python into which `.ci/install-client-generators` installs the clients' libraries. */
 const PYTHON = '/usr/local/lib/client-generators/python/bin/python';
 
 /** The clients by generator name, which is also the name of the folder and of the block in the docs. */

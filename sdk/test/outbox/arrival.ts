@@ -9,15 +9,15 @@ import { REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA } from '../../outc
 import type { OutboxUnderTest } from './on-each-database.ts';
 import { aCapture, eventually, TABLE, type Website } from './website.ts';
 
-/** The leads of a website that has many. */
+/** The number of leads of a website that has many. */
 const MANY = sizeOf('ARRIVAL_LEADS', { usual: 2000, soak: 100_000 });
 
-/** More than the drivers need for any number of leads; KiB. */
+/** The memory that suffices for any number of leads; KiB. */
 const MAX_MEMORY_KIB = 192 * 1024;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** What a comparison finds when all is well. */
+/** The result of a comparison when all is well. */
 const ALL_WELL = {
   isComplete: true,
   stoppedBecause: null,
@@ -44,8 +44,8 @@ export function testArrival(
   const compare = async (website: Website, args: object = {}, settings: object = {}) =>
     (await website.run('reconcile', args, settings)).result;
 
-  // @proves arrival-1 arrival-2 arrival-3
-  test(`${name}: what was sent is compared with the service, and each difference is told`, async () => {
+  // @proves arrival-1
+  test(`${name}: sent leads are compared with the service, and each difference is reported`, async () => {
     const website = await aWebsite();
     const { secret, studioId } = website.studio;
     expect(await compare(website)).toMatchObject({
@@ -62,7 +62,7 @@ export function testArrival(
     const keys = await website.add(...captures, { ...open, note: 'Again!' }, aCapture({ note: ' \u0000' }));
     await website.run('deliver');
     await website.add(aCapture());
-    // Another website of the studio.
+    // Another website of the studio has leads, too.
     for (let count = 0; count < 3; count += 1) await service.post(secret, aCapture());
 
     const well = await compare(website);
@@ -72,7 +72,7 @@ export function testArrival(
       '6 sent since DAY, 6 there. 1 with an open lead of another creation, 1 of these leads there. 1 waiting. 1 refused.',
     );
 
-    // What may become of leads: erased in the studio, changed there.
+    // The studio erases leads and changes one.
     const rows = await website.rows();
     const idOf = (key: string | undefined) => rows.find((row) => row.idempotency_key === key)?.lead_id ?? '';
     await service.eraseLead(studioId, idOf(keys[2]));
@@ -102,14 +102,14 @@ export function testArrival(
     expect(printed.map((line) => line.difference)).toEqual(result.differences);
     expect(result).toMatchObject({ sent: 5, there: 4, alreadyOpen: 1, openLeadThere: 0, otherData: 1, withoutId: 1 });
     expect(result).toMatchObject({ isComplete: true, stoppedBecause: null, left: 0, requests: 3 });
-    // It does not know of all since that row was stored: others of that time are deleted.
+    // The changed row is older than `since`: other rows of its time are deleted.
     expect(result.since).toBe(well.since);
     expect(result.summary).toContain(', 4 there. 1 with an open lead of another creation, 0 of these leads there. ');
     expect(result.summary).toContain('1 there with other data. 1 not compared: the outbox has no id of their leads.');
     const { peakKiB: _, ...report } = result;
     expect((await website.run('last-reconciliation')).result).toEqual(report);
 
-    // It reads, and nothing else; what it remembers has no personal data.
+    // A comparison only reads, and stores no personal data.
     expect(await website.rows()).toEqual(before);
     expect(await website.leads()).toEqual(leads);
     const remembered = JSON.stringify(await memory(website));
@@ -118,7 +118,7 @@ export function testArrival(
       expect(remembered).not.toContain(contact.value);
     }
 
-    // The key of another studio, also of one that has leads.
+    // With the key of another studio, with and without leads, all leads are missing.
     for (const hasLeads of [false, true]) {
       const other = await service.aStudioWithKey();
       if (hasLeads) await service.post(other.secret, aCapture());
@@ -132,7 +132,7 @@ export function testArrival(
       expect(await website.refusal('reconcile', { before: 'BEGIN' })).toMatch(/transaction/);
     }
 
-    // An outbox that an earlier release has set up.
+    // An outbox of an earlier release has no memo.
     await website.database.run(`DROP TABLE ${TABLE}_memo`);
     expect((await website.run('last-reconciliation')).result).toEqual({});
     await website.database.run(`DROP TABLE ${TABLE}_memo`);
@@ -140,94 +140,91 @@ export function testArrival(
   });
 
   // @proves arrival-4 arrival-5 bounds-137 bounds-138
-  testOnce(
-    `${name}: thousands of leads are compared by pages, whatever ends it in between`,
-    async ({ onTestFinished }) => {
-      const { studio, ids } = await manyLeads(service);
-      const website = await aWebsite();
-      await arrange(website, ids);
-      const gone = [ids[3], ids[Math.floor(ids.length / 2)], ids.at(-1)].map(String);
-      for (const id of gone) {
-        await website.database.run(`UPDATE ${TABLE} SET lead_id = '${unknownLike(id)}' WHERE lead_id = '${id}'`);
-      }
-      const pages = Math.ceil(ids.length / 100);
-      const found = { isComplete: true, sent: ids.length, there: ids.length - gone.length };
-      const front = await aFront(service, onTestFinished);
-      const settings = { baseUrl: front.url, apiKey: studio.secret };
-
-      // All at once, in a process of its own, whose memory is bounded.
-      const { peakKiB, ...whole } = await website.begin('reconcile', {}, settings).result();
-      expect(whole).toMatchObject({ ...found, requests: pages + gone.length });
-      expect(peakKiB).toBeLessThan(MAX_MEMORY_KIB);
-      expect(front.paths.length).toBe(pages + gone.length);
-      expect((whole.differences as { leadId: string }[]).map(({ leadId }) => leadId).sort()).toEqual(
-        gone.map(unknownLike).sort(),
-      );
-
-      // Killed, cut off, refused for a while, out of time: each call goes on, and the numbers are those of one comparison.
-      front.paths.length = 0;
-      front.failAfter(6, 'silence');
-      const killed = website.begin('reconcile', {}, settings);
-      await eventually(() => front.paths.length > 6);
-      await killed.process.kill();
-      expect((await website.run('last-reconciliation')).result).toMatchObject({ isComplete: false });
-      front.failAfter(3, 'cut');
-      const down = await compare(website, {}, { ...settings, deadlineMs: 1000 });
-      expect(down).toMatchObject({ isComplete: false, stoppedBecause: expect.stringMatching(/^no answer: /) });
-      expect(down.summary).toMatch(/^Not finished, [\d,]+ left \(no answer: .+\)\. So far: [\d,]+ sent/);
-      front.failAfter(3, 429);
-      const limited = await compare(website, { maxMs: 600_000 }, settings);
-      expect(limited.stoppedBecause).toMatch(/^429 integration_rate_limited: /);
-      front.failAfter(3, 503);
-      const away = await compare(website, { maxMs: 600_000 }, settings);
-      expect(away.stoppedBecause).toMatch(/^503 integration_unavailable: /);
-      // In the outbox of another language, if there is one.
-      const [other] = others;
-      const elsewhere = other === undefined ? website : website.by(await driversOf(other));
-      const half = await compare(elsewhere, { maxMs: 0 }, settings);
-      expect(half).toMatchObject({ isComplete: false, stoppedBecause: 'the time is over' });
-      front.failAfter(2, 'soon');
-      const end = await compare(elsewhere, {}, settings);
-      expect(end).toMatchObject(found);
-      expect(end.differences).toEqual(whole.differences);
-      expect(end.startedAt).toBe(down.startedAt);
-      // Nothing is compared twice; after each stop it is looked up whether it is the same studio.
-      expect(new Set(front.paths).size).toBe(pages + gone.length + 1);
-      expect(front.paths.length).toBeLessThan(pages + gone.length + 30);
-
-      // A later one takes over from one that hangs.
-      front.paths.length = 0;
-      front.failAfter(4, 'silence');
-      const hanging = website.begin('reconcile', { restart: true }, settings);
-      await eventually(() => front.paths.length > 4);
-      expect(await compare(website, {}, settings)).toMatchObject(found);
-      front.release();
-      expect(String((await hanging.result()).error)).toMatch(/another/i);
-
-      // A key of another studio does not go on with the numbers of this one.
-      front.failAfter(4, 'cut');
-      await compare(website, { restart: true }, { ...settings, deadlineMs: 1000 });
-      const elsewhereStudio = await service.aStudioWithKey();
-      expect(await compare(website, {}, { apiKey: elsewhereStudio.secret })).toMatchObject({
-        sent: ids.length,
-        there: 0,
-      });
-      expect((await website.run('last-reconciliation')).result.differences).toHaveLength(100);
-    },
-  );
-
-  // @proves arrival-4
-  testOnce(`${name}: a few leads among very many of others are read one by one`, async ({ onTestFinished }) => {
+  testOnce(`${name}: compares thousands of leads by pages, whatever interrupts it`, async ({ onTestFinished }) => {
     const { studio, ids } = await manyLeads(service);
     const website = await aWebsite();
-    // The newest, and three of long ago.
+    await arrange(website, ids);
+    const gone = [ids[3], ids[Math.floor(ids.length / 2)], ids.at(-1)].map(String);
+    for (const id of gone) {
+      await website.database.run(`UPDATE ${TABLE} SET lead_id = '${unknownLike(id)}' WHERE lead_id = '${id}'`);
+    }
+    const pages = Math.ceil(ids.length / 100);
+    const found = { isComplete: true, sent: ids.length, there: ids.length - gone.length };
+    const front = await aFront(service, onTestFinished);
+    const settings = { baseUrl: front.url, apiKey: studio.secret };
+
+    // One call compares them all, in a process whose memory is measured.
+    const { peakKiB, ...whole } = await website.begin('reconcile', {}, settings).result();
+    expect(whole).toMatchObject({ ...found, requests: pages + gone.length });
+    expect(peakKiB).toBeLessThan(MAX_MEMORY_KIB);
+    expect(front.paths.length).toBe(pages + gone.length);
+    expect((whole.differences as { leadId: string }[]).map(({ leadId }) => leadId).sort()).toEqual(
+      gone.map(unknownLike).sort(),
+    );
+
+    // After a kill, a cut connection, a refusal or the end of its time, the next call continues, and the numbers are those of one comparison.
+    front.paths.length = 0;
+    front.failAfter(6, 'silence');
+    const killed = website.begin('reconcile', {}, settings);
+    await eventually(() => front.paths.length > 6);
+    await killed.process.kill();
+    expect((await website.run('last-reconciliation')).result).toMatchObject({ isComplete: false });
+    front.failAfter(3, 'cut');
+    const down = await compare(website, {}, { ...settings, deadlineMs: 1000 });
+    expect(down).toMatchObject({ isComplete: false, stoppedBecause: expect.stringMatching(/^no answer: /) });
+    expect(down.summary).toMatch(/^Not finished, [\d,]+ left \(no answer: .+\)\. So far: [\d,]+ sent/);
+    front.failAfter(3, 429);
+    const limited = await compare(website, { maxMs: 600_000 }, settings);
+    expect(limited.stoppedBecause).toMatch(/^429 integration_rate_limited: /);
+    front.failAfter(3, 503);
+    const away = await compare(website, { maxMs: 600_000 }, settings);
+    expect(away.stoppedBecause).toMatch(/^503 integration_unavailable: /);
+    // The outbox of another language, if there is one, continues it.
+    const [other] = others;
+    const elsewhere = other === undefined ? website : website.by(await driversOf(other));
+    const half = await compare(elsewhere, { maxMs: 0 }, settings);
+    expect(half).toMatchObject({ isComplete: false, stoppedBecause: 'the time is over' });
+    front.failAfter(2, 'soon');
+    const end = await compare(elsewhere, {}, settings);
+    expect(end).toMatchObject(found);
+    expect(end.differences).toEqual(whole.differences);
+    expect(end.startedAt).toBe(down.startedAt);
+    // Nothing is compared twice. After each stop, the next call checks that the key is of the same studio.
+    expect(new Set(front.paths).size).toBe(pages + gone.length + 1);
+    expect(front.paths.length).toBeLessThan(pages + gone.length + 30);
+
+    // A later comparison takes over from one that hangs.
+    front.paths.length = 0;
+    front.failAfter(4, 'silence');
+    const hanging = website.begin('reconcile', { restart: true }, settings);
+    await eventually(() => front.paths.length > 4);
+    expect(await compare(website, {}, settings)).toMatchObject(found);
+    front.release();
+    expect(String((await hanging.result()).error)).toMatch(/another/i);
+
+    // With a key of another studio, the comparison begins anew.
+    front.failAfter(4, 'cut');
+    await compare(website, { restart: true }, { ...settings, deadlineMs: 1000 });
+    const elsewhereStudio = await service.aStudioWithKey();
+    expect(await compare(website, {}, { apiKey: elsewhereStudio.secret })).toMatchObject({
+      sent: ids.length,
+      there: 0,
+    });
+    expect((await website.run('last-reconciliation')).result.differences).toHaveLength(100);
+  });
+
+  // @proves arrival-4
+  testOnce(`${name}: reads a few leads one by one if very many others are between them`, async ({ onTestFinished }) => {
+    const { studio, ids } = await manyLeads(service);
+    const website = await aWebsite();
+    // The rows are the newest lead and the three oldest ones.
     await arrange(website, [ids[0], ids.at(-1), ids.at(-2), ids.at(-3)].map(String));
     const front = await aFront(service, onTestFinished);
     const result = await compare(website, {}, { baseUrl: front.url, apiKey: studio.secret });
     expect(result).toMatchObject({ ...ALL_WELL, sent: 4, there: 4, requests: 7 });
     expect(front.paths.filter((path) => path.includes('?'))).toHaveLength(4);
 
-    // One that the service cannot read hides no other.
+    // A lead that the service cannot read hides no other.
     front.unreadable = String(ids.at(-2));
     const part = await compare(website, {}, { baseUrl: front.url, apiKey: studio.secret });
     expect(part).toMatchObject({ isComplete: true, sent: 4, there: 3, notRead: 1, requests: 7 });
@@ -237,7 +234,7 @@ export function testArrival(
 
   // @proves arrival-5
   testOnce(
-    `${name}: half of the quota is left to the website, and a wait of more than a day ends a comparison`,
+    `${name}: leaves half of the quota to the website, and stops before a wait of days`,
     async ({ onTestFinished }) => {
       const { studio, ids } = await manyLeads(service);
       const website = await aWebsite();
@@ -269,7 +266,7 @@ export function testArrival(
   );
 
   // @proves arrival-6
-  testOnce(`${name}: sends a lead again that is not there, and only then, with its key`, async () => {
+  testOnce(`${name}: sends a lead again with its key, but only if the service no longer has it`, async () => {
     const website = await aWebsite();
     const { studioId } = website.studio;
     const [erased, lost, there] = [aCapture(), aCapture(), aCapture()];
@@ -293,12 +290,12 @@ export function testArrival(
     expect((await website.run('needs-attention')).result).toMatchObject({
       entries: [{ key: keys[0], reason: expect.stringContaining('was erased') }],
     });
-    // A service that was restored has lost the key with the lead: here, one that has never had them.
+    // A restored service has lost the key with the lead. Here, a studio without either stands for it.
     const restored = await service.aStudioWithKey();
     await website.run('send-again', { key: keys[1], capture: lost, mayCreate }, { apiKey: restored.secret });
     expect((await website.run('deliver', {}, { apiKey: restored.secret })).result).toMatchObject({ delivered: 1 });
     await website.run('send-again', { key: keys[2], capture: there, mayCreate }, { apiKey: restored.secret });
-    // It was there after all, under its key: one lead, and nothing for a person to read.
+    // The service had the lead after all: there is one lead, and nothing for a person to read.
     expect((await website.run('deliver')).result).toMatchObject({ delivered: 1, stoppedBecause: null });
     expect(await website.leads()).toEqual([lost.displayName, there.displayName].sort());
     expect(await service.countLeads(restored.studioId)).toBe(1);
@@ -306,7 +303,7 @@ export function testArrival(
   });
 
   // @proves arrival-7 bounds-139
-  test(`${name}: what has waited for longer than a day is told once a day`, async () => {
+  test(`${name}: reports leads that have waited for more than a day once a day`, async () => {
     const website = await aWebsite();
     const keys = await website.add(aCapture(), aCapture(), aCapture(), aCapture());
     const unreachable = { baseUrl: 'http://127.0.0.1:1', deadlineMs: 1 };
@@ -329,7 +326,7 @@ export function testArrival(
     );
     await set(keys[2], `created_at = ${ahead}, ${far}, reason = NULL`);
     await set(keys[3], far);
-    // Whether there is something is looked up once an hour, not in each pass.
+    // The outbox looks for such leads once an hour, not in each pass.
     expect(await pass()).toEqual([]);
     await moveTold(DAY_MS);
     const told = {
@@ -340,7 +337,7 @@ export function testArrival(
         { reason: 'not tried yet', count: 1 },
       ],
     };
-    // If that fails, it is told again in an hour.
+    // After a failed report, the outbox reports again in an hour.
     const failing = website.begin('deliver', { onWaiting: 'throw' }, unreachable);
     expect(await failing.result()).toEqual({ error: expect.stringMatching(/on_?waiting has (?:failed|raised)/i) });
     expect(failing.lines()[0]).toEqual({ waits: told });
@@ -349,7 +346,7 @@ export function testArrival(
     expect(await pass()).toEqual([told]);
     await moveTold(DAY_MS - 60_000);
     expect(await pass()).toEqual([]);
-    // Told by a clock that was days ahead.
+    // The last report was stored by a clock that was days ahead.
     await moveTold(-3 * DAY_MS);
     if (kind !== 'SQLite') await website.database.run(`DROP TABLE ${TABLE}_memo`);
     expect(await pass()).toEqual([told]);
@@ -358,7 +355,7 @@ export function testArrival(
 
 let many: Promise<{ readonly studio: StudioWithKey; readonly ids: readonly string[] }> | undefined;
 
-/** A studio with many leads, for all tests; their ids, newest first. */
+/** Returns a studio with many leads, the same for all tests, and their ids, newest first. */
 function manyLeads(service: ServedService) {
   many ??= (async () => {
     const studio = await service.aStudioWithKey();
@@ -384,23 +381,23 @@ async function arrange({ database }: Website, ids: readonly string[]): Promise<v
   }
 }
 
-/** An id that no lead has, at the same place in the list. */
+/** Returns an id that no lead has, at the same position in the list. */
 const unknownLike = (id: string) => `${id.slice(0, -1)}${id.endsWith('0') ? '1' : '0'}`;
 
-/** What happens instead of the response to a request. */
+/** The fault that replaces the response to a request. */
 type Fault = 'silence' | 'cut' | 'soon' | 'in months' | 429 | 500 | 503;
 
-/** Faults that are problems of the service, with their Retry-After; seconds. */
+/** The faults that are problems of the service, with their Retry-After; seconds. */
 const PROBLEMS = {
   soon: [429, 'integration_rate_limited', 1],
-  // Timers of Node fire at once after so long.
+  // This is beyond the maximum of Node's timers, which then fire at once.
   'in months': [503, 'integration_unavailable', 9_999_999],
   429: [429, 'integration_rate_limited', 3600],
   500: [500, 'internal_error', 3600],
   503: [503, 'integration_unavailable', 3600],
 } as const;
 
-/** A quota as responses state it. */
+/** A quota as responses report it. */
 interface Quota {
   readonly limit: number;
   readonly endsInSeconds: number;
@@ -410,19 +407,19 @@ interface Front {
   readonly url: string;
   /** The paths of the requests so far, with their query. */
   readonly paths: string[];
-  /** What the quota's headers said was left. */
+  /** The remaining quota, by the headers of each response. */
   readonly remaining: number[];
-  /** From now on it states this quota in place of the service's; the next window begins with the first request after the end of one. */
+  /** Reports this quota from now on. Each window begins with the first request after the end of the previous one. */
   state(quota: Quota): void;
   /** The id of a lead that cannot be read. */
   unreadable?: string;
-  /** The request after so many others gets this fault. */
+  /** Applies this fault to the request after so many others. */
   failAfter(others: number, fault: Fault): void;
-  /** Answers the requests that were left in silence. */
+  /** Answers the requests that had no response. */
   release(): void;
 }
 
-/** A server in front of the service, as a proxy or a load balancer is. */
+/** Starts a server in front of the service, like a proxy or a load balancer. */
 async function aFront(service: ServedService, onTestFinished: (stop: () => void) => void): Promise<Front> {
   let next: { left: number; fault: Fault } | undefined;
   let quota: Quota | undefined;
@@ -475,7 +472,7 @@ async function aFront(service: ServedService, onTestFinished: (stop: () => void)
       return;
     }
     const fault = next !== undefined && next.left-- <= 0 ? next.fault : undefined;
-    // A library may repeat a request whose connection was cut by itself.
+    // A library may repeat a request by itself after a cut connection.
     if (fault !== undefined && fault !== 'cut') next = undefined;
     void (fault === undefined ? forward(request, response) : fail(fault, request, response));
   }).listen(0, '127.0.0.1');

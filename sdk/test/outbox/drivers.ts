@@ -15,7 +15,7 @@ export interface Command {
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-/** The processes of one driver. Those that have carried out a command take the next one: an interpreter starts slowly. */
+/** The processes of one driver. They are reused, because an interpreter starts slowly. */
 export class Drivers {
   readonly #start: () => Child;
   readonly #idle: Driver[] = [];
@@ -24,7 +24,7 @@ export class Drivers {
     this.#start = start;
   }
 
-  /** Gives a command to a process of its own, which ends after it; the caller waits for that or kills it. */
+  /** Gives a command to a process of its own, which ends afterwards. The caller waits for that or kills it. */
   begin(command: Command): Driver {
     const driver = new Driver(this.#start());
     driver.begin(command);
@@ -32,7 +32,7 @@ export class Drivers {
     return driver;
   }
 
-  /** Has a command carried out; returns its result or error, and the preceding lines. */
+  /** Runs a command; returns its result or error, and the preceding lines. */
   async run(command: Command): Promise<{ readonly result: Line; readonly before: readonly Line[] }> {
     const driver = this.#idle.pop() ?? new Driver(this.#start());
     driver.begin(command);
@@ -41,7 +41,7 @@ export class Drivers {
     return { result, before: driver.lines().slice(0, -1) };
   }
 
-  /** Ends the processes that are left. */
+  /** Ends the remaining processes. */
   async stop(): Promise<void> {
     for (const driver of this.#idle) driver.end();
     for (const { process } of this.#idle) expect(await process.ended(), process.output()).toBe(0);
@@ -72,18 +72,18 @@ export class Driver {
     this.#stdin.write(`${JSON.stringify(command)}\n`);
   }
 
-  /** The process ends after its command. */
+  /** Ends the process after its command. */
   end(): void {
     this.#stdin.end();
   }
 
-  /** The lines printed since the command. */
+  /** Returns the lines printed since the command. */
   lines(): readonly Line[] {
     const lines = this.#printed.split('\n').slice(0, -1);
     return lines.map((line) => JSON.parse(line));
   }
 
-  /** Waits for the result of the command, or its error, and for the end of a process that ends after it; returns the former. */
+  /** Returns the result of the command, or its error, once a process that ends afterwards has ended. */
   async result(): Promise<Line> {
     const ended = this.process.ended();
     const status = await (this.#stdin.writableEnded ? ended : Promise.race([this.#answered.promise, ended]));

@@ -28,7 +28,7 @@ export function testKills(
   { name, aWebsite }: OutboxUnderTest,
   testOnce: ReturnType<typeof test.runIf>,
 ): void {
-  /** A website with a waiting lead, and a proxy between it and the service. */
+  /** Creates a website with a waiting lead, and a proxy between it and the service. */
   async function aWaitingLead(onTestFinished: (end: () => Promise<void>) => void) {
     const website = await aWebsite();
     const { hostname, port } = new URL(service.url);
@@ -53,7 +53,7 @@ export function testKills(
   }
 
   testOnce(
-    `${name}: a worker killed after the service has responded and before it receives the response creates no second lead`,
+    `${name}: creates no second lead if the worker is killed before it gets the response`,
     async ({ onTestFinished }) => {
       const { website, proxy, capture, settings } = await aWaitingLead(onTestFinished);
       proxy.loseReplies({ of: isCreation, by: 'silence' });
@@ -65,7 +65,7 @@ export function testKills(
     },
   );
 
-  test(`${name}: a worker killed before it leases a lead or before it stores the outcome loses and duplicates none`, async ({
+  test(`${name}: a lead arrives once if its worker is killed before the lease or the outcome`, async ({
     onTestFinished,
   }) => {
     const { website, proxy, capture, settings } = await aWaitingLead(onTestFinished);
@@ -96,7 +96,7 @@ export function testKills(
   });
 
   test.runIf(KILLS > 0)(
-    `${name}: randomly killed forms and workers, with an unavailable service, lose and duplicate no lead`,
+    `${name}: no lead is lost or duplicated when forms and workers are killed at random`,
     async ({ onTestFinished }) => {
       const website = await aWebsite();
       const { hostname, port } = new URL(service.url);
@@ -129,7 +129,7 @@ export function testKills(
         await website.letTimePass();
         const form = begin('add', { leads });
         const workers = [begin('deliver', {}), begin('deliver', {})];
-        // Kill both workers, or only one.
+        // Kills both workers, or only one.
         await Promise.all([kill(form), ...workers.slice(chance.between(0, 1)).map(kill)]);
         await Promise.all([...running].map(({ process }) => process.ended()));
         running.clear();

@@ -8,10 +8,10 @@ import { Drivers } from './drivers.ts';
 /** The outbox of a language, by its driver. */
 export interface Language {
   readonly name: string;
-  /** Commands that succeed on machines that can run it. */
+  /** Commands that succeed on machines that can run the driver. */
   readonly tools: readonly string[];
   readonly databases: readonly DatabaseKind[];
-  /** Whether it has the command `run`. */
+  /** Whether the driver has the command `run`. */
   readonly hasRun: boolean;
   /** Installs the driver's dependencies. */
   prepare(): Promise<Drivers>;

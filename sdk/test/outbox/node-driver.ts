@@ -3,9 +3,11 @@ import pg from 'pg';
 import { createLeadIntakeClient, type LeadCapture } from '../../index.ts';
 import {
   createOutbox,
+  createOutboxPage,
   type Difference,
   keyFor,
   type Outbox,
+  type PageRequest,
   type Reconciliation,
   type SettledLead,
   type WaitingLeads,
@@ -28,6 +30,9 @@ interface Arguments {
   readonly restart?: boolean;
   readonly onDifference?: 'print';
   readonly mayCreate?: boolean;
+  readonly requests: readonly PageRequest[];
+  readonly mayCompare?: boolean;
+  readonly lazily?: boolean;
   readonly before?: string;
   readonly submissions: readonly {
     readonly formKey: string | null;
@@ -149,6 +154,13 @@ async function carriedOut(outbox: Outbox, website: Website, line: Command): Prom
         mayCreate: input.mayCreate === true,
       });
       return {};
+    case 'page': {
+      const made = input.lazily === true ? client : client();
+      const page = createOutboxPage({ outbox, connection, client: input.mayCompare === false ? undefined : made });
+      const responses = [];
+      for (const request of input.requests) responses.push(await page.respond(request));
+      return { responses };
+    }
     default:
       throw new Error(`no command is named ${command}`);
   }
@@ -166,7 +178,7 @@ async function add(
   await execute('INSERT INTO visits (note) VALUES (?)', String(capture?.displayName));
   let added: string;
   try {
-    // The two overloads of `add`.
+    // `add` has two overloads.
     added =
       connection instanceof DatabaseSync
         ? outbox.add(connection, capture, options)

@@ -14,6 +14,7 @@ import { unknownKey } from '../support/key-secret.ts';
 import { testArrival } from './arrival.ts';
 import { KILLS, testKills } from './kills.ts';
 import { onEachDatabase } from './on-each-database.ts';
+import { testPage } from './page.ts';
 import { testRandomly } from './random.ts';
 import { aCapture, eventually, TABLE } from './website.ts';
 
@@ -22,14 +23,14 @@ const service = aServedService();
 const HOUR_MS = 60 * 60 * 1000;
 const NOTHING_DONE = { delivered: 0, alreadyOpen: 0, refused: 0, postponed: 0, waiting: 0, stoppedBecause: null };
 
-/** What makes all leads of a website wait. */
+/** A response that makes all leads of a website wait. */
 interface Cause {
   readonly status: number;
   /** The beginning of the reason. */
   readonly reason: string;
-  /** Longer than the client's deadline, so that it does not repeat the request; seconds. */
+  /** The header, longer than the client's deadline, so that the client does not repeat the request; seconds. */
   readonly retryAfter?: number;
-  /** Whether the response is a problem of the service, and not a page of something in between. */
+  /** Whether the response is a problem of the service, and not the page of an intermediary. */
   readonly isOfService: boolean;
   readonly isForAPerson?: boolean;
   /** Whether the attempt counts, because it may have written the lead. */
@@ -56,7 +57,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 // The suite starts hundreds of processes on two cores.
 vi.setConfig({ testTimeout: 600_000 + KILLS * 20_000 });
 
-test('the outbox for TypeScript names what is in the wrong place', async () => {
+test('the outbox for TypeScript names an argument in the wrong place', async () => {
   const outbox = createOutbox({ table: 'leads' });
   const database = new DatabaseSync(':memory:');
   await outbox.setUp(database);
@@ -89,14 +90,15 @@ test.each([
 // @proves leads-17
 onEachDatabase(service, (outbox) => {
   const { name, kind, language, others, aWebsite, driversOf } = outbox;
-  /** What depends on no database: on the first one of the language, and in a soak on all. */
+  /** Defines a test that depends on no database: it runs on the first one of the language, and in a soak on all. */
   const testOnce = test.runIf(process.env.SOAK || kind === language.databases[0]);
 
   testKills(service, outbox, testOnce);
   testArrival(service, outbox, testOnce);
+  testPage(service, outbox, testOnce);
   testRandomly(outbox, testOnce);
 
-  test(`${name}: sends each committed lead once, and none that was rolled back or interrupted by a kill`, async () => {
+  test(`${name}: sends each committed lead once, and none that was rolled back or cut off`, async () => {
     const website = await aWebsite();
     const [first, second, undone, cut] = [aCapture({ note: 'Zoë 😀 «ä»' }), aCapture(), aCapture(), aCapture()];
     const key = randomUUID();
@@ -105,7 +107,7 @@ onEachDatabase(service, (outbox) => {
       leads: [
         { capture: first, key },
         { capture: undone, end: 'rollback' },
-        // A double click, with the fields in another order.
+        // A double click may send the fields in another order.
         { capture: { sourceId: null, contact, ...others }, key: key.toUpperCase() },
         { capture: second },
       ],
@@ -137,7 +139,7 @@ onEachDatabase(service, (outbox) => {
     expect(await website.database.run('SELECT note FROM visits')).toHaveLength(3);
     expect((await website.run('deliver')).result).toEqual(NOTHING_DONE);
 
-    // A third click, after the data was erased.
+    // A third click comes after the data was erased.
     expect((await website.run('add', { leads: [{ capture: aCapture(), key }] })).before).toEqual([{ added: key }]);
     expect((await website.run('deliver')).result).toEqual(NOTHING_DONE);
   });
@@ -167,7 +169,7 @@ onEachDatabase(service, (outbox) => {
     expect(Object.fromEntries(notes)).toEqual(Object.fromEntries(keys.map((key, index) => [key, written[index]])));
   });
 
-  // @proves leads-24 leads-26
+  // @proves leads-24
   testOnce(`${name}: rejects invalid leads and keys, and leaves the website's transaction usable`, async () => {
     const website = await aWebsite();
     const [capture, key] = [aCapture(), randomUUID()];
@@ -215,120 +217,107 @@ onEachDatabase(service, (outbox) => {
   });
 
   if (kind === 'SQLite') {
-    testOnce(
-      `${name}: a pass prints nothing by itself, whatever becomes of its leads: cron would mail it each minute`,
-      async () => {
-        const website = await aWebsite();
-        await website.add(aCapture(), aCapture({ contact: { type: 'email', value: 'nowhere' } }));
-        // Time for a repetition.
-        const outage = { baseUrl: 'http://127.0.0.1:1', deadlineMs: 2000 };
-        for (const [settings, result] of [
-          [outage, { postponed: 2 }],
-          [{}, { delivered: 1, refused: 1 }],
-        ] as const) {
-          await website.letTimePass();
-          const driver = website.begin('deliver', {}, settings);
-          expect(await driver.result()).toMatchObject(result);
-          expect(driver.process.output()).toMatch(/^\{.+\}\n$/);
-        }
-      },
-    );
+    testOnce(`${name}: a pass prints nothing by itself, because cron would mail it each minute`, async () => {
+      const website = await aWebsite();
+      await website.add(aCapture(), aCapture({ contact: { type: 'email', value: 'nowhere' } }));
+      // The deadline leaves time for a retry.
+      const outage = { baseUrl: 'http://127.0.0.1:1', deadlineMs: 2000 };
+      for (const [settings, result] of [
+        [outage, { postponed: 2 }],
+        [{}, { delivered: 1, refused: 1 }],
+      ] as const) {
+        await website.letTimePass();
+        const driver = website.begin('deliver', {}, settings);
+        expect(await driver.result()).toMatchObject(result);
+        expect(driver.process.output()).toMatch(/^\{.+\}\n$/);
+      }
+    });
 
-    testOnce(
-      `${name}: warns that the default table is deprecated when it is set up without a name, and never otherwise`,
-      async () => {
-        const website = await aWebsite();
-        const commands: readonly [command: string, args: object, table?: string][] = [
-          ['set-up', {}],
-          ['set-up', {}, 'example_com_leads'],
-          ['add', { leads: [{ capture: aCapture() }] }],
-        ];
-        const warned: unknown[] = [];
-        for (const [command, args, table] of commands) {
-          const driver = website.begin(command, args, table === undefined ? {} : { table });
-          expect(await driver.result()).not.toHaveProperty('error');
-          if (/deprecated/i.test(driver.process.output())) warned.push([command, table]);
-        }
-        expect(warned).toEqual([['set-up', undefined]]);
-      },
-    );
+    testOnce(`${name}: warns of the deprecated default table when it is set up, and never otherwise`, async () => {
+      const website = await aWebsite();
+      const commands: readonly [command: string, args: object, table?: string][] = [
+        ['set-up', {}],
+        ['set-up', {}, 'example_com_leads'],
+        ['add', { leads: [{ capture: aCapture() }] }],
+      ];
+      const warned: unknown[] = [];
+      for (const [command, args, table] of commands) {
+        const driver = website.begin(command, args, table === undefined ? {} : { table });
+        expect(await driver.result()).not.toHaveProperty('error');
+        if (/deprecated/i.test(driver.process.output())) warned.push([command, table]);
+      }
+      expect(warned).toEqual([['set-up', undefined]]);
+    });
   }
 
   // @proves leads-18
-  testOnce(
-    `${name}: settles already open leads, and keeps refused ones until a person corrects or discards them`,
-    async () => {
-      const website = await aWebsite();
-      const open = aCapture();
-      await service.post(website.studio.secret, open);
-      const wrong = aCapture({ contact: { type: 'email', value: 'visitor-without-an-at-sign' } });
-      const hopeless = { ...aCapture(), favouriteColour: 'green' };
-      const [openKey, wrongKey = '', hopelessKey = ''] = await website.add(
-        { ...open, note: 'Again!' },
-        wrong,
-        hopeless,
-      );
+  testOnce(`${name}: finishes already open leads, and keeps refused ones for a person`, async () => {
+    const website = await aWebsite();
+    const open = aCapture();
+    await service.post(website.studio.secret, open);
+    const wrong = aCapture({ contact: { type: 'email', value: 'visitor-without-an-at-sign' } });
+    const hopeless = { ...aCapture(), favouriteColour: 'green' };
+    const [openKey, wrongKey = '', hopelessKey = ''] = await website.add({ ...open, note: 'Again!' }, wrong, hopeless);
 
-      const { result, before } = await website.run('deliver', { onSettled: 'print' });
-      expect(result).toEqual({ ...NOTHING_DONE, alreadyOpen: 1, refused: 2 });
-      expect(before).toEqual([
-        {
-          settled: {
-            key: openKey,
-            outcome: 'already_open',
-            leadId: expect.stringMatching(UUID),
-            capture: expect.objectContaining({ note: 'Again!' }),
-            reason: REASON_NOT_TAKEN,
-          },
+    const { result, before } = await website.run('deliver', { onSettled: 'print' });
+    expect(result).toEqual({ ...NOTHING_DONE, alreadyOpen: 1, refused: 2 });
+    expect(before).toEqual([
+      {
+        settled: {
+          key: openKey,
+          outcome: 'already_open',
+          leadId: expect.stringMatching(UUID),
+          capture: expect.objectContaining({ note: 'Again!' }),
+          reason: REASON_NOT_TAKEN,
         },
-      ]);
-      const { result: needs } = await website.run('needs-attention');
-      const entries = needs.entries as { key: string; reason: string }[];
-      const refused = { state: 'refused', attempts: 1, createdAt: expect.any(Number), reason: expect.any(String) };
-      expect(needs.count).toBe(2);
-      expect(new Set(entries)).toEqual(
-        new Set([
-          { ...refused, key: wrongKey, capture: wrong },
-          { ...refused, key: hopelessKey, capture: hopeless },
-        ]),
-      );
-      const reason = entries.find(({ key }) => key === wrongKey)?.reason;
-      expect(reason).toMatch(/^400 integration_invalid_request: .*contact\.value: .+ \(request .+\)$/);
-      expect(reason).not.toContain('visitor');
-      expect((await website.run('needs-attention', { limit: 1 })).result).toMatchObject({ count: 2, entries: [{}] });
+      },
+    ]);
+    const { result: needs } = await website.run('needs-attention');
+    const entries = needs.entries as { key: string; reason: string }[];
+    const refused = { state: 'refused', attempts: 1, createdAt: expect.any(Number), reason: expect.any(String) };
+    expect(needs.count).toBe(2);
+    expect(new Set(entries)).toEqual(
+      new Set([
+        { ...refused, key: wrongKey, capture: wrong },
+        { ...refused, key: hopelessKey, capture: hopeless },
+      ]),
+    );
+    const reason = entries.find(({ key }) => key === wrongKey)?.reason;
+    expect(reason).toMatch(/^400 integration_invalid_request: .*contact\.value: .+ \(request .+\)$/);
+    expect(reason).not.toContain('visitor');
+    expect((await website.run('needs-attention', { limit: 1 })).result).toMatchObject({ count: 2, entries: [{}] });
 
-      // Refused leads are not retried automatically.
-      expect((await website.run('deliver')).result).toEqual(NOTHING_DONE);
-      const mended = aCapture();
-      await website.run('retry', { key: wrongKey, capture: mended });
-      await website.run('discard', { key: hopelessKey });
-      expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
-      expect(await website.leads()).toEqual([open.displayName, mended.displayName].sort());
-      const rows = await website.rows();
-      expect(rows.map(({ state }) => state).sort()).toEqual(['already_open', 'delivered', 'discarded']);
-      for (const row of rows) {
-        expect(row).toMatchObject({ capture: null, reason: null, settled_at: expect.any(Number) });
-      }
-      expect(await website.refusal('retry', { key: wrongKey })).toMatch(/ is delivered, .+ another key/);
-      expect(await website.refusal('discard', { key: wrongKey })).toMatch(/ is delivered, .+ another key/);
-      await website.refusal('retry', { key: hopelessKey });
-      expect(await website.refusal('discard', { key: randomUUID() })).toMatch(/ compare the key and the table/);
-      await website.run('discard', { key: hopelessKey });
+    // Refused leads are not retried automatically.
+    expect((await website.run('deliver')).result).toEqual(NOTHING_DONE);
+    const mended = aCapture();
+    await website.run('retry', { key: wrongKey, capture: mended });
+    await website.run('discard', { key: hopelessKey });
+    expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
+    expect(await website.leads()).toEqual([open.displayName, mended.displayName].sort());
+    const rows = await website.rows();
+    expect(rows.map(({ state }) => state).sort()).toEqual(['already_open', 'delivered', 'discarded']);
+    for (const row of rows) {
+      expect(row).toMatchObject({ capture: null, reason: null, settled_at: expect.any(Number) });
+    }
+    expect(await website.refusal('retry', { key: wrongKey })).toMatch(/ is delivered, .+ another key/);
+    expect(await website.refusal('discard', { key: wrongKey })).toMatch(/ is delivered, .+ another key/);
+    await website.refusal('retry', { key: hopelessKey });
+    expect(await website.refusal('discard', { key: randomUUID() })).toMatch(/ compare the key and the table/);
+    await website.run('discard', { key: hopelessKey });
 
-      // Settled rows are deleted after a month.
-      await website.database.run(`UPDATE ${TABLE} SET settled_at = settled_at - ${29 * 24 * HOUR_MS}`);
-      await website.run('deliver');
-      expect(await website.rows()).toHaveLength(3);
-      await website.run('deliver', { keepSettledDays: 28 });
-      expect(await website.rows()).toEqual([]);
-    },
-  );
+    // Settled rows are deleted after a month.
+    await website.database.run(`UPDATE ${TABLE} SET settled_at = settled_at - ${29 * 24 * HOUR_MS}`);
+    await website.run('deliver');
+    expect(await website.rows()).toHaveLength(3);
+    await website.run('deliver', { keepSettledDays: 28 });
+    expect(await website.rows()).toEqual([]);
+  });
 
-  testOnce(`${name}: keeps what a visitor wrote until somebody has got it`, async ({ onTestFinished }) => {
+  testOnce(`${name}: keeps a visitor's message until somebody has it`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     const [open, other, earlier] = [aCapture(), aCapture(), aCapture({ note: 'Hello' })];
     for (const capture of [open, other]) await service.post(website.studio.secret, capture);
-    // The form of a cached page, whose first lead the website has forgotten.
+    // This is the form of a cached page, whose first lead the website has deleted.
     const key = randomUUID();
     await service.post(website.studio.secret, earlier, { 'idempotency-key': key });
     const { before } = await website.run('add', {
@@ -347,13 +336,13 @@ onEachDatabase(service, (outbox) => {
       [`${replayed}`]: { ...entry, state: 'delivered', reason: REASON_REPLAYED, capture: earlier },
     };
     expect(await inNeed()).toEqual(both);
-    // They are not sent again, nor deleted.
+    // Such leads are neither sent again nor deleted.
     expect((await website.run('deliver', { keepSettledDays: 0 })).result).toEqual(NOTHING_DONE);
     expect(await inNeed()).toEqual(both);
     const ofNobody = (await website.rows()).filter(({ capture }) => capture === null);
     for (const row of ofNobody) expect(row).toMatchObject({ reason: null, settled_at: expect.any(Number) });
 
-    // Nor is that of another visit its own when a person sends it again.
+    // A lead of another visit counts as such even when a person sends this one again.
     await website.run('retry', { key: replayed });
     expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
     expect(await inNeed()).toEqual(both);
@@ -369,7 +358,7 @@ onEachDatabase(service, (outbox) => {
     expect(await inNeed()).toEqual({});
     for (const row of await website.rows()) expect(row).toMatchObject({ capture: null, reason: null });
 
-    // A repetition of the outbox's own attempt is a delivery, in the same pass or a later one, also when a person asks for it.
+    // A retry of the outbox's own attempt is a delivery: in the same pass, in a later one, or when a person asks for it.
     let answerFirst: ((response: ServerResponse) => void) | undefined;
     const settings = await aServer(onTestFinished, (_, response) => {
       if (answerFirst) {
@@ -409,7 +398,7 @@ onEachDatabase(service, (outbox) => {
     await website.add(...captures);
     const states = async () => (await website.rows()).map(({ attempts }) => attempts).sort();
 
-    // A listener that throws changes nothing.
+    // A listener that throws does not change the result.
     const away = { baseUrl: `http://127.0.0.1:${await freePort()}`, deadlineMs: 1, onAttempt: 'throw' } as const;
     const { result } = await website.run('deliver', {}, away);
     expect(result).toEqual({
@@ -423,7 +412,7 @@ onEachDatabase(service, (outbox) => {
       .filter(({ attempts }) => attempts === 1)
       .map((row) => row.next_attempt_at - Date.now());
     for (const each of wait) expect(each).toBeLessThanOrEqual(30_000);
-    // Those three are not due; of the other two the first response stops the pass.
+    // Three leads are not due. The response to the first of the other two stops the pass.
     const { result: forbidden } = await website.run('deliver', {}, { apiKey: unknownKey() });
     const reason = expect.stringMatching(/^401 integration_key_invalid: /);
     expect(forbidden).toEqual({ ...NOTHING_DONE, postponed: 1, waiting: 5, stoppedBecause: reason });
@@ -506,7 +495,7 @@ onEachDatabase(service, (outbox) => {
   });
 
   testOnce(
-    `${name}: once its cause has ended, a wait of all leads is over, and no one knocks while it is asked for`,
+    `${name}: a pause of all leads ends with its cause, and no request is sent before`,
     async ({ onTestFinished }) => {
       const website = await aWebsite();
       let [cause, requests, blocked]: [Cause | undefined, number, string] = [undefined, 0, ''];
@@ -519,7 +508,7 @@ onEachDatabase(service, (outbox) => {
         else response.writeHead(cause.status, { 'content-type': 'text/html' }).end('<h1>Sorry</h1>');
       });
       const pass = async (more: object = {}) => (await website.run('deliver', {}, { ...settings, ...more })).result;
-      // The times in the table, moved back instead of the clock forward.
+      // Times in the table are moved back, which replaces moving the clock forward.
       const letPass = (ms: number) =>
         website.database.run(`UPDATE ${TABLE} SET next_attempt_at = next_attempt_at - ${ms} WHERE state = 'waiting'`);
       const POLL_MS = 60_000;
@@ -549,15 +538,15 @@ onEachDatabase(service, (outbox) => {
         expect(await pass(), reason).toEqual({ ...NOTHING_DONE, delivered: 2 });
       }
 
-      // An outage asks for nothing, and its end is noticed as soon.
+      // The end of an outage, which asks for no wait, is noticed as soon.
       await waitAgain();
-      // A listener that throws changes nothing.
+      // A listener that throws does not change the result.
       const away = { baseUrl: `http://127.0.0.1:${await freePort()}`, deadlineMs: 1, onAttempt: 'throw' } as const;
       expect(await pass(away)).toEqual({ ...NOTHING_DONE, postponed: 2, waiting: 2 });
       await letPass(POLL_MS);
       expect(await pass()).toEqual({ ...NOTHING_DONE, delivered: 2 });
 
-      // Release 1.1 counted attempts of a faulty key: a lead that is delivered makes those due.
+      // Release 1.1 counted attempts with a faulty key. A delivered lead makes such leads due.
       const [old = '', added = ''] = await website.add(aCapture(), aCapture());
       const inAnHour = Date.now() + HOUR_MS;
       await website.database.run(
@@ -567,7 +556,7 @@ onEachDatabase(service, (outbox) => {
       expect(await pass()).toMatchObject({ delivered: 1, waiting: 0 });
       expect(added).toMatch(UUID);
 
-      // A lead that alone gets such a response does not block the others.
+      // A lead does not block the others if it alone gets such a response.
       [blocked = ''] = await website.add(aCapture());
       expect(await pass()).toMatchObject({ postponed: 1, waiting: 1 });
       await website.add(aCapture());
@@ -578,7 +567,7 @@ onEachDatabase(service, (outbox) => {
   );
 
   // @proves others-14
-  test(`${name}: delivers nothing within a transaction, whose end could undo what it has stored`, async () => {
+  test(`${name}: delivers nothing within a transaction, because a rollback would undo the outcomes`, async () => {
     const website = await aWebsite();
     await website.add(aCapture());
     const statements = language.name === 'PHP' && kind === 'MariaDB' ? ['BEGIN', 'SET autocommit = 0'] : ['BEGIN'];
@@ -606,7 +595,7 @@ onEachDatabase(service, (outbox) => {
     await website.run('discard', { key });
   });
 
-  testOnce(`${name}: stored data that is no lead is refused, whatever another program has stored`, async () => {
+  testOnce(`${name}: refuses stored data that is not a lead, whatever another program has stored`, async () => {
     const website = await aWebsite();
     const texts = ['{}', '{"0":"a"}', '{"displayName":{},"contact":{}}', '{"contact":[]}', '[]', '7', '""', 'null', ''];
     for (const text of texts) {
@@ -617,7 +606,7 @@ onEachDatabase(service, (outbox) => {
     expect((await website.run('needs-attention')).result).toMatchObject({ count: texts.length });
   });
 
-  testOnce(`${name}: refuses to send nothing, or to delete what was just sent`, async () => {
+  testOnce(`${name}: refuses options that would send nothing or delete leads just sent`, async () => {
     const website = await aWebsite();
     await website.add(aCapture());
     await website.run('deliver');
@@ -661,7 +650,7 @@ onEachDatabase(service, (outbox) => {
     const website = await aWebsite();
     await website.add(...Array.from({ length: 9 }, () => aCapture()));
     let requests = 0;
-    // Two are blocked, and then one is created, already open or refused.
+    // Two leads are blocked, and then one is created, already open or refused.
     const answers = [
       [201, { lead: { id: randomUUID() } }],
       [409, { code: 'integration_lead_already_open' }],
@@ -685,7 +674,7 @@ onEachDatabase(service, (outbox) => {
 
   testOnce(`${name}: whatever the status, only a code of the service refuses a lead`, async ({ onTestFinished }) => {
     const website = await aWebsite();
-    // Ends the series of leads without a response that ends a pass.
+    // This answer ends a series of leads without a response, which would end a pass.
     const created = { status: 201, body: { lead: { id: randomUUID() } }, is: 'delivered' };
     const script = [...foreignAnswers(), ...ownAnswers()].flatMap((answer, at) =>
       at % 2 ? [answer, created] : [answer],
@@ -699,7 +688,7 @@ onEachDatabase(service, (outbox) => {
       answer(response, scripted.status, scripted.body);
     });
     await website.add(...script.map(() => aCapture()));
-    // A busy machine may be late for a deadline that leaves no time for a repetition.
+    // A busy machine may be late for a deadline that leaves no time for a retry.
     const isLate = "state = 'waiting' AND (reason IS NULL OR reason LIKE 'no answer: timed out%')";
     for (let left = 1; left > 0; ) {
       await website.run('deliver', { limit: 10_000 }, { ...settings, deadlineMs: 1200 });
@@ -742,7 +731,7 @@ onEachDatabase(service, (outbox) => {
         continue;
       }
       expect(result).toEqual({ ...NOTHING_DONE, waiting: 1 });
-      // The one in flight has had no answer.
+      // The lead in flight has had no answer.
       expect(row).toMatchObject({ state: 'waiting', reason: null, attempts: 1 });
       expect(row?.next_attempt_at).toBeLessThanOrEqual(Date.now());
       expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
@@ -755,7 +744,7 @@ onEachDatabase(service, (outbox) => {
     const website = await aWebsite();
     const capture = aCapture();
     const [first = '', far = ''] = await website.add(capture, aCapture());
-    // Rows of another program: a key that is not a valid header value, and times out of range.
+    // Another program may store a key that is not a valid header value, and times out of range.
     const strange = 'ключ 😀';
     await website.database.run(`UPDATE ${TABLE} SET idempotency_key = '${strange}' WHERE idempotency_key = '${first}'`);
     await website.database.run(
@@ -856,7 +845,7 @@ onEachDatabase(service, (outbox) => {
       const allHaveArrived = async () => (await website.rows()).every(({ state }) => state === 'delivered');
       await website.add(aCapture());
       await eventually(allHaveArrived);
-      // Only between two leads: a leased lead would be sent again only after minutes.
+      // Connections end only between two leads, because a leased lead would be sent again only after minutes.
       if (kind !== 'SQLite') await website.database.endConnections();
       await website.add(aCapture());
       await eventually(allHaveArrived);
@@ -866,7 +855,7 @@ onEachDatabase(service, (outbox) => {
   );
 });
 
-/** The statuses that are tried: in a soak all. */
+/** The tested statuses; in a soak, all. */
 const STATUSES = [
   300,
   304,
@@ -878,13 +867,13 @@ const statusesFrom = (first: number) =>
     (each) => each >= first,
   );
 
-/** Problems that are not from the service, and responses without a code. */
+/** Returns problems that are not from the service, and responses without a code. */
 const foreignAnswers = () =>
   statusesFrom(300).flatMap((status) =>
     [{ code: 'blocked_by_policy' }, {}].map((body) => ({ status, body, is: 'elsewhere' })),
   );
 
-/** Every code of the service, with statuses that do not end a pass. Fetch takes a 407 for no response. */
+/** Returns every code of the service, with statuses that do not end a pass. fetch treats a 407 as no response. */
 function ownAnswers() {
   const statuses = statusesFrom(400).filter((each) => ![401, 402, 403, 404, 405, 407, 429, 503].includes(each));
   return PROBLEM_CODES.flatMap((code) =>
@@ -895,7 +884,7 @@ function ownAnswers() {
   );
 }
 
-/** Starts a server in place of the service; returns the setting of its address. */
+/** Starts a server in place of the service; returns a setting with its address. */
 async function aServer(
   onTestFinished: (stop: () => void) => void,
   listener: RequestListener,

@@ -9,14 +9,14 @@ import { sizeOf } from '../../../test/tools/size-of.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
 import { TABLE, type Website } from './website.ts';
 
-/** The number of operations, and their seed: always the same, but in a soak. */
+/** The number of operations, and their seed, which only a soak changes. */
 const OPERATIONS = sizeOf('OUTBOX_OPERATIONS', { usual: 60, soak: 1000 });
 const SEED = Number(process.env.OUTBOX_SEED ?? (process.env.SOAK ? randomInt(2 ** 31) : 1));
 
 const KEYS = Array.from({ length: 12 }, (_, index) => v5(`lead ${index}`, v5.URL));
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** What a creation may get: status, code or page, and the headers. No client sends it again within its deadline. */
+/** The answers to creations: status, code or page, and headers. No client retries after them within its deadline. */
 const ANSWERS = [
   ...[1, 2, 3, 4].map(() => [201, '', {}] as const),
   [201, '', { 'idempotent-replayed': 'true' }],
@@ -29,7 +29,7 @@ const ANSWERS = [
   ...[403, 403, 404].map((status) => [status, '<h1>Sorry</h1>', {}] as const),
 ] as const;
 
-/** Starts a server that answers the n-th request for a key always the same; returns its address, and the requests so far. */
+/** Starts a server that always answers the n-th request for a key alike; returns its address and its requests. */
 async function aServer(onTestFinished: (stop: () => void) => void) {
   const requests: string[] = [];
   const server = createServer(async (request, response) => {
@@ -46,7 +46,7 @@ async function aServer(onTestFinished: (stop: () => void) => void) {
   return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
 }
 
-/** Carries out a random sequence of operations; returns what each has answered, with the table after it and what was sent until then. */
+/** Runs a random sequence of operations; returns the answer of each, the table after it, and the number of requests so far. */
 async function lived(
   website: Website,
   { baseUrl, requests }: Awaited<ReturnType<typeof aServer>>,
@@ -69,7 +69,7 @@ async function lived(
       () => ['discard', { key }],
       () => ['needs-attention', {}],
     ])();
-    // Times in the order of the keys, so that none are equal; and what is not due stays so, however long commands take.
+    // Times follow the order of the keys, so that none are equal. A lead that is not due stays so, however long commands take.
     const time = `CASE idempotency_key ${KEYS.map((each, at) => `WHEN '${each}' THEN ${since + at}`).join(' ')} END`;
     if (chance.between(0, 2) > 0) await update(`next_attempt_at = ${time} WHERE state = 'waiting'`);
     await update(`created_at = ${time}`);
@@ -92,12 +92,12 @@ async function lived(
   return states;
 }
 
-/** Defines the test that compares what random operations do with what they do in the outbox for Node. */
+/** Defines the test that compares random operations with the same ones in the outbox for Node. */
 export function testRandomly(outbox: OutboxUnderTest, testOnce: ReturnType<typeof test.runIf>): void {
   const node = outbox.others.find(({ name }) => name === 'Node');
   if (!node) return;
   testOnce(
-    `${outbox.name}: any sequence of operations does what it does in the outbox for Node`,
+    `${outbox.name}: a random sequence of operations does the same as in the outbox for Node`,
     async ({ onTestFinished }) => {
       const since = Date.now() - DAY_MS / 2;
       const servers = await Promise.all([aServer(onTestFinished), aServer(onTestFinished)]);

@@ -22,7 +22,7 @@ export interface Row {
   readonly reason: string | null;
 }
 
-/** What a command gets in place of the website's own settings. */
+/** Settings that a command gets in place of the website's own. */
 interface Settings {
   readonly table?: string;
   readonly baseUrl?: string;
@@ -47,17 +47,17 @@ export interface Website {
   refusal(command: string, args?: object, settings?: Settings): Promise<string>;
   /** Adds leads, each in a committed transaction; returns their keys. */
   add(...captures: LeadCapture[]): Promise<string[]>;
-  /** The table, oldest first. */
+  /** Returns the rows of the table, oldest first. */
   rows(): Promise<Row[]>;
   /** Makes all waiting leads due. */
   letTimePass(): Promise<void>;
-  /** The sorted names of the studio's leads. */
+  /** Returns the sorted names of the studio's leads. */
   leads(): Promise<string[]>;
-  /** The same website with the outbox of another language. */
+  /** Returns the same website with the outbox of another language. */
   by(drivers: Drivers): Website;
 }
 
-/** A lead with a unique contact. */
+/** Returns a lead with a unique contact. */
 export function aCapture(overrides: Partial<LeadCapture> = {}): LeadCapture {
   const id = randomUUID();
   return { displayName: `Mary ${id}`, contact: { type: 'email', value: `${id}@example.com` }, ...overrides };
@@ -137,7 +137,7 @@ function websiteBy(
   };
 }
 
-/** Polls until the condition holds; the test's timeout is the limit. */
+/** Waits until the condition holds, at most until the test's timeout. */
 export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await sleep(20);
 }

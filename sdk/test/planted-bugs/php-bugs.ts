@@ -5,19 +5,19 @@ const ENCODING = 'sdk/php/src/Internal/Encoding.php';
 
 export const PHP_BUGS: readonly ClientBug[] = [
   {
-    name: 'a response that something in between has compressed is not decoded',
+    name: 'a response that an intermediary has compressed is not decoded',
     caughtBy: 'encodings/gzip-unasked',
     says: 'attempt 2 must not be sent',
     patches: [{ file: ENCODING, find: "self::accepted() !== 'gzip'", put: 'true' }],
   },
   {
-    name: 'a response is decoded without a bound',
+    name: 'a response is decoded without a limit',
     caughtBy: 'encodings/a-few-bytes-for-very-many',
     says: 'Allowed memory size',
     patches: [{ file: ENCODING, find: 'strlen($body) > Response::MAX_BYTES', put: 'false' }],
   },
   {
-    name: 'a certificate that is not trusted is reported as possibly written',
+    name: 'an untrusted certificate is reported as possibly written',
     caughtBy: 'written/no-when-the-certificate-is-not-trusted',
     says: 'the report has written "unknown", not "no"',
     patches: [{ file: CURL, find: 'CURLE_SSL_CACERT, CURLE_SSL_PEER_CERTIFICATE,', put: '' }],

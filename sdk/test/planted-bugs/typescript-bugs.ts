@@ -1,6 +1,6 @@
 /** A faulty variant of a client, and the conversation that must fail on it. */
 export interface ClientBug {
-  /** The fault. */
+  /** The fault, as a clause that completes a title: "the suite catches that …". */
   readonly name: string;
   readonly patches: readonly ClientPatch[];
   readonly caughtBy: string;
@@ -43,7 +43,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     patches: [{ file: ATTEMPT, find: '!isNotSent(attempt.cause)', put: 'true' }],
   },
   {
-    name: 'a handshake of TLS that fails is reported as possibly written',
+    name: 'a failed TLS handshake is reported as possibly written',
     caughtBy: 'written/no-when-the-handshake-fails',
     says: 'the report has written "unknown", not "no"',
     patches: [{ file: 'sdk/not-sent.ts', find: 'return isOfTls || CONNECTING', put: 'return CONNECTING' }],
@@ -55,7 +55,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     patches: [{ file: SEND, find: '(isOpen && !settlesOutcome(last)) ||', put: '' }],
   },
   {
-    name: 'a fault of a header counts as one of the data',
+    name: 'a faulty header counts as faulty data',
     caughtBy: 'written/unknown-stays-unknown-after-faults-that-are-not-of-the-data',
     says: 'the report has written "no", not "unknown"',
     patches: [{ file: ATTEMPT, find: '&& !fields.some((field) => FIELDS_NOT_OF_DATA.includes(field))', put: '' }],
@@ -69,7 +69,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'a problem with any code counts as one of the service',
+    name: 'a problem with any code counts as a problem of the service',
     caughtBy: 'proxies/a-problem-with-another-code',
     says: 'the report has kind "problem", not "no-answer"',
     patches: [
@@ -103,7 +103,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'the deadline depends on the clock of the machine',
+    name: "the deadline depends on the machine's clock",
     caughtBy: 'clocks/set-forward',
     says: 'only 1 of 2 attempts have come',
     patches: [
@@ -112,7 +112,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'a check takes any refusal of a creation for a granted scope',
+    name: 'a check takes any refused creation for a granted scope',
     caughtBy: 'checking/not-as-documented',
     says: '"code":"create_granted"',
     patches: [{ file: 'sdk/check.ts', find: '&& areOfData(faulty)', put: '' }],

@@ -1,34 +1,34 @@
-/** Stands in a typed text for a byte that is not UTF-8. */
+/** Represents a byte that is not UTF-8 in a typed text. */
 export const NO_UTF8 = '\u{f0000}';
 
-/** What a visitor types into the form of a recipe. */
+/** A visitor's input to the form of a recipe. */
 export interface Typed {
   readonly name: string;
   readonly email: string;
   readonly message?: string;
 }
 
-/** What a visitor gets for it. */
+/** The response to a sent form. */
 export interface Answer {
   readonly status: number;
-  /** What the page says, without its tags. */
+  /** The text of the page, without tags. */
   readonly text: string;
-  /** What its form contains; undefined when it has none. */
+  /** The form on the page; undefined if it has none. */
   readonly form: Form | undefined;
 }
 
 /** A form that is open in a browser. */
 export interface Form {
-  /** What its fields contain. */
+  /** The values of its fields. */
   readonly entered: Required<Typed>;
-  /** What its page says, without its tags. */
+  /** The text of its page, without tags. */
   readonly text: string;
-  /** The type of its field for the address. */
+  /** The type of its email field. */
   readonly typeOfEmail: string;
   /**
-   * Sends it, as a browser does without JavaScript, any number of times.
+   * Sends the form as a browser without JavaScript does. It can be sent several times.
    *
-   * @param isKeyless as from an old template, which lacks the hidden field of the form's key
+   * @param isKeyless whether to omit the hidden form key, as an old template does
    */
   send(typed: Typed, isKeyless?: boolean): Promise<Answer>;
 }
@@ -41,9 +41,9 @@ export async function openForm(url: string): Promise<Form> {
   return form;
 }
 
-/** Returns the form of a page: what is hidden in it, and a field each for the name, the address and the message. */
+/** Returns the form of a page: its hidden fields, and one field each for name, email address and message. */
 function formIn(html: string, url: string, cookie: string): Form | undefined {
-  // So do browsers, before they look for tags.
+  // Browsers also normalize line ends before they look for tags.
   const lines = html.replaceAll('\r\n', '\n').replaceAll(/<!--[\s\S]*?-->/g, '');
   const [, formTag = '', content = ''] = /<form\b([^>]*\bmethod="?post[^>]*)>([\s\S]*?)<\/form>/i.exec(lines) ?? [];
   if (content === '') return undefined;
@@ -95,7 +95,7 @@ const attributeOf = (attributes: string, name: string): string | undefined => {
   return value === undefined ? undefined : decoded(value);
 };
 
-/** Returns the text that HTML stands for; in one pass, for `&#38;amp;` stands for `&amp;`. */
+/** Decodes HTML entities in one pass, because `&#38;amp;` stands for `&amp;`. */
 export const decoded = (html: string): string =>
   html.replaceAll(/&(?:#(?:x([\da-f]+)|(\d+))|(quot|lt|gt|amp));/gi, (entity, hex, decimal, name) => {
     if (name !== undefined) return { quot: '"', lt: '<', gt: '>', amp: '&' }[String(name).toLowerCase()] ?? entity;

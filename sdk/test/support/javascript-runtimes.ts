@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ROOT } from '../../../test/tools/processes.ts';
 
-/** Where `.ci/install-runtimes` installs the runtimes of JavaScript. */
+/** The folder in which `.ci/install-runtimes` installs JavaScript runtimes. */
 const RUNTIMES = '/usr/local/lib/javascript-runtimes/node_modules';
 
-/** The programs that it installs. */
+/** The programs of these runtimes. */
 export const RUNTIME = {
   node20: `${RUNTIMES}/node20/bin/node`,
   node22: `${RUNTIMES}/node22/bin/node`,
@@ -20,7 +20,7 @@ export const RUNTIME = {
 /** The compiler of the oldest TypeScript that reads the types of the client. */
 export const OLDEST_TSC = `${RUNTIMES}/typescript50/bin/tsc`;
 
-/** Compiles the client for TypeScript with its drivers; returns the folder. Runtimes other than the pinned one take no types. */
+/** Compiles the TypeScript client and its drivers for runtimes that accept no types, and returns the folder. */
 export async function compiledClient(scratch: string): Promise<string> {
   const folder = mkdtempSync(join(scratch, 'compiled-'));
   const drivers = ['typescript', 'worker', 'workerd'].map((name) => `sdk/conformance/drivers/${name}.ts`);

@@ -19,7 +19,7 @@ interface Schema {
   readonly enum?: readonly string[];
 }
 
-/** The OpenAPI document, as a gateway of this release has it. */
+/** The OpenAPI document of this release's gateway. */
 const document = JSON.parse(
   execFileSync(process.execPath, ['gateway/print-openapi.ts'], { cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 26 }),
 ) as OpenApi;
@@ -31,7 +31,7 @@ const { schemas } = document.components;
 const propertiesOf = (name: string): string[] => Object.keys(schemas[name]?.properties ?? {}).toSorted();
 const valuesOf = (name: string): string[] => [...(schemas[name]?.enum ?? [])].toSorted();
 
-/** The field names and values, sorted, that the types of a client must have according to the OpenAPI document. */
+/** The sorted field names and values that the OpenAPI document requires of a client's types. */
 export const DOCUMENTED_TYPES = {
   LeadCapture: propertiesOf('LeadCapture'),
   EmailContact: propertiesOf('EmailContact'),
@@ -43,7 +43,7 @@ export const DOCUMENTED_TYPES = {
   ProblemCode: valuesOf('ProblemCode'),
 };
 
-/** The codes of failures of a creation: whether it has written is unknown. */
+/** The codes of failed creations, after which it is unknown whether the lead was written. */
 export const FAILURES: readonly string[] = ['Failed', 'Unavailable'].flatMap(
   (name) => document.components.responses[name]?.description.match(/(?<=\[`)\w+/g) ?? [],
 );
@@ -55,7 +55,7 @@ export interface CodeSamples {
   readonly list: string;
 }
 
-/** Returns the samples in a language, with the address of a running service put in. */
+/** Returns the samples in a language, with the address of a running service. */
 export function codeSamplesIn(lang: string, url: string): CodeSamples {
   const { post, get } = document.paths['/v1/integrations/leads'] ?? {};
   const { get: read } = document.paths['/v1/integrations/leads/{id}'] ?? {};

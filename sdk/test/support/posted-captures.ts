@@ -5,7 +5,7 @@ const breaks = (count: number) => 'a\r\n'.repeat(count);
 const email = (value: string) => ({ type: 'email', value }) as const;
 const phone = (value: string) => ({ type: 'phone', value }) as const;
 
-/** The name of each case, and what differs from a form that the service accepts. */
+/** The name of each case, and its difference from a form that the service accepts. */
 const CASES: Readonly<Record<string, Partial<LeadCapture>>> = {
   'as a visitor fills it in': { note: 'Asks for a trial.' },
   'with a message left empty': { note: '' },
@@ -74,7 +74,7 @@ const CASES: Readonly<Record<string, Partial<LeadCapture>>> = {
   'with a fault in each field': { displayName: '', contact: email('grace'), note: '\0', sourceId: 'x' },
 };
 
-/** What visitors send by a form, with the name of each case. */
+/** Captures that visitors send with a form, each with the name of its case. */
 export const POSTED_CAPTURES: readonly (readonly [name: string, capture: LeadCapture])[] = Object.entries(CASES).map(
   ([name, overrides]) => [name, { displayName: 'Grace Hopper', contact: email('grace@example.org'), ...overrides }],
 );

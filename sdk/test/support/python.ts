@@ -10,7 +10,7 @@ import { PACKAGERS } from '../../packages/sources.ts';
 
 const execute = promisify(execFile);
 
-/** The oldest Python that the client supports, where it is installed. */
+/** The oldest Python that the client supports, or the machine's if that is missing. */
 const python = spawnSync('bash', ['-c', 'python3.10 --version']).status === 0 ? 'python3.10' : 'python3';
 
 /** A command that succeeds where Python can create virtual environments. */
@@ -19,12 +19,19 @@ export const PYTHON_TOOL = `flock --version && ${python} -c 'import ensurepip, s
 /** Drivers for the database servers of websites. */
 export const DATABASE_DRIVERS = ['psycopg[binary]==3.3.9', 'PyMySQL==1.2.4'];
 
-/** What tests of the client need beside it. */
-const PACKAGES = ['SQLAlchemy==2.1.9', ...DATABASE_DRIVERS, 'mypy==2.4.1', 'standardwebhooks==1.1.0', 'twine==7.0.0'];
+/** The packages that the client's tests need. */
+const PACKAGES = [
+  'SQLAlchemy==2.1.9',
+  'Flask==3.1.3',
+  ...DATABASE_DRIVERS,
+  'mypy==2.4.1',
+  'standardwebhooks==1.1.0',
+  'twine==7.0.0',
+];
 
 /**
- * Returns the folder of the programs of a virtual environment with the client and what its tests need. All suites and runs share it,
- * because it takes long to make: it is made anew when the client has changed.
+ * Returns the folder of programs of a virtual environment with the client and the packages of its tests. All suites and runs share it,
+ * because it takes long to build. A change of the client rebuilds it.
  */
 export async function pythonForTests(): Promise<string> {
   const sources = globSync('{pyproject.toml,README.md,src/**/*.py}', { cwd: join(ROOT, 'sdk/python') }).toSorted();
@@ -38,7 +45,7 @@ export async function pythonForTests(): Promise<string> {
   return join(folder, 'env/bin');
 }
 
-/** Builds the wheel into a folder; returns its path. Other runs may be installing the same one. */
+/** Builds the wheel and renames it into place, because other runs may be installing it. Returns its path. */
 function wheelIn(folder: string): string {
   const file = join(folder, archiveNames(PACKAGE_SETTINGS, VERSION).python);
   const next = `${file}.${process.pid}`;
@@ -47,7 +54,7 @@ function wheelIn(folder: string): string {
   return file;
 }
 
-/** Commands for a folder, a Python, the wheel of the client, anything, and more packages. */
+/** Commands with these arguments: a folder, a Python, the client's wheel, a hash, and more packages. */
 const INSTALL = `
   "$1" -m venv "$0/env"
   "$0/env/bin/python" -m pip --quiet --disable-pip-version-check install "$2" "\${@:4}"`;

@@ -19,7 +19,7 @@ import {
   type WebsiteServer,
 } from './website-databases.ts';
 
-/** Where a website sends its leads. */
+/** The settings with which a website sends its leads. */
 type Settings = Readonly<Record<'LEAD_INTAKE_URL' | 'LEAD_INTAKE_KEY', string>>;
 
 /** A website made by a recipe. */
@@ -28,13 +28,13 @@ export interface RecipeWebsite {
   readonly clock: DriverClock;
   /** Empties its outbox. */
   empty(): Promise<unknown>;
-  /** Gives the website itself its settings, if it sends, too. */
+  /** Changes the settings of the website itself, if it also sends leads. */
   use?(settings: Settings): Promise<unknown>;
   /** Opens the page with the form. */
   open(): Promise<Form>;
-  /** Makes the waiting leads due and sends them once, as the worker or cron job does. What it prints counts as reported. */
+  /** Sends the waiting leads once and at once, as the worker or cron job does. Its output counts as a report. */
   send(settings: Settings): Promise<Pick<Outcome, 'stdout' | 'stderr'>>;
-  /** Returns what the website reports to a person on that day; empty: nothing. */
+  /** Returns the website's report to a person on that day; empty if there is nothing to report. */
   report(): Promise<string>;
 }
 
@@ -44,7 +44,7 @@ interface World {
   readonly service: ServedService;
 }
 
-/** What keeps leads from being sent; a website reports it to a person or not. */
+/** Makes settings with which leads cannot be sent. */
 type Trouble = (world: World) => Partial<Settings> | Promise<Partial<Settings>>;
 
 const UNREPORTED: Readonly<Record<string, Trouble>> = {
@@ -69,42 +69,38 @@ const NOTE = '["a" -- [gallery] {{ 2x3 }} \'&amp;\' :)\r\n<\\b>';
 
 const THANKS = 'Thank you';
 
-/** Defines the tests of every recipe, of a website that has started when they run. `examples/README.md` has what they show. */
+/** Defines the tests of every recipe, for a website that has started. `examples/README.md` lists what they show. */
 export function testRecipe(service: ServedService, website: () => RecipeWebsite): void {
   const alone = { concurrent: false };
-  test('what the service refuses is said before any thanks; what was entered stays in the form', alone, () =>
+  test('a form reports faults before any thanks, and keeps what was entered', alone, () =>
     expectFaultsBeforeThanks(website(), service),
   );
-  test(
-    'a space around the address, a byte that is not UTF-8, and an IPv6 address of the service lose nothing',
-    alone,
-    () => expectOddFormsArrive(website(), service),
+  test('no lead is lost to spaces around an address, invalid UTF-8, or an IPv6 service', alone, () =>
+    expectOddFormsArrive(website(), service),
   );
   // @proves clients-14
-  test(
-    'each visit becomes one lead, through all troubles, and a person learns of those that do not end by themselves',
-    alone,
-    () => expectEachVisitArrives(website(), service),
+  test('each visit becomes one lead despite failures, and a person learns of lasting ones', alone, () =>
+    expectEachVisitArrives(website(), service),
   );
 }
 
 /** A database server that a recipe's page names. */
 type ServerKind = Exclude<DatabaseKind, 'SQLite'>;
 
-/** A website made by a recipe, with a database of its own, and with its worker if it has one. */
+/** A website made by a recipe, with its own database, and with its worker if it has one. */
 export interface WebsiteOnServer {
   /** Opens the page with the form. */
   open(): Promise<Form>;
-  /** Sends the waiting leads, as its cron job does; absent where a worker does that. */
+  /** Sends the waiting leads, as its cron job does; absent if a worker does that. */
   send?(): Promise<Outcome>;
 }
 
 /**
- * Defines the tests of a recipe on the database servers that its page names, in a soak on all. The other tests run on SQLite, which has no
- * server to restart; the recipe for Next.js has no other database.
+ * Defines the tests of a recipe on the database servers that its page names. The other tests run on SQLite, which has no server to restart
+ * and is the only database of the recipe for Next.js.
  *
- * @param kinds the first `usual` of them are tried every time
- * @param start makes the tables, and starts the website and its worker, which end with the test
+ * @param kinds all are tested in a soak, and the first `usual` of them every time
+ * @param start creates the tables, and starts the website and its worker, which end with the test
  */
 export function testRecipeOnServers(
   service: ServedService,
@@ -124,7 +120,7 @@ export function testRecipeOnServers(
       });
       afterAll(() => server?.stop());
 
-      test('a restart of the database loses no lead, and stops neither the form nor what sends', {
+      test(`the website loses no lead when all its ${kind} connections end`, {
         concurrent: false,
       }, async ({ onTestFinished }) => {
         const { secret, studioId } = await service.aStudioWithKey();
@@ -168,7 +164,7 @@ async function expectEachVisitArrives(website: RecipeWebsite, service: ServedSer
     expect(text).toContain(THANKS);
     return text;
   };
-  /** Sends once, and expects so many leads in the studio, and whether something is reported. */
+  /** Sends once, and expects this number of leads in the studio, and a report or none. */
   const expectAfterSending = async (settings: Settings, count: number, isReported: boolean, when: string) => {
     const { stdout, stderr } = await website.send(settings);
     const outcome = [await service.countLeads(studioId), stdout + stderr + (await website.report()) !== ''];
@@ -194,14 +190,14 @@ async function expectEachVisitArrives(website: RecipeWebsite, service: ServedSer
   await website.use?.(own);
   await expectAfterSending(own, 8, false, 'after an outage');
   for (const [name, trouble] of Object.entries(REPORTED)) {
-    // The report must be of this one.
+    // Otherwise the report could be about the previous trouble.
     await website.empty();
     await visitDuring(name, trouble, true);
   }
   await website.use?.(own);
   await expectAfterSending(own, 9, false, 'with a new key');
 
-  // A visitor without an open lead comes again to the cached page, and one with an open lead writes another message.
+  // A visitor without an open lead comes back to the cached page, and one with an open lead writes another message.
   const isGraces = ({ displayName }: { displayName: string }) => displayName === 'grace';
   const leadId = (await service.leadsOf(studioId)).find(isGraces)?.id ?? '';
   await service.closeLead(studioId, leadId);
@@ -216,20 +212,20 @@ async function expectEachVisitArrives(website: RecipeWebsite, service: ServedSer
 }
 
 /**
- * Sends all kinds of forms. One that the service accepts is thanked for, except for a blank name. Any other one is thanked for as well, such as
- * with white space around an address that the form removes, or comes back with a fault and with all that was entered. Each that was thanked for arrives.
+ * Sends all kinds of forms, and expects each that was thanked for to arrive. A form may refuse only captures that the service refuses, and blank
+ * names. A refused form comes back with a fault and all of its input.
  */
 async function expectFaultsBeforeThanks(website: RecipeWebsite, service: ServedService): Promise<void> {
   const { own, studioId } = await aWorld(website, service);
-  // Two, because WordPress has the form on two pages.
+  // Opens two forms, because WordPress has the form on two pages.
   const forms = [await website.open(), await website.open()];
-  // For `email` browsers refuse addresses that the service accepts.
+  // In an `email` field, browsers refuse addresses that the service accepts.
   expect(forms.map(({ typeOfEmail }) => typeOfEmail)).toEqual(['text', 'text']);
   let thanked = 0;
   for (const [index, [name, { displayName, contact, note = NOTE, sourceId }]] of POSTED_CAPTURES.entries()) {
     // Forms have no source.
     if (contact.type !== 'email' || sourceId !== undefined) continue;
-    // As browsers encode it; each form from another visitor.
+    // Encodes the input as browsers do. Each form comes from another visitor.
     const value = contact.value.replace('grace', `g${index}`).toWellFormed();
     const typed = { name: displayName.toWellFormed(), email: value, message: (note ?? '').toWellFormed() };
     const form = forms[index % 2];
@@ -247,7 +243,7 @@ async function expectFaultsBeforeThanks(website: RecipeWebsite, service: ServedS
   expect([await service.countLeads(studioId), stdout + stderr + (await website.report())]).toEqual([thanked, '']);
 }
 
-/** Sends what phones complete, and what only a program sends, to a service whose address is an IPv6 literal. */
+/** Sends input that phones autocomplete, and input that only a program sends, to a service at an IPv6 address. */
 async function expectOddFormsArrive(website: RecipeWebsite, service: ServedService): Promise<void> {
   const { own, studioId } = await aWorld(website, service);
   const { hostname, port } = new URL(service.url);
@@ -271,11 +267,11 @@ async function expectOddFormsArrive(website: RecipeWebsite, service: ServedServi
   ]);
 }
 
-/** Pages have one character for each line break. */
+/** Returns input as pages show it, with one character for each line break. */
 const asShown = (typed: Required<Typed>) =>
   Object.fromEntries(Object.entries(typed).map(([field, text]) => [field, text.replaceAll(/\r\n?/g, '\n')]));
 
-/** Returns the address of a proxy that answers everything with a page of its own. */
+/** Starts a proxy that answers everything with its own page, and returns its address. */
 async function aProxy(): Promise<string> {
   const server = createServer((_, response) => response.setHeader('Content-Type', 'text/html').end('<h1>Welcome</h1>'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

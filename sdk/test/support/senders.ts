@@ -2,12 +2,12 @@ import { expect } from 'vitest';
 import { ROOT } from '../../../test/tools/processes.ts';
 import { readConversations, runSuite, type Verdict } from '../../conformance/suite.ts';
 
-/** Of the callers of a library: a program that sends has none. */
+/** Topics about the callers of a library, which a sending program lacks. */
 const OF_LIBRARIES = ['mistakes'];
 
 /**
- * Runs conversations of the conformance suite, and those that have failed once more, one after the other: on a busy machine a client
- * can be late for a conversation about time; alone it is not, unless it is at fault.
+ * Runs conversations of the conformance suite, and repeats the failed ones one after the other. On a busy machine a client can be late;
+ * if it is still late alone, it is at fault.
  */
 export async function runPatiently(
   command: readonly string[],
@@ -20,9 +20,9 @@ export async function runPatiently(
 }
 
 /**
- * Runs the conformance suite with the driver of a sender: it creates leads, and nothing else.
+ * Runs the conformance suite with the driver of a sender, which only creates leads.
  *
- * @param cannot the conversations, or topics, that it cannot hold, each with the reason; they are not run
+ * @param cannot the conversations or topics to skip, each with the reason
  */
 export async function expectToBeASender(
   command: readonly string[],

@@ -30,7 +30,7 @@ export interface WebsiteDatabase {
   run(sql: string): Promise<Record<string, unknown>[]>;
   /** Locks a table against other writers; returns a function that releases the lock. */
   lock(table: string): Promise<() => Promise<void>>;
-  /** Waits until that many writers wait for a lock; on SQLite, which does not report them, for a fixed time. */
+  /** Waits until that many writers wait for a lock. SQLite does not report them, so it waits for a fixed time. */
   writersWait(count: number): Promise<void>;
   /** Terminates all other connections. SQLite has none. */
   endConnections(): Promise<void>;
@@ -41,14 +41,14 @@ const execute = promisify(execFile);
 const USER = 'website';
 const PASSWORD = 'not-to-be-seen';
 
-/** Which kinds are available here; SQLite always is. */
+/** Whether each kind is available on this machine; SQLite always is. */
 export const canStart: Readonly<Record<DatabaseKind, boolean>> = {
   SQLite: true,
   MariaDB: spawnSync('mariadbd', ['--version']).error === undefined,
   PostgreSQL: postgresBin() !== undefined,
 };
 
-/** How to install a kind that is missing. */
+/** How to install a missing kind. */
 export const REMEDY = 'run `.ci/install-servers`';
 
 /** Starts a server on a free port. The caller must stop it. */
@@ -93,7 +93,7 @@ async function startPostgres(): Promise<WebsiteServer> {
   const own = { ...owner, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' }, cwd: folder };
   await execute(join(bin, 'initdb'), ['-D', data, '-U', USER, '--auth=trust', '--no-sync', '--encoding=UTF8'], own);
   const port = await freePort();
-  // In a soak, the tests of all languages run beside each other.
+  // In a soak, the tests of all languages run concurrently.
   const settings = {
     port,
     listen_addresses: '127.0.0.1',
@@ -106,14 +106,14 @@ async function startPostgres(): Promise<WebsiteServer> {
   const address = { host: '127.0.0.1', port, user: USER, password: PASSWORD };
   const connect = async (database: string) => {
     const client = new pg.Client({ ...address, database });
-    // Emitted when the server stops.
+    // The client emits errors when the server stops.
     client.on('error', () => {});
     await client.connect();
     return client;
   };
   await (await connected(child, () => connect('postgres'))).end();
   const admin = new pg.Pool({ ...address, database: 'postgres' });
-  // Emitted when the server stops while connections are being closed.
+  // The pool emits errors when the server stops while connections are being closed.
   admin.on('error', () => {});
 
   return {
@@ -122,7 +122,7 @@ async function startPostgres(): Promise<WebsiteServer> {
       await admin.query(`CREATE DATABASE ${name}`);
       const client = await connect(name);
       const { rows } = await client.query('SELECT pg_backend_pid() AS pid');
-      // Used on another connection: within a transaction, the view does not change after its first read.
+      // Queried on another connection, because within a transaction the view does not change after its first read.
       const others = `FROM pg_stat_activity WHERE datname = '${name}' AND pid <> ${rows[0].pid}`;
       return {
         address: { kind: 'postgresql', ...address, database: name },
@@ -247,7 +247,7 @@ async function idsOf(user: string): Promise<{ uid: number; gid: number }> {
   return { uid: await id('-u'), gid: await id('-g') };
 }
 
-/** Debian's folder of the newest PostgreSQL's programs, which are not in the PATH. */
+/** Returns Debian's folder with the programs of the newest PostgreSQL, which are not in the PATH. */
 function postgresBin(): string | undefined {
   return globSync('/usr/lib/postgresql/*/bin')
     .filter((folder) => existsSync(join(folder, 'initdb')))

@@ -2,18 +2,18 @@ import { join } from 'node:path';
 import { ROOT } from '../../../test/tools/processes.ts';
 import { NO_UTF8 } from './forms.ts';
 
-/** A plugin for forms that the plugin for leads can be connected to. */
+/** A form plugin that our plugin can be connected to. */
 export interface FormPlugin {
   readonly title: string;
-  /** The name by which the plugin for leads calls it. */
+  /** Its name in our plugin. */
   readonly name: string;
-  /** Its main file, in the folder of plugins. */
+  /** Its main file, relative to the folder of plugins. */
   readonly file: string;
-  /** The folder in the repository that has its double. */
+  /** The folder of its test double. */
   readonly double: string;
-  /** The statements that make a form with an e-mail address, a name, a message, an animal and a consent, and print its id; `$title` is its title. */
+  /** Statements that create a form with the fields of a `Submission`, titled `$title`, and print its id. */
   readonly creation: string;
-  /** What the real plugin needs instead. */
+  /** The same for the real plugin, if it needs other statements than its double. */
   readonly realCreation?: string;
   /** The names of its fields. */
   readonly fields: Readonly<Record<keyof Submission, string>>;
@@ -24,11 +24,11 @@ export interface FormPlugin {
     values: Submission,
     headers: Readonly<Record<string, string>>,
   ): Promise<string>;
-  /** Whether anybody can get a copy of it. */
+  /** Whether anybody can download it. */
   readonly isFree?: boolean;
 }
 
-/** What a visitor enters. */
+/** A visitor's input. */
 export interface Submission {
   readonly email: string;
   readonly name: string;
@@ -39,7 +39,7 @@ export interface Submission {
 
 const double = (folder: string) => join(ROOT, 'sdk/test/wordpress-doubles', folder);
 
-/** Returns what a plugin answers: the text of JSON, or the page. */
+/** Posts a form and returns the plugin's answer: normalized JSON, or the page. */
 const answerOf = async (
   address: string,
   body: URLSearchParams | FormData,
@@ -60,7 +60,7 @@ const answerOf = async (
 const CF7_FORM =
   '[email* your-email][text* your-name][textarea your-message][select animal "cat" "dog"][checkbox agree "yes"][submit "Send"]';
 
-/** Fields as Fluent Forms stores them. */
+/** Returns the fields as Fluent Forms stores them. */
 const fluentFields = (): string => {
   const field = (element: string, name: string, label: string, more: object = {}) => ({
     element,

@@ -18,14 +18,14 @@ export const hasWordPress = canStart.MariaDB && existsSync('/usr/share/wordpress
 
 export const PASSWORD = 'a password of the test';
 
-/** Constants that a test changes, because PHP's server reads the code itself at intervals. */
+/** Loads constants that a test changes, because PHP's server reads changed code only at intervals. */
 const TEST_SETTINGS = `
 foreach (json_decode((string) @file_get_contents(__DIR__ . '/constants.json'), true) ?? [] as $name => $value) define($name, $value);
 `;
 
 /**
- * Mails go into a file; the home page has the form below its posts; WordPress's own directory of plugins has nothing; another plugin has
- * brought another release of the client.
+ * A plugin for tests: it writes mails into a file, puts the form below the posts of the home page, empties WordPress's own directory of
+ * plugins, shows a header, and brings another release of the client.
  */
 const TEST_PLUGIN = `<?php
 namespace LeadIntake { final class LeadIntakeClient {} final class LeadCapture {} }
@@ -36,8 +36,12 @@ add_action('wp_footer', fn () => is_home() && print do_shortcode('[lead_intake_f
 add_filter('lead_intake_least_seconds', fn ($seconds) => defined('TEST_SECONDS') ? $seconds * TEST_SECONDS : 0);
 add_filter('lead_intake_submissions_per_hour', fn ($most) => defined('TEST_MOST') ? TEST_MOST : $most);
 add_filter('lead_intake_is_human', fn ($isHuman, $posted) => $isHuman && ($posted['name'] ?? '') !== 'a captcha says: a bot', 10, 2);
+add_action('wp_body_open', fn () => defined('TEST_HEADER') && print do_shortcode(TEST_HEADER));
 add_filter('fluentform/prevent_malicious_attacks', '__return_false');
 add_action('init', fn () => ($hook = getenv('DUE')) && wp_clear_scheduled_hook($hook) !== false && wp_schedule_single_event(time(), $hook));
+add_action('template_redirect', fn () => defined('TEST_DESCRIPTION') && apply_filters('the_content', get_post()->post_content), 20);
+add_filter('lead_intake_has_style', fn () => !defined('TEST_NO_STYLE'));
+foreach (['template', 'stylesheet'] as $option) add_filter("pre_option_$option", fn ($none) => defined('TEST_THEME') ? TEST_THEME : $none);
 add_filter('locale', fn ($locale) => defined('TEST_LOCALE') ? TEST_LOCALE : $locale);
 add_filter('pre_http_request', fn ($none, $args, $url) => str_contains($url, '//api.wordpress.org/plugins/update-check/')
     ? ['response' => ['code' => 200, 'message' => ''], 'body' => '{"plugins":[],"translations":[],"no_update":[]}', 'headers' => [], 'cookies' => []]
@@ -45,7 +49,14 @@ add_filter('pre_http_request', fn ($none, $args, $url) => str_contains($url, '//
 }
 `;
 
-/** Settings with which PHP compiles WordPress once, and not for each process and page; and everything else anew, because tests change it. */
+/** A theme without blocks, by its files. */
+const CLASSIC_THEME = {
+  'style.css': `/* Theme Name: Classic */ body { background: #222; color: #eee; font: 14px serif } body p a { color: #8cf; text-decoration: none }`,
+  'index.php': `<!doctype html><html lang="en"><head><title>A page</title><meta name="viewport" content="width=device-width"><?php wp_head(); ?>
+<link rel="stylesheet" href="<?= get_stylesheet_uri() ?>"></head><body><?php wp_body_open(); while (have_posts()) { the_post(); the_content(); } wp_footer(); ?></body></html>`,
+};
+
+/** Settings with which PHP compiles WordPress only once, but everything else for each page, because tests change it. */
 const COMPILED_ONCE = `opcache.enable_cli=1
 opcache.validate_timestamps=0
 opcache.file_update_protection=0
@@ -60,35 +71,35 @@ export interface WordPress {
   readonly inSite: (file: string) => string;
   /** Returns the text of a file in the website; empty without the file. */
   readonly textOf: (file: string) => string;
-  /** Defines constants for every request from now on, in place of those before. */
+  /** Defines constants for every later request, in place of the previous ones. */
   readonly define: (constants: object) => void;
-  /** Runs WP-Cron, with these variables of the environment besides the website's. `DUE` names a hook that is due now. */
+  /** Runs WP-Cron with these additional environment variables. `DUE` names a hook that is due now. */
   cron(more?: Readonly<Record<string, string>>): Promise<void>;
   /** Runs statements within WordPress, and returns what they print. */
   run(statements: string, before?: string): Promise<string>;
   activate(): Promise<void>;
-  /** Deactivates the plugin, and removes what it stores. */
+  /** Deactivates the plugin, and removes its options and tables. */
   deactivate(): Promise<void>;
-  /** Logs somebody in. */
+  /** Logs a user in. */
   logIn(user: string, password?: string): Promise<Session>;
 }
 
-/** Somebody who is logged in. */
+/** The session of a user who is logged in. */
 export interface Session {
   readonly cookie: string;
   /** Returns the HTML of a page below `wp-admin/`. */
   page(path: string): Promise<string>;
   /** Sends a form to `wp-admin/admin-post.php`, without following a redirect. */
   post(fields: Readonly<Record<string, string>>): Promise<Response>;
-  /** Presses the button of a form in a page below `wp-admin/`, and returns the page that is shown then. The form is the one that has a text. */
+  /** Presses a button of the form that has a text, on a page below `wp-admin/`, and returns the next page. */
   press(path: string, has: string, button: string, fields?: Readonly<Record<string, string>>): Promise<string>;
 }
 
-/** What statements need before they activate or deactivate plugins. */
+/** Loads the functions that activate and deactivate plugins. */
 export const FIRST = `require ABSPATH . 'wp-admin/includes/plugin.php';`;
 export const TABLES = ['outbox', 'outbox_memo', 'submissions', 'throttle'].map((name) => `_7x_lead_intake_${name}`);
 
-/** A website for a suite. It is served once the tests run. */
+/** Returns a website for a suite. It is served once the tests run. */
 export function aWordPress(): WordPress {
   const scratch = sharedFolder();
   let databases: WebsiteServer;
@@ -128,11 +139,14 @@ export function aWordPress(): WordPress {
     Object.assign(env, compiledOnce());
     mkdirSync(inSite('wp-content/mu-plugins'));
     writeFileSync(inSite('wp-content/mu-plugins/test.php'), TEST_PLUGIN);
+    mkdirSync(inSite('wp-content/themes/classic'));
+    for (const [name, text] of Object.entries(CLASSIC_THEME))
+      writeFileSync(inSite(`wp-content/themes/classic/${name}`), text);
     server = startCommands(commandsIn(PAGE, 'wordpress-serve'), { ...env, ...clock.env });
     await vi.waitUntil(() => fetch(site()).catch(() => false), { timeout: 60_000, interval: 50 });
   });
 
-  /** Returns the variable of the environment with which PHP reads further settings. */
+  /** Returns the environment variable with which PHP reads further settings. */
   const compiledOnce = () => {
     const [folder, cache] = [join(scratch(), 'php'), join(scratch(), 'compiled')];
     for (const each of [folder, cache]) mkdirSync(each);
@@ -225,7 +239,7 @@ function aSession(site: (path: string) => string, cookie: string): Session {
   };
 }
 
-/** What is wrong with a page for administrators. */
+/** The faults of a page for administrators. */
 interface PageFaults {
   /** The pixels by which it is wider than the window. */
   readonly overflow: number;
@@ -233,21 +247,25 @@ interface PageFaults {
   readonly unlabelled: readonly string[];
   /** Whether a script of the test's hostile texts has run. */
   readonly hacked: boolean;
-  /** What axe finds, but for WordPress's own parts of the page. */
+  /** The findings of axe, without WordPress's own parts of the page. */
   readonly violations: readonly string[];
 }
 
-/** Examines an open page. `SCREENSHOTS_DIR` names a folder that gets a picture of it. */
-export async function faultsOf(page: Page): Promise<PageFaults> {
+/** Examines a part of an open page. `SCREENSHOTS_DIR` names a folder that gets a picture of it. */
+export async function faultsOf(
+  page: Page,
+  part = '.wrap',
+  title = /page=([\w-]+)/.exec(page.url())?.[1],
+): Promise<PageFaults> {
   const { SCREENSHOTS_DIR } = process.env;
-  const name = `${/page=([\w-]+)/.exec(page.url())?.[1]}-${page.viewportSize()?.width}.png`;
+  const name = `${title}-${page.viewportSize()?.width}.png`;
   if (SCREENSHOTS_DIR) await page.screenshot({ fullPage: true, path: join(SCREENSHOTS_DIR, name) });
   await page.evaluate(axe.source);
   return page.evaluate(`(async () => ({
     overflow: Math.max(0, document.documentElement.scrollWidth - innerWidth),
-    unlabelled: [...document.querySelectorAll('.wrap :is(input:not([type=hidden], [type=submit]), select, textarea)')]
+    unlabelled: [...document.querySelectorAll('${part} :is(input:not([type=hidden], [type=submit]), select, textarea)')]
       .filter(({ labels }) => labels.length !== 1).map(({ outerHTML }) => outerHTML),
     hacked: 'hacked' in window,
-    violations: (await axe.run({ include: ['.wrap'] })).violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)),
+    violations: (await axe.run({ include: ['${part}'] })).violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)),
   }))()`);
 }

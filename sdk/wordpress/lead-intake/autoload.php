@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 defined('ABSPATH') || exit;
 
-// Loads the plugin's own classes and those of the PHP client, which the build places beside them in a namespace of the plugin, so that
-// another plugin may bring another release of the client.
+// Loads the plugin's own classes and the PHP client. The build puts the client into the plugin's namespace, because another plugin may bring
+// another release of it.
 spl_autoload_register(static function (string $class): void {
     foreach (['LeadIntakePlugin\\Client\\' => 'client', 'LeadIntakePlugin\\' => 'src'] as $namespace => $folder) {
         if (str_starts_with($class, $namespace)) {

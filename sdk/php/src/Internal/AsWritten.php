@@ -5,15 +5,15 @@ declare(strict_types=1);
 namespace LeadIntake\Internal;
 
 /**
- * What a visitor wrote in a form.
+ * Removes what forms add to a visitor's text.
  *
  * @internal
  */
 final class AsWritten
 {
     /**
-     * Forms post fields left empty, which the service refuses, and each line break as two characters although `maxlength`
-     * counts one.
+     * Removes fields left empty, which the service refuses, and the second character of each line break, which `maxlength`
+     * does not count.
      *
      * @param array<string, mixed> $data
      * @return array<string, mixed>

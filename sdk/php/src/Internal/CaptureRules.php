@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntake\Internal;
 
 /**
- * What each text of a creation must match, what is wrong with one that does not, and the code of that.
+ * The patterns that the texts of a creation must match, with the message and the code for a text that does not.
  * Generated from common/rules/field-rules.ts. Do not edit.
  *
  * @internal
@@ -57,6 +57,6 @@ final class CaptureRules
     /** The texts of a creation that may be null, left out or blank. */
     public const OPTIONAL_TEXTS = ['sourceId', 'note'];
 
-    /** Text that says nothing: the white space of ECMAScript, so that all languages agree. */
+    /** Matches blank text: the white space of ECMAScript, so that all languages agree. */
     public const BLANK = '/^[\x{0009}-\x{000d}\x{0020}\x{00a0}\x{1680}\x{2000}-\x{200a}\x{2028}-\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]*$/Du';
 }

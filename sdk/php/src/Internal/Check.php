@@ -102,7 +102,7 @@ final class Check
             $this->found['key'] = self::problem($outcome);
         } else {
             $this->found['leads.create'] = match (true) {
-                // Only data that has been looked at has faulty fields, and that is done last. The key was left out.
+                // The service checks the data last, so faulty fields prove that all else is right. The key was left out.
                 $outcome->code === 'integration_invalid_request'
                     && Problem::areOfData(array_diff_key($outcome->fields, ['Idempotency-Key' => []])) => ['create_granted'],
                 $outcome->code === 'integration_scope_forbidden' => ['create_missing'],

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntake\Internal;
 
 /**
- * Checks what a client is created with.
+ * Checks the arguments of a client.
  *
  * @internal
  */
@@ -21,7 +21,7 @@ final class Configuration
     private const KEY = '/^lik_[A-Za-z0-9_-]{48}$/D';
     private const KEY_LENGTH = 52;
 
-    /** Whether an address lets others read what is sent to it. */
+    /** Whether others can read requests to the address on their way. */
     public static function isOpenToOthers(#[\SensitiveParameter] string $baseUrl): bool
     {
         return stripos($baseUrl, 'http:') === 0 && !preg_match('~' . Outcomes::HTTP_WITHIN . '~Di', $baseUrl);
@@ -57,7 +57,7 @@ final class Configuration
         ];
     }
 
-    /** @return ?string what is wrong with a key, without the key, in the words of all clients */
+    /** @return ?string the fault of a key, without the key, in the words of all clients */
     public static function faultOfKey(#[\SensitiveParameter] string $apiKey): ?string
     {
         return match (true) {

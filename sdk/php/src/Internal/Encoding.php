@@ -8,16 +8,16 @@ use LeadIntake\Transport\Response;
 use LeadIntake\Transport\TransportException;
 
 /**
- * The encoding of responses: gzip alone, which is what something in between uses that encodes unasked.
+ * Decodes responses. It knows only gzip, which intermediaries use when they encode unasked.
  *
  * @internal
  */
 final class Encoding
 {
-    /** No byte of JSON, but the first one of gzip. A transport that has decoded a response may leave its header. */
+    /** The first byte of gzip, with which no JSON begins. A transport that has decoded a response may leave its header. */
     private const FIRST_BYTE = "\x1f";
 
-    /** So many bytes are decoded at once: they become a thousand times as many at most. */
+    /** The number of bytes decoded at once, which expand at most a thousandfold. */
     private const PIECE_BYTES = 4096;
 
     /** Returns the value of Accept-Encoding. PHP may be built without zlib. */
@@ -29,7 +29,7 @@ final class Encoding
     /**
      * Returns the decoded response; unchanged, with its header, if it cannot be decoded.
      *
-     * @throws TransportException when it has more than Response::MAX_BYTES then
+     * @throws TransportException when it is longer than Response::MAX_BYTES then
      */
     public static function decoded(#[\SensitiveParameter] Response $response): Response
     {

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace LeadIntake\Internal;
 
 /**
- * What the responses of the service mean, and how requests name the client.
+ * The constants by which a client understands responses of the service, and its name in requests.
  * Generated from sdk/generate-outcomes.ts and the version in sdk/package.json. Do not edit.
  *
  * @internal
  */
 final class Outcomes
 {
-    /** The codes of the service, which are frozen: a problem with another code is from something in between. */
+    /** The codes of the service, which are frozen: a problem with another code comes from an intermediary. */
     public const PROBLEM_CODES = [
         'integration_invalid_request',
         'integration_source_invalid',
@@ -38,10 +38,10 @@ final class Outcomes
         'integration_lead_already_open',
     ];
 
-    /** Codes that prove it if they name faulty fields, all of them of the data: it would have been refused before as well. */
+    /** Codes that prove the same when all faulty fields are in the data: the service would have refused earlier attempts, too. */
     public const SETTLING_CODES_WITH_FIELDS = ['integration_invalid_request'];
 
-    /** Faulty fields that are not of the data: it may be this attempt alone that something in between has spoiled. */
+    /** Faulty fields outside the data: an intermediary may have spoiled this attempt alone. */
     public const FIELDS_NOT_OF_DATA = [
         'body',
         'Content-Encoding',
@@ -62,19 +62,19 @@ final class Outcomes
     /** Statuses of refusals after which the same request may succeed later. */
     public const TEMPORARY_STATUSES = [408, 429];
 
-    /** How reasons of an outbox begin that hold up all leads until somebody corrects the key, the studio or the address. */
+    /** Beginnings of outbox reasons that hold up all leads until somebody corrects the key, the studio or the address. */
     public const CONFIGURATION_REASONS = ['401 ', '402 ', '403 ', '404 ', '405 '];
 
-    /** How reasons of an outbox begin until whose next attempt no lead is sent; the last one is of an intermediary. */
+    /** Beginnings of outbox reasons that pause all leads until the next attempt; an intermediary causes the last one. */
     public const PAUSE_REASONS = ['429 ', '503 ', 'wait'];
 
-    /** Addresses by http that stay on a machine or in a network of its own. Without backslashes, for all languages; a dot is the bracket of IPv6. */
+    /** Matches http addresses within a machine or a private network. It suits all languages: no backslashes, and a dot for the bracket of IPv6. */
     public const HTTP_WITHIN = '^http://(?:[^./:]+|.(?:::1|f[cd][0-9a-f:]+)]|(?:127|10|192[.]168|172[.](?:1[6-9]|2[0-9]|3[01]))[.][0-9.]+|[^/:]+[.](?:home[.]arpa|internal|lan|local|localhost|svc|test))(?::[0-9]+)?(?:/|$)';
 
-    /** The condition of rows of an outbox that a person may send again or discard: no one is known to have their data. */
+    /** Selects the rows of an outbox that a person may send again or discard: nobody is known to have their data. */
     public const SQL_WITH_DATA = "(state IN ('waiting', 'refused') OR capture IS NOT NULL)";
 
-    /** The `attempts` of a row of an outbox that a person sends again: 1 if one had no answer, since an earlier lead may then be its own. Assigned before `state`, since MySQL assigns from left to right. */
+    /** The `attempts` of a row that a person sends again: 1 if an attempt had no answer, since it may have created the lead. Assigned before `state`, since MySQL assigns from left to right. */
     public const SQL_RETRIED_ATTEMPTS = "CASE WHEN attempts > 1 OR (attempts = 1 AND state = 'waiting') THEN 1 ELSE 0 END";
 
     /** Why an outbox keeps the note of an already open lead. */
@@ -86,22 +86,22 @@ final class Outcomes
     /** Why an outbox refuses a row. */
     public const REASON_UNREADABLE = 'unreadable: the data in the table is not a JSON object';
 
-    /** What it may mean that a lead of an outbox cannot be found by its API key, which gets one answer for all of it. */
+    /** Why an API key may not find a lead of an outbox: the service answers all three cases alike. */
     public const REASON_NOT_THERE = 'not there: erased, lost in a restored database, or of another studio';
 
-    /** Why a text of a lead may not be the one that the outbox has kept. */
+    /** Why a text of a lead may differ from the one that the outbox has kept. */
     public const REASON_OTHER_DATA = 'other data: changed in the studio since, or the lead of an earlier visit';
 
-    /** Why it is not known whether a lead of an outbox is there. */
+    /** Why an outbox does not know whether a lead is there. */
     public const REASON_NOT_READ = 'not read: the service has failed to read it, which its operator has to look into';
 
-    /** Pages are trusted once so many leads in a row that they do not have were missing when read one by one, too. */
+    /** Pages are trusted after this many leads in a row that they lacked could not be read one by one either. */
     public const PAGES_MISSED = 100;
 
-    /** How requests name the client; many firewalls refuse requests without a name. */
+    /** The name of the client in requests; many firewalls refuse requests without one. */
     public const USER_AGENT = 'lead-intake-php/1.2.0';
 
-    /** What a check can find: whether that is right, and the sentence for people. */
+    /** The findings of a check: whether each is good, and its sentence for people. */
     public const CHECK_FINDINGS = [
         'address_right' => ['right', 'The service answers at the address.'],
         'address_malformed' => [

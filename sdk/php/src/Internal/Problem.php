@@ -75,7 +75,7 @@ final class Problem implements Failure
     }
 
     /**
-     * Whether a refusal names faulty fields, and all of them are of the data.
+     * Whether a refusal names faulty fields, all of them in the lead's data.
      *
      * @param array<string, list<string>> $fields
      */

@@ -12,7 +12,7 @@ namespace LeadIntake\Internal;
 final class Repeated
 {
     /**
-     * Returns the lead, unless it is that of another request whose response came instead.
+     * Returns the lead, unless it belongs to another request whose response came instead.
      *
      * @param array<mixed> $lead
      * @return array<mixed>
@@ -24,8 +24,8 @@ final class Repeated
     }
 
     /**
-     * Returns the first field of a lead that is not the one of the capture; null: there is none. The service changes no text but
-     * the letter case of `sourceId`. A field that is missing or not as documented proves nothing.
+     * Returns the first field of a lead that differs from the capture; null: there is none. The service changes only the letter
+     * case of `sourceId`. A missing or undocumented value proves nothing.
      *
      * @param array<mixed> $lead
      * @param array<mixed> $capture

@@ -7,7 +7,7 @@ namespace LeadIntake\Internal;
 use LeadIntake\Transport\Response;
 
 /**
- * What a response, of the service or of a proxy, implies for the next attempt.
+ * Tells whether and when to retry after a response of the service or of a proxy.
  *
  * @internal
  */

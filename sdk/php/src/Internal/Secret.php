@@ -11,7 +11,7 @@ namespace LeadIntake\Internal;
  */
 final class Secret
 {
-    /** Outside of the object, because dumps show its properties, and the variables of its closures. */
+    /** Stored outside the object, because dumps show an object's properties and the variables of its closures. */
     private static ?\WeakMap $values = null;
 
     public function __construct(#[\SensitiveParameter] mixed $value)

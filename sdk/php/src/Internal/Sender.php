@@ -32,7 +32,7 @@ final class Sender
     /** The quota as the latest response described it. */
     public ?Quota $quota = null;
 
-    /** How often is asked between attempts whether the call is cancelled. */
+    /** The interval at which a wait between attempts checks for cancellation. */
     private const POLL_SECONDS = 0.1;
 
     /**
@@ -139,7 +139,7 @@ final class Sender
             try {
                 ($this->onAttempt)(new AttemptReport($attempt, $failure, $requestId, $remaining, $retryInSeconds));
             } catch (\Throwable $error) {
-                // Not the request's failure: the lead may be written. What the handler of a signal throws ends it.
+                // A listener's failure does not fail the request, which may have written the lead. A signal handler's exception ends it.
                 if (Signals::haveThrown($error)) {
                     throw $error;
                 }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntake\Internal;
 
 /**
- * What the handlers of signals throw, such as the time limit of a job: it ends whatever is under way.
+ * Recognizes exceptions of signal handlers, such as a job's time limit: they end any work in progress.
  *
  * @internal
  */

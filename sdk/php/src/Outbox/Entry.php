@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox;
 
+use LeadIntake\Outbox\Internal\CaptureJson;
+
 /** A lead in the outbox. */
 final class Entry
 {
@@ -16,7 +18,7 @@ final class Entry
      * @param \DateTimeImmutable $nextAttemptAt when it is sent next, while it waits; UTC
      * @param ?\DateTimeImmutable $settledAt when its data were erased; UTC
      * @param ?string $leadId the id of the created lead, or of the already open one if the service returned it
-     * @param ?string $reason why it needs attention; of a settled entry, why no one may have got what the visitor wrote; human-readable
+     * @param ?string $reason why it needs attention or, once settled, why perhaps nobody got the visitor's message; human-readable
      */
     public function __construct(
         public readonly string $idempotencyKey,
@@ -28,6 +30,17 @@ final class Entry
         public readonly ?\DateTimeImmutable $settledAt,
         public readonly ?string $leadId,
         public readonly ?string $reason,
+        private readonly ?string $json = null,
     ) {
+    }
+
+    /**
+     * Returns the data as the same JSON, in which {} is not []; null when other languages may give other JSON.
+     *
+     * @internal
+     */
+    public function object(): ?\stdClass
+    {
+        return $this->json === null ? null : CaptureJson::portable($this->json);
     }
 }

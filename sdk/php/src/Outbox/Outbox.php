@@ -66,11 +66,11 @@ final class Outbox
 
     /**
      * Derives the idempotency key of a form submission: equal for the same form and data within an hour, such as a double
-     * click; different when any differs, such as after the visitor corrects the address. Without the hour, the key of a
-     * cached page would be that of all visits.
+     * click; different when any differs, such as after the visitor corrects the address. Without the hour, all visits to a
+     * cached page would share one key.
      *
-     * @param ?string $formKey a random string rendered into the form; it is not stored. A form that was sent without one must not
-     *     lose its lead: it counts as '', as if it came from one cached page of all visitors
+     * @param ?string $formKey a random string rendered into the form; it is not stored. A form without one counts as one cached
+     *     page of all visitors, with the key ''
      * @param LeadCapture|array<string, mixed> $capture the same data as given to add()
      * @param ?\DateTimeInterface $submittedAt when the form was submitted; default: now
      * @return string a UUID of version 8
@@ -94,14 +94,13 @@ final class Outbox
     public function setUp(): void
     {
         $this->requireNoTransaction();
-        // Here alone: a worker or a report that warned would have cron mail it each time.
+        // Only this warns: cron would mail each warning of a worker or a report.
         $this->isTableNamed || trigger_error(self::DEFAULT_TABLE_WARNING, E_USER_DEPRECATED);
         Schema::create($this->database, Schema::of($this->database->dialect(), $this->name));
     }
 
     /**
-     * Stores a lead within the open transaction, and is committed or rolled back with it. Neither begins nor ends a
-     * transaction.
+     * Stores a lead within the open transaction, which commits it or rolls it back. Neither begins nor ends a transaction.
      *
      * Leaves out optional texts that are empty or blank, and makes each line break of the note one character.
      *
@@ -140,12 +139,12 @@ final class Outbox
      *     erased; at least once. When it throws, the lead keeps its data and is retried later. Without it, leads with a
      *     `reason` are kept
      * @param int $keepSettledDays the days after which entries with erased data are deleted
-     * @param ?callable(WaitingLeads): void $onWaiting called at the end of a pass with what has waited for longer than a day,
-     *     for instance to mail it: once a day at most, whoever makes the passes. When it throws, it is called again in an hour
+     * @param ?callable(WaitingLeads): void $onWaiting called at the end of a pass with the leads that have waited for more than
+     *     a day, for instance to mail it; at most once a day, over all workers. When it throws, it is called again in an hour
      *
      * @throws \LogicException when a transaction is open: a rollback would undo the stored outcomes
      * @throws OutboxException when a listener or sending a lead has failed, see getPrevious(); its leads keep waiting, the
-     *     others were sent. What the handler of a signal throws, such as a job's time limit, ends the pass
+     *     others were sent. A signal handler's exception, such as a job's time limit, ends the pass
      */
     public function deliver(
         LeadIntakeClient $client,
@@ -176,6 +175,12 @@ final class Outbox
         return $this->table->needingAttention(self::checkedLimit($limit));
     }
 
+    /** Summarizes all waiting leads: how many, since when, and why; null: there are none. */
+    public function waiting(): ?WaitingLeads
+    {
+        return Waiting::in($this->database, $this->name, "state = 'waiting'");
+    }
+
     /** @return list<Entry> the newest entries in any state */
     public function newest(int $limit = 100): array
     {
@@ -183,8 +188,8 @@ final class Outbox
     }
 
     /**
-     * Makes a lead due immediately, under its key. Of a delivered one the service returns the same lead again: add it with
-     * another key instead.
+     * Makes a lead due immediately, with its key. The service answers the key of a delivered lead with that lead: add it
+     * with another key instead.
      *
      * @param LeadCapture|array<string, mixed>|null $capture replaces its data; null keeps them. After an idempotency conflict
      *     add the corrected lead again, with another key
@@ -213,13 +218,13 @@ final class Outbox
     }
 
     /**
-     * Compares the leads that were sent with the service, by reads alone: sends, changes and deletes nothing. A call that was
-     * stopped, or killed, is gone on with by the next one within a day. Leaves half of the quota to the website.
+     * Compares the leads that were sent with the service. It only reads. The next call within a day continues one that was
+     * stopped or killed. Leaves half of the quota to the website.
      *
-     * @param LeadIntakeClient $client one whose key has the scope `leads.read`
-     * @param ?float $maxSeconds no request begins later, and no wait for the quota would end later; null: no limit
+     * @param LeadIntakeClient $client its key has the scope `leads.read`
+     * @param ?float $maxSeconds no request begins and no wait for the quota ends after this time; null: no limit
      * @param bool $restart begins anew instead of where the last call stopped
-     * @param ?callable(Difference): void $onDifference called for each difference, at least once: after a crash, or an exception,
+     * @param ?callable(Difference): void $onDifference called at least once for each difference; after a crash or an exception,
      *     again for some
      *
      * @throws OutboxException when the key may not read leads, or another comparison has begun
@@ -235,7 +240,7 @@ final class Outbox
         $rows = new SentRows($this->database, $this->name);
         $memo = new Memo($this->database, $this->name, self::RECONCILIATION);
         $token = Uuid::random();
-        // Of two comparisons the later one goes on, and the other one ends.
+        // A later comparison takes over, and ends the earlier one.
         $memo->take($token);
         $earlier = Run::from($memo->read()[0]);
         $run = $earlier?->isToGoOn() && !$restart ? $earlier : $rows->beginning();
@@ -250,12 +255,11 @@ final class Outbox
     }
 
     /**
-     * Makes a lead due, with its key and its data, that was sent and is not there. The service looks it up first. A lead that
-     * was erased is refused; one that the service has lost is created again, or its contact has an open lead.
+     * Makes due a lead that was sent and that the service no longer has, with its key and data. Looks it up first. The service
+     * refuses an erased lead. It creates a lost one again, unless its contact has an open lead.
      *
-     * @param bool $mayCreate confirms that this may create another lead: where the service has lost the lead, it has lost its
-     *     key, too
-     * @param LeadCapture|array<string, mixed>|null $capture the data, which the outbox has erased; null: those that it has kept
+     * @param bool $mayCreate confirms that this may create another lead: a service that has lost the lead has lost its key, too
+     * @param LeadCapture|array<string, mixed>|null $capture the data, if the outbox has erased them; null: those that it has kept
      *
      * @throws \InvalidArgumentException when the data cannot be stored
      * @throws OutboxException when it is there, was not sent, has no data, or $mayCreate is false

@@ -9,7 +9,7 @@ final class PdoDatabase implements Database
 {
     private readonly Dialect $dialect;
 
-    /** @throws \InvalidArgumentException when PDO's driver is another one than sqlite, mysql or pgsql */
+    /** @throws \InvalidArgumentException when PDO's driver is not sqlite, mysql or pgsql */
     public function __construct(private readonly \PDO $pdo)
     {
         $driver = $pdo->getAttribute(\PDO::ATTR_DRIVER_NAME);
@@ -44,13 +44,13 @@ final class PdoDatabase implements Database
     {
         return match ($this->dialect) {
             Dialect::SQLite => !$this->canBegin(),
-            // PDO does not notice a SET autocommit.
+            // PDO does not notice SET autocommit.
             Dialect::MySQL => $this->pdo->inTransaction() || !$this->query('SELECT @@autocommit AS automatic')[0]['automatic'],
             Dialect::PostgreSQL => $this->pdo->inTransaction(),
         };
     }
 
-    /** PDO does not notice the statement BEGIN. */
+    /** Whether BEGIN works, because PDO does not notice a transaction that this statement has opened. */
     private function canBegin(): bool
     {
         try {

@@ -4,19 +4,19 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox;
 
-/** What a comparison of an outbox with the service has found, so far or in the end. */
+/** The findings of a comparison of an outbox with the service, complete or so far. */
 final class Reconciliation
 {
     /**
-     * @param ?string $stoppedBecause why it is not complete; null when it is. The next call goes on where it stopped
+     * @param ?string $stoppedBecause why it is not complete; null when it is. The next call continues where it stopped
      * @param ?\DateTimeImmutable $since when the oldest of the rows without data was settled; null when there are none. Older
      *     ones are deleted
      * @param int $sent leads that were delivered
      * @param int $there how many of these are there
      * @param int $alreadyOpen leads whose contact had an open lead of another creation
-     * @param int $openLeadThere of how many of these that lead is there
-     * @param int $otherData of those that are there: how many have other data than the outbox has kept
-     * @param int $notRead leads of which it is not known whether they are there, because the service has failed to read them
+     * @param int $openLeadThere how many of those open leads are there
+     * @param int $otherData how many of the leads that are there have other data than the outbox has kept
+     * @param int $notRead leads that the service has failed to read, so that they may be there or not
      * @param int $withoutId leads without an id in the outbox: the API key could not read leads when they were sent
      * @param int $left leads still to compare
      * @param int $waiting leads that are not sent yet

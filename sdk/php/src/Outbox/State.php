@@ -7,18 +7,18 @@ namespace LeadIntake\Outbox;
 /** The state of a lead in the outbox. */
 enum State: string
 {
-    /** It will be sent, now or later. */
+    /** The lead will be sent, now or later. */
     case Waiting = 'waiting';
 
-    /** The service has it. Its data are erased, unless its first attempt was answered with an earlier lead. */
+    /** The service has the lead. Its data are erased, unless its first attempt was answered with an earlier lead. */
     case Delivered = 'delivered';
 
     /** The contact already had an open lead: a normal outcome. Its data are erased, unless they have a note. */
     case AlreadyOpen = 'already_open';
 
-    /** The service refused it: it needs a person's attention. Its data are kept. */
+    /** The service refused the lead: it needs a person's attention. Its data are kept. */
     case Refused = 'refused';
 
-    /** A person discarded it. Its data are erased. */
+    /** A person discarded the lead. Its data are erased. */
     case Discarded = 'discarded';
 }

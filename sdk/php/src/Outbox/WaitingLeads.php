@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox;
 
-/** What has waited for longer than a day, for the service or for a person. It has no personal data. */
+/** A summary of waiting leads, such as those that have waited for more than a day. Has no personal data. */
 final class WaitingLeads
 {
     /**

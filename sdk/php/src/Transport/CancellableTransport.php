@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Transport;
 
-/** A transport that can end a request before it is answered. Without it, a call is cancelled between its attempts only. */
+/** A transport that can end a request before it is answered. Other transports let a call end only between its attempts. */
 interface CancellableTransport extends Transport
 {
     /**

@@ -17,7 +17,7 @@ final class CurlTransport implements CancellableTransport
         CURLE_SSL_PEER_CERTIFICATE,
     ];
 
-    /** What a check finds after an error. @internal */
+    /** The findings of a check, by error. @internal */
     public const FAULTS = [
         CURLE_COULDNT_RESOLVE_PROXY => 'name_unknown',
         CURLE_COULDNT_RESOLVE_HOST => 'name_unknown',
@@ -30,7 +30,7 @@ final class CurlTransport implements CancellableTransport
 
     private ?\CurlHandle $curl = null;
 
-    /** The process of the handle. A forked one would read the responses of others on the same connection. */
+    /** The process that made the handle. A forked process would read the responses of others on the same connection. */
     private ?int $process = null;
 
     public function send(
@@ -71,7 +71,7 @@ final class CurlTransport implements CancellableTransport
         $answered = '';
         $isTooLong = false;
         $isHeadWhole = false;
-        // Hosts that disable the function have no forks either.
+        // Hosts that disable this function do not allow forks either.
         $process = function_exists('getmypid') ? getmypid() : 0;
         if ($this->process !== $process) {
             [$this->curl, $this->process] = [curl_init(), $process];
@@ -120,7 +120,7 @@ final class CurlTransport implements CancellableTransport
         }
         if (!$isWhole) {
             $number = curl_errno($curl);
-            // When a connection that was kept dies, curl sends the request again on another one, and then reports only that one.
+            // When a kept-alive connection dies, curl resends the request on another one, and reports only that one.
             $mayHaveArrived = !in_array($number, self::NOT_CONNECTED, true) || curl_getinfo($curl, CURLINFO_REQUEST_SIZE) > 0;
             // curl_error() contains the address, so it goes into the previous exception only.
             $details = new \RuntimeException(curl_error($curl));

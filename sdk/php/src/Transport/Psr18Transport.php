@@ -47,8 +47,8 @@ final class Psr18Transport implements Transport
         } catch (TransportException $error) {
             throw $error;
         } catch (ClientExceptionInterface | \RuntimeException $error) {
-            // Reading a truncated body throws a RuntimeException. The message may contain the address, so only the error of curl is
-            // taken from it. And the client's exception, or its trace, has the request with the key and the lead.
+            // Reading a truncated body throws a RuntimeException. Only curl's error number is taken from it: the message may contain the
+            // address, and the client's exception or its trace has the request with the key and the lead.
             $number = preg_match('/\bcURL error (\d+)/i', $error->getMessage(), $found) ? (int) $found[1] : 0;
             $isOfCurl = $number > 0 && function_exists('curl_strerror');
             throw new TransportException(

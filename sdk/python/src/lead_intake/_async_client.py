@@ -57,7 +57,7 @@ class AsyncLeadIntakeClient:
         http_client: httpx2.AsyncClient | None = None,
         allow_http: bool = False,
     ) -> CheckReport:
-        """Find out before the first lead what is right, as ``LeadIntakeClient.check`` does."""
+        """Finds out before the first lead whether the configuration is right, as ``LeadIntakeClient.check`` does."""
         checking = Checking(base_url, api_key, allow_http=allow_http)
         if checking.call is not None:
             async with cls(base_url, api_key, http_client=http_client, allow_http=allow_http) as client:
@@ -68,23 +68,23 @@ class AsyncLeadIntakeClient:
     async def create_lead(
         self, capture: LeadCapture, *, idempotency_key: str | None = None, deadline_seconds: float | None = None
     ) -> CreatedLead:
-        """Create a lead, as ``LeadIntakeClient.create_lead`` does."""
+        """Creates a lead, as ``LeadIntakeClient.create_lead`` does."""
         return await self._send(self._calls.create_lead(capture, idempotency_key), deadline_seconds)
 
     async def get_lead(self, lead_id: str, *, deadline_seconds: float | None = None) -> Lead:
-        """Return the current state of a lead."""
+        """Returns the current state of a lead."""
         return await self._send(self._calls.get_lead(lead_id), deadline_seconds)
 
     async def list_leads(
         self, *, limit: int | None = None, cursor: str | None = None, deadline_seconds: float | None = None
     ) -> LeadList:
-        """Return one page of leads, newest first, as ``LeadIntakeClient.list_leads`` does."""
+        """Returns one page of leads, newest first, as ``LeadIntakeClient.list_leads`` does."""
         return await self._send(self._calls.list_leads(limit, cursor), deadline_seconds)
 
     async def all_leads(
         self, *, limit: int | None = None, deadline_seconds: float | None = None
     ) -> AsyncIterator[Lead]:
-        """Iterate over all leads, newest first. Requests each page when it is needed, with a deadline per page."""
+        """Iterates over all leads, newest first. Requests each page when it is needed, with a deadline per page."""
         cursor: str | None = None
         while True:
             page = await self.list_leads(limit=limit, cursor=cursor, deadline_seconds=deadline_seconds)
@@ -95,11 +95,11 @@ class AsyncLeadIntakeClient:
                 return
 
     def quota(self) -> Quota | None:
-        """Return the quota as the latest response described it; None before, and without its headers."""
+        """Returns the quota as the latest response described it; None before, and without its headers."""
         return self._quota
 
     async def aclose(self) -> None:
-        """Close idle connections, unless the HTTP client was passed in."""
+        """Closes idle connections, unless the HTTP client was passed in."""
         for pool in self._pools.close():
             await pool.aclose()
 
@@ -122,7 +122,7 @@ class AsyncLeadIntakeClient:
                     return sending.result_of(outcome)
                 await anyio.sleep(sending.time_to_wait_after(outcome))
         except asyncio.CancelledError as cancelled:
-            # Not one of its own: asyncio and anyio expect theirs back.
+            # asyncio and anyio expect their own error back, not another one.
             cancelled.__cause__ = sending.cancelled()
             raise
 

@@ -1,4 +1,4 @@
-"""The outcome of one attempt, and what it implies for the next one."""
+"""The outcome of one attempt, and its consequences for the next one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Read = Callable[[Any, httpx2.Headers], T]
 #: The maximum size of a decompressed response; bytes. Far more than the service's longest response.
 _MAX_CONTENT = 4 * 1024 * 1024
 
-#: What is decoded. Something in between that encodes unasked uses it, too.
+#: The encoding that is decoded. Intermediaries that encode unasked use it, too.
 ACCEPT_ENCODING = "gzip"
 
 #: Errors of the exchange. Others, such as the time limit of a job that calls the client, are the caller's.
@@ -56,7 +56,7 @@ class NotAnAnswerError(ValueError):
 
 
 def are_of_data(fields: Collection[str]) -> bool:
-    """Whether a refusal names faulty fields, and all of them are of the data."""
+    """Whether a refusal names faulty fields, all of them in the lead's data."""
     return bool(fields) and not any(field in FIELDS_NOT_OF_DATA for field in fields)
 
 
@@ -70,8 +70,8 @@ class UnreadEncoding(NotAnAnswerError):
 
 class Content:
     """
-    The received part of a response body. The reader stops when it is too long. It decodes gzip alone, as far as it may be
-    long: a few bytes can stand for gigabytes.
+    The received part of a response body. The reader stops when it is too long. It decodes only gzip, and only up to the
+    maximum size: a few bytes can stand for gigabytes.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Content:
 
     def add(self, response: httpx2.Response, piece: bytes) -> None:
         coding = response.headers.get("content-encoding", "").strip().lower()
-        # JSON does not begin like gzip: what decodes a response may leave its header.
+        # JSON does not begin like gzip. A hook that decodes a response may leave its header.
         if coding in ("gzip", "x-gzip") and self._gzip is None and not self.bytes and piece.startswith(b"\x1f"):
             self._gzip = zlib.decompressobj(wbits=31)
         try:
@@ -110,7 +110,7 @@ class Answer(Generic[T]):
 
     value: T
     headers: httpx2.Headers
-    #: What failed.
+    #: The failure.
     name = None
 
 
@@ -217,14 +217,14 @@ class Silence:
         error.status = status
         error.retry_after_seconds = self.retry_after_seconds
         if isinstance(self.cause, httpx2.HTTPError):
-            # Its request would show the key and the lead to whatever inspects the error.
+            # The request would show the key and the lead to anything that inspects the error.
             vars(self.cause).update(dict.fromkeys(vars(self.cause)))
         error.__cause__ = self.cause
         return error
 
 
 def read_response(response: httpx2.Response, content: Content, read: Read[T]) -> Answer[T] | Problem | Silence:
-    """Read a response. Anything not in the service's form counts as no response."""
+    """Reads a response. Anything not in the service's form counts as no response."""
     if content.is_too_long:
         return Silence(NotAnAnswerError(f"the answer {response.status_code} is longer than 4 MiB"), response)
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -244,7 +244,7 @@ def read_response(response: httpx2.Response, content: Content, read: Read[T]) ->
 
 
 def fault_of_connection(error: BaseException | None) -> str:
-    """Return the finding of a check."""
+    """Returns the finding of a check."""
     causes = list(_causes(error))
     if any(isinstance(cause, (httpx2.TimeoutException, TimeoutError)) for cause in causes):
         return "timed_out"
@@ -263,7 +263,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def why_no_answer(cause: BaseException | None, status: int | None) -> str:
     """
-    Return why the service has not answered, without addresses and data: ``connection refused (ECONNREFUSED)``, or
+    Returns why the service has not answered, without addresses and data: ``connection refused (ECONNREFUSED)``, or
     ``403, not of the service`` when something else has answered with a status. The same words in all languages.
     """
     if status is not None:
@@ -276,7 +276,7 @@ def why_no_answer(cause: BaseException | None, status: int | None) -> str:
 
 
 def _codes(error: BaseException | None) -> Iterator[str]:
-    """The system's codes, such as ``ECONNRESET``. Other texts may have the address."""
+    """The system's codes, such as ``ECONNRESET``. Other texts may contain the address."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
             if cause.reason:

@@ -33,7 +33,7 @@ class Call(Generic[T]):
     idempotency_key: str | None = None
 
     def to_request(self, http: httpx2.Client | httpx2.AsyncClient, timeout_seconds: float) -> httpx2.Request:
-        """Return the request of one attempt, with a time limit for each step and what the HTTP client adds."""
+        """Returns the request of one attempt, with a time limit for each step and the HTTP client's own headers."""
         name = http.headers.get("user-agent", "")
         headers = {**self.headers, "Accept-Encoding": ACCEPT_ENCODING}
         if name.startswith("python-httpx"):
@@ -68,7 +68,7 @@ class Calls:
         return Call("POST", self._leads_url, headers, read, content, key)
 
     def get_lead(self, lead_id: str) -> Call[Lead]:
-        # Of a URL, dots are no part of the path, and nothing is the list.
+        # A URL drops `.` and `..` from its path, and an empty id would address the list.
         if lead_id in ("", ".", ".."):
             raise ValueError("get_lead takes the id of a lead")
         return self._get(f"/{quote(lead_id, safe='')}", lambda body, _: Lead.from_json(body["lead"]))

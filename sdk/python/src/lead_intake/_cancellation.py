@@ -18,7 +18,7 @@ class Cancellation:
         self._cancelled: Future[None] = Future()
 
     def cancel(self) -> None:
-        """Cancel the calls that have it, also those that begin later."""
+        """Cancels the calls that it was passed to, even those that begin later."""
         try:
             self._cancelled.set_result(None)
         except InvalidStateError:
@@ -29,14 +29,14 @@ class Cancellation:
         return self._cancelled.done()
 
     def wait(self, seconds: float, *others: Future[Any]) -> None:
-        """Wait until it is cancelled, one of the others is done, or the time is over."""
+        """Waits until it is cancelled, one of ``others`` is done, or the time is over."""
         wait([self._cancelled, *others], seconds, FIRST_COMPLETED)
 
 
 def outcome_of(error: BaseException | None) -> LeadIntakeError | None:
     """
-    Return the outcome of the call that the cancelling of its task has ended: a NoAnswerError, whose ``written`` says
-    whether the lead may have been written.
+    Returns the outcome of a call whose task was cancelled: a NoAnswerError, whose ``written`` says whether the lead may
+    have been written.
 
     :param error: the CancelledError, or the TimeoutError that asyncio makes of it
     :returns: None when no call was under way

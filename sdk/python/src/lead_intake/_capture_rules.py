@@ -1,6 +1,6 @@
 """The rules of the texts of a creation. Generated from common/rules/field-rules.ts. Do not edit."""
 
-#: What each text of a creation must match, what is wrong with one that does not, and the code of that.
+#: The patterns that the texts of a creation must match, with the message and the code for a text that does not.
 CAPTURE_RULES = {
     "displayName": (
         (r"^[^\ud800-\udfff]*\Z", "must be well-formed Unicode (it contains half of a surrogate pair)", "malformed"),
@@ -46,5 +46,5 @@ CAPTURE_RULES = {
 #: The texts of a creation that may be null, left out or blank.
 OPTIONAL_TEXTS = ("sourceId", "note")
 
-#: Text that says nothing: the white space of ECMAScript, so that all languages agree.
+#: Matches blank text: the white space of ECMAScript, so that all languages agree.
 BLANK = r"^[\u0009-\u000d\u0020\u00a0\u1680\u2000-\u200a\u2028-\u2029\u202f\u205f\u3000\ufeff]*\Z"

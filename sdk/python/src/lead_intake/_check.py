@@ -15,7 +15,7 @@ from ._configuration import authorization, fault_of_key, is_open_to_others, lead
 from ._outcomes import CHECK_FINDINGS, FAILING_FROM_STATUS
 from .models import CheckFinding, CheckReport
 
-#: A code, and the number or the fault in its sentence.
+#: A code, with the number or the fault that its sentence contains.
 _Found = tuple[str, int | str | None]
 
 #: A difference of clocks that may matter; seconds.
@@ -31,7 +31,7 @@ _KEY_PROBLEMS = {
 
 
 class Checking:
-    """A check: send ``call`` until it is None, and give each outcome to ``take``."""
+    """A check: the clients send ``call`` until it is None, and pass each outcome to ``take``."""
 
     def __init__(self, base_url: str, api_key: str, *, allow_http: bool) -> None:
         self._found: dict[str, _Found] = {}
@@ -52,7 +52,7 @@ class Checking:
             self.call = Call("GET", f"{url}?limit=1", self._headers, lambda body, _: list(body["leads"]))
 
     def take(self, outcome: Answer[Any] | Problem | Silence) -> None:
-        """Take the outcome of ``call``, and make the next one."""
+        """Takes the outcome of ``call``, and makes the next one."""
         is_of_creation = self.call is not None and self.call.method == "POST"
         self.call = None
         if is_of_creation:
@@ -85,7 +85,7 @@ class Checking:
         elif outcome.body["code"] == "integration_invalid_request" and are_of_data(
             outcome.fields.keys() - {"Idempotency-Key"}
         ):
-            # Only data that has been looked at has faulty fields, and that is done last. The key was left out.
+            # The service checks the data last, so faulty fields prove that all else is right. The key was left out.
             self._found["leads.create"] = ("create_granted", None)
         elif outcome.body["code"] == "integration_scope_forbidden":
             self._found["leads.create"] = ("create_missing", None)

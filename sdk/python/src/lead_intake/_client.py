@@ -46,9 +46,9 @@ class LeadIntakeClient:
         :param deadline_seconds: the time limit of a request over all attempts
         :param attempt_timeout_seconds: the time limit of one attempt
         :param http_client: sends the requests instead of a client of its own; the caller closes it
-        :param on_attempt: called after each attempt of each request, for logs; what it raises is logged to ``lead_intake``
-        :param allow_http: permits an address by http outside of this machine and its network, where others can read key
-            and leads
+        :param on_attempt: called after each attempt of each request, for logs; its errors are logged to ``lead_intake``
+        :param allow_http: permits an http address outside this machine and its network, where others can read the key
+        and the leads
         :raises ValueError: when the base URL, the key or a time limit is invalid
         """
         self._calls = Calls(base_url, api_key, allow_http=allow_http)
@@ -56,7 +56,7 @@ class LeadIntakeClient:
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
         self._pools = Pools(httpx2.Client, http_client)
         self._quota: Quota | None = None
-        # Settings of proxies that cannot work fail here.
+        # Proxy settings that cannot work fail here.
         self._pools.current()
 
     @classmethod
@@ -70,10 +70,9 @@ class LeadIntakeClient:
         allow_http: bool = False,
     ) -> CheckReport:
         """
-        Find out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most
+        Finds out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most
         two requests, once each, which count for the quota: a list of one lead, and a creation that has neither data nor
-        an idempotency key, so that it cannot write. Raises nothing because of what it finds, nor because the address
-        or the key is malformed.
+        an idempotency key, so that it cannot write. A malformed address or key is a finding, too, and raises nothing.
 
         :param attempt_timeout_seconds: the time limit of each request
         """
@@ -93,7 +92,7 @@ class LeadIntakeClient:
         cancellation: Cancellation | None = None,
     ) -> CreatedLead:
         """
-        Create a lead. Repeats a creation whose outcome is unknown with the same key.
+        Creates a lead. Repeats a creation whose outcome is unknown with the same key.
 
         :param idempotency_key: a UUID that identifies this creation; store it with the data and reuse it to repeat the
             creation after a crash. By default one is generated for this call and its attempts
@@ -105,7 +104,7 @@ class LeadIntakeClient:
     def get_lead(
         self, lead_id: str, *, deadline_seconds: float | None = None, cancellation: Cancellation | None = None
     ) -> Lead:
-        """Return the current state of a lead."""
+        """Returns the current state of a lead."""
         return self._send(self._calls.get_lead(lead_id), deadline_seconds, cancellation)
 
     def list_leads(
@@ -117,7 +116,7 @@ class LeadIntakeClient:
         cancellation: Cancellation | None = None,
     ) -> LeadList:
         """
-        Return one page of leads, newest first.
+        Returns one page of leads, newest first.
 
         :param limit: leads per page, 1 to 100; default: 25
         :param cursor: the ``next_cursor`` of the previous page; default: the first page
@@ -131,7 +130,7 @@ class LeadIntakeClient:
         deadline_seconds: float | None = None,
         cancellation: Cancellation | None = None,
     ) -> Iterator[Lead]:
-        """Iterate over all leads, newest first. Requests each page when it is needed, with a deadline per page."""
+        """Iterates over all leads, newest first. Requests each page when it is needed, with a deadline per page."""
         cursor: str | None = None
         while True:
             page = self.list_leads(
@@ -143,11 +142,11 @@ class LeadIntakeClient:
                 return
 
     def quota(self) -> Quota | None:
-        """Return the quota as the latest response described it; None before, and without its headers."""
+        """Returns the quota as the latest response described it; None before, and without its headers."""
         return self._quota
 
     def close(self) -> None:
-        """Close idle connections, unless the HTTP client was passed in."""
+        """Closes idle connections, unless the HTTP client was passed in."""
         for pool in self._pools.close():
             pool.close()
 
@@ -189,7 +188,7 @@ class LeadIntakeClient:
     def _exchange(
         self, http: httpx2.Client, request: httpx2.Request, end: float, cancellation: Cancellation
     ) -> tuple[httpx2.Response, Content]:
-        """Send a request and read the response; raises once the caller no longer waits."""
+        """Sends a request and read the response; raises once the caller no longer waits."""
 
         def before_step(step: str, _: object) -> None:
             # Name resolution may have outlasted the attempt: its failure is already reported, so do not send.
@@ -215,7 +214,7 @@ def _raise_after(end: float, cancellation: Cancellation) -> None:
 
 def _start(work: Callable[[], T]) -> Future[T]:
     """
-    Run work in a thread, so that the caller can stop waiting for it. The HTTP library only limits single steps, and
+    Runs work in a thread, so that the caller can stop waiting for it. The HTTP library only limits single steps, and
     name resolution not at all: a response sent byte by byte would block the caller indefinitely. The abandoned work
     ends when it next checks the time.
     """

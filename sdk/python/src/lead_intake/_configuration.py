@@ -1,4 +1,4 @@
-"""Checks what a client is created with."""
+"""Checks the arguments of a client."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _KEY_LENGTH = 52
 
 
 def is_open_to_others(base_url: str) -> bool:
-    """Whether an address lets others read what is sent to it."""
+    """Whether others can read requests to the address on their way."""
     return base_url.lower().startswith("http:") and not re.match(HTTP_WITHIN, base_url, re.IGNORECASE)
 
 
 def leads_url(base_url: str, *, allow_http: bool) -> str:
     """
-    Return the address of the leads.
+    Returns the address of the leads.
 
-    :raises ValueError: when the base URL is not one, or open to others
+    :raises ValueError: when the base URL is malformed, or open to others
     """
     if not _BASE_URL.fullmatch(base_url) or _PATH_OF_API.search(base_url) or not _is_url(base_url):
         raise ValueError("base_url must be an address such as https://api.example.com, without /v1 and credentials")
@@ -41,9 +41,9 @@ def leads_url(base_url: str, *, allow_http: bool) -> str:
 
 def authorization(api_key: str) -> dict[str, str]:
     """
-    Return the header of a key.
+    Returns the header of a key.
 
-    :raises ValueError: without the key, when it is none
+    :raises ValueError: when the key is malformed; its message omits the key
     """
     fault = fault_of_key(api_key)
     if fault is not None:
@@ -52,7 +52,7 @@ def authorization(api_key: str) -> dict[str, str]:
 
 
 def fault_of_key(api_key: str) -> str | None:
-    """Return what is wrong with a key, without the key, in the words of all clients."""
+    """Returns the fault of a key, without the key, in the words of all clients."""
     if not isinstance(api_key, str) or api_key == "":
         return "it is empty"
     if api_key.lower().startswith("bearer"):

@@ -13,7 +13,7 @@ Http = TypeVar("Http", bound="httpx2.Client | httpx2.AsyncClient")
 
 
 class _Process:
-    """Stands for the process where there is no event loop."""
+    """Takes the place of the event loop where there is none."""
 
 
 _PROCESS = _Process()
@@ -38,13 +38,13 @@ class Pools(Generic[Http]):
         self._owner = owner
         self._process = os.getpid()
         self._by_owner: WeakKeyDictionary[object, Http] = WeakKeyDictionary()
-        #: Of the process before a fork. Deleting them could end its connections.
+        #: The clients of the process before a fork. Deleting them could end its connections.
         self._inherited: list[object] = []
         self._is_closed = False
 
     def current(self) -> Http:
         """
-        Return the HTTP client of this process and event loop.
+        Returns the HTTP client of this process and event loop.
 
         :raises RuntimeError: when the client is closed, or the caller's HTTP client is of another process
         """
@@ -62,12 +62,12 @@ class Pools(Generic[Http]):
         owner = self._owner()
         http = self._by_owner.get(owner)
         if http is None:
-            # Of two threads that make one at the same time, both use the first.
+            # Two threads that make one at the same time both use the first.
             http = self._by_owner.setdefault(owner, self._make())
         return http
 
     def close(self) -> list[Http]:
-        """End the use of the client; return the HTTP clients to close."""
+        """Ends the use of the client; returns the HTTP clients to close."""
         self._is_closed = True
         mine = self._by_owner.get(self._owner()) if self._process == os.getpid() else None
         return [] if mine is None else [mine]

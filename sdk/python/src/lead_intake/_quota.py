@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Quota:
-    """What is left of the quota that will be used up first, of the key or of its studio."""
+    """The remaining quota of the key or of its studio, whichever will be used up first."""
 
     #: The number of requests in a window.
     limit: int
@@ -20,7 +20,7 @@ class Quota:
 
 
 def quota_in(headers: Mapping[str, str]) -> Quota | None:
-    """Return what ``RateLimit-Policy`` and ``RateLimit`` say; None when one is missing."""
+    """Returns what ``RateLimit-Policy`` and ``RateLimit`` say; None when one is missing."""
     limit = re.search("; *q=([0-9]+)", headers.get("ratelimit-policy", ""))
     left = re.search("; *r=([0-9]+); *t=([0-9]+)", headers.get("ratelimit", ""))
     return None if limit is None or left is None else Quota(int(limit[1]), int(left[1]), int(left[2]))

@@ -34,9 +34,9 @@ _log = logging.getLogger("lead_intake")
 class Limits:
     """Time limits."""
 
-    #: Of a request, over all attempts.
+    #: The limit of a request, over all attempts.
     deadline_seconds: float
-    #: Of one attempt.
+    #: The limit of one attempt.
     attempt_timeout_seconds: float
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class Limits:
                 raise ValueError(f"{name} must be a positive number of seconds")
 
     def of_call(self, deadline_seconds: float | None) -> Limits:
-        """Return the limits of a call, whose deadline may be its own."""
+        """Returns the limits of a call, whose deadline may be its own."""
         return self if deadline_seconds is None else replace(self, deadline_seconds=deadline_seconds)
 
 
@@ -62,7 +62,7 @@ class Sending:
         self._is_in_flight = False
 
     def attempt_timeout(self) -> float:
-        """Return the time limit of the attempt that begins now; seconds, more than 0."""
+        """Returns the time limit of the attempt that begins now; seconds, more than 0."""
         self._is_in_flight = True
         return min(self._limits.attempt_timeout_seconds, max(0.001, self._end - time.monotonic()))
 
@@ -74,7 +74,7 @@ class Sending:
 
     def time_to_wait_after(self, failed: Problem | Silence, *, is_cancelled: bool = False) -> float:
         """
-        Return the delay before the next attempt; seconds.
+        Returns the delay before the next attempt; seconds.
 
         :raises ProblemError, NoAnswerError: there is no next attempt
         """
@@ -93,7 +93,7 @@ class Sending:
         return seconds
 
     def cancelled(self) -> NoAnswerError:
-        """Return the outcome of a call that ends here, also during an attempt."""
+        """Returns the outcome of a call that ends here, even during an attempt."""
         if self._is_in_flight:
             self._is_in_flight = False
             self._attempts += 1
@@ -112,7 +112,7 @@ class Sending:
             try:
                 self._on_attempt(AttemptReport(attempt, outcome.name, request_id, quota, retry_in_seconds))
             except Exception as error:
-                # Not the request's failure: the lead may be written. What the handler of a signal raises ends it.
+                # A listener's failure does not fail the request, which may have succeeded. A signal handler's error ends it.
                 if is_of_signal(error):
                     raise
                 _log.error("on_attempt has raised %s: %s", type(error).__name__, error)

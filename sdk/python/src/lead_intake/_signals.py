@@ -1,4 +1,4 @@
-"""What the handlers of signals raise, such as the time limit of a job: it ends whatever is under way."""
+"""Recognizes errors that signal handlers raise, such as a job's time limit: they end any work in progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def is_of_signal(error: BaseException) -> bool:
 
 
 def raise_if_of_signal(error: BaseException) -> None:
-    """Raise the cause of a transport's error that a handler has raised: the transport takes any TimeoutError for its own."""
+    """Raises the signal handler's error behind a transport's: the transport takes any TimeoutError for its own."""
     cause: BaseException | None = error
     while cause is not None:
         if is_of_signal(cause):

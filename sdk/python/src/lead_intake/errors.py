@@ -19,7 +19,7 @@ class LeadIntakeError(Exception):
     idempotency_key: str | None
     #: The number of times the request was sent.
     attempts: int
-    #: The ``Retry-After`` of the last response, also of an intermediary; seconds.
+    #: The ``Retry-After`` of the last response, even of an intermediary; seconds.
     retry_after_seconds: int | None = None
 
     def __init__(self, message: str, *, written: Written, idempotency_key: str | None, attempts: int) -> None:

@@ -58,16 +58,16 @@ class LeadCapture:
 
     def faults(self) -> dict[str, list[str]]:
         """
-        Returns why the lead is not to be sent, in the words and with the keys of ``fields`` of the service's problem, such
-        as ``contact.value``; empty: the service accepts it, except that only it knows the sources of a studio. It accepts
-        a name without a visible character, too, which this refuses. Checks the lead as an outbox stores it, with one
-        character for each line break of the note. Call it before you thank a visitor.
+        Returns the faults of the lead, with the messages and keys of the service's ``fields``, such as ``contact.value``.
+        When it is empty, the service accepts the lead, unless the studio lacks its source. Also refuses a name without a
+        visible character, which the service accepts. Checks the lead as an outbox stores it, with one character for each
+        line break of the note. Call it before you thank a visitor.
         """
         return {name: [message] for name, (message, _) in self._faults().items()}
 
     def fault_codes(self) -> dict[str, list[str]]:
         """
-        Returns the codes of what ``faults`` returns, such as ``wrong_length``, with the same keys, for a page in another
+        Returns the codes of the faults, such as ``wrong_length``, with the keys of ``faults``, for a page in another
         language.
         """
         return {name: [code] for name, (_, code) in self._faults().items()}
@@ -144,11 +144,11 @@ class CreatedLead:
 
 @dataclass(frozen=True)
 class AttemptReport:
-    """What is known after an attempt, without keys and personal data."""
+    """A report on one attempt, without keys and personal data."""
 
     #: 1 for the first attempt of a request.
     attempt: int
-    #: What failed, such as ``429 integration_rate_limited``, ``502, not of the service`` or ``no answer``; or None.
+    #: The failure, such as ``429 integration_rate_limited``, ``502, not of the service`` or ``no answer``; or None.
     failure: str | None
     #: The id of the attempt in the service's logs.
     request_id: str | None
@@ -160,7 +160,7 @@ class AttemptReport:
 
 @dataclass(frozen=True)
 class CheckFinding:
-    """What has been found about one part of a configuration."""
+    """A finding about one part of a configuration."""
 
     #: ``address``, ``key``, ``leads.create``, ``leads.read`` or ``clock``.
     about: str
@@ -175,12 +175,11 @@ class CheckFinding:
 class CheckReport:
     """The result of a check."""
 
-    #: Whether address and key are known to be right for creating leads. False: they are wrong, or it is not known; the
-    #: findings say which.
+    #: Whether address and key are known to work for creating leads. When false, the findings say why.
     can_create: bool
-    #: Whether they are known to be right for reading leads; false as for creating them.
+    #: Whether address and key are known to work for reading leads.
     can_read: bool
-    #: One of each part: address, key, leads.create, leads.read, clock.
+    #: One for each part: address, key, leads.create, leads.read, clock.
     findings: list[CheckFinding]
 
 
@@ -214,14 +213,14 @@ class ProblemCode(str, Enum):
 
 
 def is_blank(value: object) -> bool:
-    """Whether the value is text that is empty or only white space, such as a field of a form that was left empty."""
+    """Whether the value is text that is empty or only white space, such as a form's field that was left empty."""
     return isinstance(value, str) and re.match(BLANK, value) is not None
 
 
 def as_written(data: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
-    characters although ``maxlength`` counts one.
+    Removes what forms add to a visitor's text: fields left empty, which the service refuses, and the second character of
+    each line break, which ``maxlength`` does not count.
     """
     written = {name: value for name, value in data.items() if name not in OPTIONAL_TEXTS or not is_blank(value)}
     if isinstance(note := written.get("note"), str):
@@ -236,8 +235,8 @@ def texts_of(lead: LeadCapture | Lead) -> dict[str, Any]:
 
 def other_text(sent: Mapping[str, Any], lead: Mapping[str, Any]) -> str | None:
     """
-    Returns the first text of a lead that is not the one that was sent; None: there is none. The service changes no text
-    but the letter case of ``sourceId``. A field that is missing or not as documented proves nothing.
+    Returns the first text of a lead that differs from the one that was sent; None: there is none. The service changes
+    only the letter case of ``sourceId``. A missing or undocumented value proves nothing.
     """
     for name in _TEXTS:
         value = lead.get(name, ...)

@@ -1,4 +1,4 @@
-// Uses the client that oapi-codegen makes, and prints what came of it as JSON.
+// Uses the client that oapi-codegen makes, and prints the results as JSON.
 package main
 
 import (
@@ -21,7 +21,7 @@ func clientWith(key, url string) *leadintake.ClientWithResponses {
 	return must(leadintake.NewClientWithResponses(os.Getenv(url), leadintake.WithRequestEditorFn(present)))
 }
 
-// A lead in plain values; times as milliseconds since 1970.
+// A lead as plain values, with times in milliseconds since 1970.
 func leadFields(lead leadintake.Lead) map[string]any {
 	return map[string]any{
 		"id": lead.Id, "displayName": lead.DisplayName, "stage": lead.Stage, "sourceId": lead.SourceId, "note": lead.Note,

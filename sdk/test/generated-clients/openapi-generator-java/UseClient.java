@@ -20,7 +20,7 @@ import leadintake.model.LeadResponse;
 import leadintake.model.PhoneContact;
 import leadintake.model.ProblemDetails;
 
-/** Uses the client that openapi-generator makes for Java, and prints what came of it as JSON. */
+/** Uses the client that openapi-generator makes for Java, and prints the results as JSON. */
 class UseClient {
   interface Call {
     void run() throws ApiException;
@@ -52,7 +52,7 @@ class UseClient {
     return UUID.randomUUID().toString();
   }
 
-  /** A lead in plain values; times as milliseconds since 1970. */
+  /** Returns a lead as plain values, with times in milliseconds since 1970. */
   static Map<String, Object> leadFields(Lead lead) {
     Map<String, Object> fields = new LinkedHashMap<>();
     fields.put("id", lead.getId());

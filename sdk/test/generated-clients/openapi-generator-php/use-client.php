@@ -1,5 +1,5 @@
 <?php
-// Uses the client that openapi-generator makes for PHP, and prints what came of it as JSON.
+// Uses the client that openapi-generator makes for PHP, and prints the results as JSON.
 
 declare(strict_types=1);
 
@@ -11,7 +11,7 @@ use LeadIntake\Model\Lead;
 use LeadIntake\Model\LeadCapture;
 use LeadIntake\Model\PhoneContact;
 
-// As Debian has the client's dependencies; Composer's autoloader does both.
+// Loads the dependencies that Debian installs, then the client. Composer's autoloader would load both.
 require 'GuzzleHttp/autoload.php';
 spl_autoload_register(function (string $class): void {
     require __DIR__ . '/client/lib/' . strtr(substr($class, strlen('LeadIntake\\')), '\\', '/') . '.php';
@@ -22,7 +22,7 @@ function apiWith(string $key, string $url = 'URL'): LeadsApi
     return new LeadsApi(config: (new Configuration())->setHost(getenv($url))->setAccessToken(getenv($key)));
 }
 
-/** A lead in plain values; times as milliseconds since 1970. */
+/** Returns a lead as plain values, with times in milliseconds since 1970. */
 function leadFields(Lead $lead): array
 {
     return [
@@ -36,7 +36,7 @@ function leadFields(Lead $lead): array
     ];
 }
 
-/** A header, whichever letters it came in. */
+/** Returns a header, whatever the case of its name. */
 function headerOf(array $headers, string $name): ?string
 {
     return array_change_key_case($headers)[$name][0] ?? null;
@@ -59,7 +59,7 @@ function refusal(callable $call): ?array
     return null;
 }
 
-// Setters look at what they are given; constructors do not.
+// Setters validate their values; constructors do not.
 function captured(EmailContact|PhoneContact $contact): LeadCapture
 {
     return (new LeadCapture())->setDisplayName('Zoë 🦉')->setContact($contact);

@@ -1,4 +1,4 @@
-"""Uses the client that openapi-generator makes for Python, and prints what came of it as JSON."""
+"""Uses the client that openapi-generator makes for Python, and prints the results as JSON."""
 
 import json
 import os
@@ -14,7 +14,7 @@ def api_with(key, url=os.environ["URL"]):
 
 
 def lead_fields(lead):
-    """A lead in plain values; times as milliseconds since 1970."""
+    """Returns a lead as plain values, with times in milliseconds since 1970."""
     return {
         "id": lead.id,
         "displayName": lead.display_name,
@@ -27,7 +27,7 @@ def lead_fields(lead):
 
 
 def header_of(headers, name):
-    """A header, whichever letters it came in."""
+    """Returns a header, whatever the case of its name."""
     return {each.lower(): value for each, value in headers.items()}.get(name)
 
 

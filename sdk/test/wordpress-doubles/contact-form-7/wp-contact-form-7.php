@@ -2,7 +2,7 @@
 
 /**
  * Plugin Name: A double of Contact Form 7
- * Description: What the plugin for leads uses of Contact Form 7 5.7: its forms, its address for submissions, and its hook.
+ * Description: Has the parts of Contact Form 7 5.7 that our plugin uses: its forms, its address for submissions, and its hook.
  */
 
 final class WPCF7_ContactForm

@@ -2,7 +2,7 @@
 
 /**
  * Plugin Name: A double of Fluent Forms
- * Description: What the plugin for leads uses of Fluent Forms 5.0: its forms, its address for submissions, and its hook.
+ * Description: Has the parts of Fluent Forms 5.0 that our plugin uses: its forms, its address for submissions, and its hook.
  */
 
 final class FluentFormDouble

@@ -2,7 +2,7 @@
 
 /**
  * Plugin Name: A double of Gravity Forms
- * Description: What its public documentation says of the hook gform_after_submission, of entries, and of GFAPI.
+ * Description: Has the hook gform_after_submission, entries and GFAPI, as its public documentation describes them.
  */
 
 final class GFAPI

@@ -2,7 +2,7 @@
 
 /**
  * Plugin Name: A double of WPForms
- * Description: What its public documentation says of the hook wpforms_process_complete, and of where its forms are.
+ * Description: Has the hook wpforms_process_complete and stores forms as its public documentation describes.
  */
 
 function wpforms_decode(string $content): mixed

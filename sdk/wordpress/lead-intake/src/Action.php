@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
-/** What an administrator does by a button: each is a POST with a nonce for what it is done to, and is for administrators alone. */
+/** The buttons of administrators: each sends a POST with a nonce for its subject, and works for administrators alone. */
 final class Action
 {
     public const CAPABILITY = 'manage_options';
 
-    /** @param \Closure(string): string $do gets what it is done to, and returns the address of the page to show next */
+    /** @param \Closure(string): string $do gets the subject of the button, and returns the address of the page to show next */
     public static function on(string $action, \Closure $do): void
     {
         add_action("admin_post_$action", static function () use ($action, $do): void {
@@ -22,7 +22,7 @@ final class Action
             try {
                 $next = $do($subject);
             } catch (\Exception) {
-                // The database has failed, or a lead was delivered meanwhile, as the page shows.
+                // The database has failed, or a lead was delivered meanwhile; the page shows which.
                 $next = wp_get_referer() ?: admin_url();
             }
             wp_safe_redirect($next);
@@ -39,11 +39,11 @@ final class Action
             . ' .lead-intake thead { display: none } }</style>';
     }
 
-    /** Has WordPress say a text in the next page, and returns its address. */
+    /** Makes WordPress show a text on the next page, and returns that page's address. */
     public static function said(string $url, string $text, bool $isRight): string
     {
         add_settings_error('lead_intake', 'lead_intake', $text, $isRight ? 'success' : 'error');
-        // As options.php does it.
+        // options.php does the same.
         set_transient('settings_errors', get_settings_errors(), MINUTE_IN_SECONDS);
         return add_query_arg('settings-updated', 'true', $url);
     }

@@ -8,7 +8,7 @@ defined('ABSPATH') || exit;
 use LeadIntake\Contact;
 use LeadIntake\LeadCapture;
 
-/** Makes a lead of what a form has: a lead has one contact, and one note for all that has no field of its own. */
+/** Makes a lead from the fields of a form: a lead has one contact, and one note for all other fields. */
 final class Capture
 {
     public const MOST_OF_NAME = 160;
@@ -20,19 +20,19 @@ final class Capture
         return json_decode(json_encode($posted, JSON_INVALID_UTF8_SUBSTITUTE));
     }
 
-    /** The email address if there is one, else the phone number. */
+    /** Returns the email address if there is one, else the phone number. */
     public static function contact(string $email, string $phone): Contact
     {
         return $email === '' && $phone !== '' ? Contact::phone($phone) : Contact::email($email);
     }
 
-    /** Whether the service accepts it as a contact. */
+    /** Whether the service accepts the contact. */
     public static function isContact(Contact $contact): bool
     {
         return !isset((new LeadCapture('-', $contact))->faults()['contact.value']);
     }
 
-    /** @param array<string, string> $lines by title; what is empty is left out */
+    /** @param array<string, string> $lines by title; empty ones are left out */
     public static function note(string $message, array $lines): string
     {
         $lines = array_filter($lines, static fn (string $text): bool => trim($text) !== '');

@@ -13,7 +13,7 @@ final class Delivery
 {
     private const EACH_MINUTE = 'lead_intake_deliver';
     private const SOON = 'lead_intake_deliver_soon';
-    /** The option that has why the last pass failed: the process of WP-Cron may lack what those of the pages have. */
+    /** The option with the failure of the last pass: the process of WP-Cron may lack an extension that the pages have. */
     public const FAILURE = 'lead_intake_failure';
 
     public static function register(): void
@@ -22,7 +22,7 @@ final class Delivery
             $schedules['lead_intake_minute'] = ['interval' => MINUTE_IN_SECONDS, 'display' => __('Each minute', 'lead-intake')];
             return $schedules;
         });
-        // A schedule may be lost, with a backup or by another plugin. It is among the options that each page loads anyway.
+        // A backup or another plugin may lose the schedule. Checking it is cheap: each page loads this option anyway.
         add_action('init', self::schedule(...));
         add_action(self::EACH_MINUTE, self::deliver(...));
         add_action(self::SOON, self::deliver(...));
@@ -36,8 +36,8 @@ final class Delivery
     }
 
     /**
-     * Stores a lead to be sent soon. The same lead within an hour is stored once: a key in the page would be shared by many visitors where
-     * pages are cached. The salt prevents others from guessing the data from the key.
+     * Stores a lead to be sent soon. Stores the same lead once within an hour: on cached pages, many visitors would share a key in the page.
+     * The salt prevents others from guessing the data from the key.
      *
      * @param LeadCapture|array<string, mixed> $capture an array uses the field names of the API
      *
@@ -65,11 +65,11 @@ final class Delivery
         }
     }
 
-    /** What keeps leads from being sent at all, if something does: who runs WP-Cron by the system may have stopped, or never begun. */
+    /** Returns why no lead is sent at all, if so: for example, the system does not run WP-Cron although the website relies on that. */
     public static function fault(): ?string
     {
         $since = (int) wp_next_scheduled(self::EACH_MINUTE);
-        // A website that runs it by itself is late after a night without visitors.
+        // Without DISABLE_WP_CRON, visitors trigger WP-Cron, which is late after a night without any.
         $patience = defined('DISABLE_WP_CRON') && DISABLE_WP_CRON ? 10 * MINUTE_IN_SECONDS : DAY_IN_SECONDS;
         if ($since > 0 && time() - $since > $patience) {
             /* translators: %s: date and time */
@@ -86,7 +86,7 @@ final class Delivery
             Outboxes::own()->deliver(Settings::client());
             delete_option(self::FAILURE);
         } catch (\Exception $error) {
-            // The leads wait, and Troubles says why. Otherwise WordPress would run no other job of this minute.
+            // The leads wait, and Troubles says why. If this threw, WordPress would run no other job of this minute.
             update_option(self::FAILURE, $error->getMessage(), false);
         }
     }

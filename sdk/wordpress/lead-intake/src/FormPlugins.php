@@ -6,8 +6,8 @@ namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
 /**
- * The plugins whose forms can be connected, by the hooks and functions that they document. A form is named by its plugin and its id, such as
- * `cf7:12`. Each hook is called after the plugin's own checks, and before the visitor is thanked.
+ * The plugins whose forms can be connected, by the hooks and functions that they document. The name of a form is its plugin and its id, such
+ * as `cf7:12`. Each hook is called after the plugin's own checks, and before the visitor is thanked.
  */
 final class FormPlugins
 {
@@ -17,7 +17,7 @@ final class FormPlugins
 
     public static function register(): void
     {
-        // After those that end a submission, such as for a payment.
+        // Runs after hooks that end a submission, such as for a payment.
         add_action('wpcf7_before_send_mail', static function (object $form, mixed &$abort, object $submission): void {
             if (!$abort && !self::receive('cf7', $form->id(), (array) $submission->get_posted_data())) {
                 $abort = true;
@@ -28,7 +28,7 @@ final class FormPlugins
             self::receive('fluent', $form->id, (array) $values) || self::refuse();
         }, 10, 3);
         add_action('wpforms_process_complete', static function (mixed $fields, mixed $entry, array $form): void {
-            // What the plugin has found to be spam is kept in its own list, as with Gravity Forms.
+            // Like Gravity Forms, the plugin keeps spam in its own list.
             if (empty($form['spam_reason'])) {
                 self::receive('wpforms', $form['id'], array_column((array) $fields, 'value', 'id')) || self::refuse();
             }
@@ -86,7 +86,7 @@ final class FormPlugins
         return __('That could not be stored. Please send it again later.', 'lead-intake');
     }
 
-    /** Ends the request in place of thanks, with a plugin that has no answer of its own for that. */
+    /** Ends the request instead of thanking the visitor, for a plugin without an answer of its own. */
     private static function refuse(): never
     {
         wp_die(esc_html(self::refusal()), '', ['response' => 500]);
@@ -106,7 +106,7 @@ final class FormPlugins
     /** @return bool whether it is stored, as far as it has to be */
     private static function receive(string $plugin, int|string $form, #[\SensitiveParameter] array $values): bool
     {
-        // What a plugin adds for itself begins with _.
+        // Fields that a plugin adds for itself begin with _.
         $own = array_filter($values, static fn (int|string $name): bool => !str_starts_with((string) $name, '_'), ARRAY_FILTER_USE_KEY);
         try {
             Intake::receive("$plugin:$form", array_map(self::text(...), $own));
@@ -118,7 +118,7 @@ final class FormPlugins
         }
     }
 
-    /** What has several parts is one text: a list of choices, or the parts of a name. */
+    /** Joins the parts of a field, such as several choices or the parts of a name, into one text. */
     private static function text(#[\SensitiveParameter] mixed $value, ?string $between = null): string
     {
         $parts = array_map(static fn (mixed $part): string => is_scalar($part) ? (string) $part : '', (array) $value);

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
-/** Settings › Lead forms: which form is sent, what its fields are, and what became of the last submissions. */
+/** Settings › Lead forms: connects forms, maps their fields, and shows the latest submissions. */
 final class FormsPage
 {
     private const PAGE = 'lead-intake-forms';
@@ -60,7 +60,7 @@ final class FormsPage
         try {
             $form === '' || self::showSubmissions($form, Submissions::newest($form));
         } catch (\Exception) {
-            // The database has failed: the notice above says so.
+            // The notice above says that the database has failed.
         }
         echo '</div>';
     }

@@ -7,12 +7,12 @@ defined('ABSPATH') || exit;
 
 use LeadIntake\Outbox\Outbox;
 
-/** Takes what visitors have sent by the forms of other plugins: stored within the request of the form, before its visitor is thanked. */
+/** Stores submissions to the forms of other plugins, within the request of the form and before its visitor is thanked. */
 final class Intake
 {
     /**
      * @param string $form such as `cf7:12`
-     * @param array<string, string> $values what the visitor has entered, by field
+     * @param array<string, string> $values the visitor's texts, by field
      * @throws \Exception when it could not be stored
      */
     public static function receive(string $form, #[\SensitiveParameter] array $values): void
@@ -26,7 +26,7 @@ final class Intake
             $isHeld || Submissions::add($form, null, Submissions::NO_CONSENT);
             return;
         }
-        // First as it is: what no mapping can make a lead of is kept, too.
+        // The submission is stored first, so that it is kept even if no mapping makes a lead from it.
         $id = Submissions::add($form, $values, $isHeld ? Submissions::HELD : '');
         if (!$isHeld) {
             // A double click is one lead.
@@ -36,10 +36,10 @@ final class Intake
     }
 
     /**
-     * Sends one again by its form's present mapping, in place of the lead that was not delivered, or beside the one that was. Does nothing where
-     * it is no longer as it was read, such as where its lead was delivered or replaced meanwhile, or is being sent.
+     * Sends a submission again by its form's present mapping. The new lead replaces one that was not delivered, and is added to one that was.
+     * Does nothing if the submission changed since it was read: its lead was delivered or replaced, or is being sent.
      *
-     * @throws \Exception when the database fails: all is as before
+     * @throws \Exception when the database fails; nothing is changed then
      */
     public static function sendAgain(#[\SensitiveParameter] array $submission): void
     {
@@ -50,7 +50,7 @@ final class Intake
         Outboxes::database()->atomically(static function () use ($mapping, $submission): void {
             ['id' => $id, 'form' => $form, 'key' => $key] = $submission;
             $isOpen = static fn (array $row): bool => in_array($row['state'], ['waiting', 'refused'], true);
-            // So the outbox marks a lead from before its request until there is an outcome.
+            // The outbox marks a lead this way from before its request until there is an outcome.
             $isInFlight = static fn (array $row): bool => $row['state'] === 'waiting' && $row['reason'] === null && $row['attempts'] > 0
                 && $row['nextAttemptAt'] > microtime(true) * 1000;
             $now = Submissions::get((int) $id, 'FOR UPDATE');
@@ -58,7 +58,7 @@ final class Intake
                 return;
             }
             $isOpen($now) && Outboxes::own()->discard($key);
-            // What a person sends again is another lead, also where it has the same data; the submissions of a double click stay one.
+            // A lead that a person sends again is another one, even with the same data. The submissions of a double click stay one lead.
             $seed = wp_generate_uuid4();
             foreach ($isOpen($now) ? Submissions::sharing($form, $key) : [$now] as ['id' => $each, 'fields' => $values]) {
                 self::store((int) $each, $mapping, $form, $values, $seed);
@@ -67,7 +67,7 @@ final class Intake
         Delivery::deliverSoon();
     }
 
-    /** @param string $seed of which, and of the lead, its key is made */
+    /** @param string $seed from which, with the lead, its key is derived */
     private static function store(int $id, Mapping $mapping, string $form, #[\SensitiveParameter] array $values, string $seed): void
     {
         [$lead, $fault] = $mapping->lead($values, FormPlugins::fields($form));

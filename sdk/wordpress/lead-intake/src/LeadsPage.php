@@ -9,13 +9,13 @@ use LeadIntake\Outbox\Entry;
 use LeadIntake\Outbox\OutboxException;
 use LeadIntake\Outbox\State;
 
-/** Tools › Leads: what was sent, what was not, and the actions of a person. */
+/** Tools › Leads: the leads, sent and unsent, and the actions of a person. */
 final class LeadsPage
 {
     private const PAGE = 'lead-intake-leads';
     private const ACTION = 'lead_intake_entry';
     private const COMPARE = 'lead_intake_compare';
-    /** Less than what servers give a page; the next press of the button goes on. */
+    /** Shorter than the time limit of servers for a page; the next press of the button continues. */
     private const COMPARE_SECONDS = 20.0;
 
     public static function register(): void
@@ -48,19 +48,24 @@ final class LeadsPage
     {
         Action::openPage(__('Leads', 'lead-intake'));
         try {
-            self::showTable(__('These need somebody', 'lead-intake'), Outboxes::own()->needsAttention()->entries);
+            $none = __('Nothing. No lead needs somebody.', 'lead-intake');
+            self::showTable(__('These need somebody', 'lead-intake'), Outboxes::own()->needsAttention()->entries, $none);
             self::showTable(__('The newest', 'lead-intake'), Outboxes::own()->newest());
             self::showComparison();
         } catch (\Exception) {
-            // The database has failed: the notice above says so.
+            // The notice above says that the database has failed.
         }
         echo '</div>';
     }
 
-    /** @param list<Entry> $entries */
-    private static function showTable(string $title, array $entries): void
+    /** @param list<Entry> $entries @param string $none what is shown in place of an empty table */
+    private static function showTable(string $title, array $entries, string $none = ''): void
     {
         echo '<h2>' . esc_html($title) . '</h2>';
+        if ($entries === [] && $none !== '') {
+            echo '<p>' . esc_html($none) . '</p>';
+            return;
+        }
         $outcome = [__('State', 'lead-intake'), __('Attempts', 'lead-intake'), __('Remarks', 'lead-intake')];
         self::openTable([__('Stored', 'lead-intake'), __('Lead', 'lead-intake'), ...$outcome, __('Actions', 'lead-intake')]);
         foreach ($entries as $entry) {
@@ -74,7 +79,7 @@ final class LeadsPage
         echo '</tbody></table>';
     }
 
-    /** Shows what the latest comparison has found, and the button for another. */
+    /** Shows the findings of the latest comparison, and the button for another. */
     private static function showComparison(): void
     {
         echo '<h2>' . esc_html__('Has everything arrived?', 'lead-intake') . '</h2>';
@@ -111,7 +116,7 @@ final class LeadsPage
         };
     }
 
-    /** An entry can be discarded while its data are stored: also a delivered one, of which somebody has to read the message first. */
+    /** Shows the buttons of an entry. It can be discarded while its data are stored, even once delivered, after somebody has read the message. */
     private static function showButtons(Entry $entry): void
     {
         $isOpen = in_array($entry->state, [State::Waiting, State::Refused], true);

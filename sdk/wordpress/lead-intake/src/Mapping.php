@@ -8,12 +8,12 @@ defined('ABSPATH') || exit;
 use LeadIntake\Contact;
 use LeadIntake\LeadCapture;
 
-/** Which field of a form is what of a lead. A form without one is not connected. */
+/** Maps the fields of a form to the parts of a lead. A form without a mapping is not connected. */
 final class Mapping
 {
     public const OPTION = 'lead_intake_forms';
 
-    /** The parts of a lead that are a field of the form, and what names of such fields match. */
+    /** The parts of a lead that a form has fields for, with patterns for the names of such fields. */
     public const PARTS = ['email' => 'mail', 'phone' => 'phone|tel|mobil', 'name' => 'name|nom\b', 'note' => 'message|nachricht|comment|text', 'consent' => 'accept|consent|gdpr'];
 
     /**
@@ -47,7 +47,7 @@ final class Mapping
         return new self($fields, '', true);
     }
 
-    /** @return ?string what is wrong with the form that an administrator has sent, or null, when it is stored */
+    /** @return ?string the fault of the form that an administrator has sent, or null, when it is stored */
     public static function store(string $form, mixed $posted): ?string
     {
         $posted = is_array($posted) ? $posted : [];
@@ -70,7 +70,7 @@ final class Mapping
         return (new LeadCapture('-', Capture::contact('a@b', ''), $source === '' ? null : $source))->faults() === [];
     }
 
-    /** @param array<string, string> $values what the visitor has entered, by field */
+    /** @param array<string, string> $values the visitor's texts, by field */
     public function hasConsent(#[\SensitiveParameter] array $values): bool
     {
         $field = $this->fields['consent'] ?? null;
@@ -80,13 +80,13 @@ final class Mapping
     /**
      * Returns the lead of a submission.
      *
-     * @param array<string, string> $values what the visitor has entered, by field
+     * @param array<string, string> $values the visitor's texts, by field
      * @param array<string, string> $labels the titles of the fields
      * @return array{?LeadCapture, string} without a lead if there is no contact; and a fault of Submissions, or an empty text
      */
     public function lead(#[\SensitiveParameter] array $values, array $labels): array
     {
-        // As browsers and the service count: a line break is one character, and is posted as two.
+        // A line break is posted as two characters; browsers and the service count one.
         $values = str_replace(["\0", "\r\n", "\r"], ['', "\n", "\n"], $values);
         $part = fn (string $part): string => trim($values[$this->fields[$part] ?? ''] ?? '');
         $contacts = array_filter([Contact::email($part('email')), Contact::phone($part('phone'))], Capture::isContact(...));

@@ -7,7 +7,7 @@ defined('ABSPATH') || exit;
 
 use LeadIntake\Outbox\Outbox;
 
-/** The outbox in WordPress's own database, and the tables beside it, under the prefix of the website. */
+/** The outbox in WordPress's own database, and the plugin's other tables, with the prefix of the website. */
 final class Outboxes
 {
     public static function own(): Outbox
@@ -33,10 +33,10 @@ final class Outboxes
             . " hour INTEGER UNSIGNED NOT NULL, number INTEGER UNSIGNED NOT NULL) $options");
     }
 
-    /** Removes the tables, unless they contain what somebody still has to read or to send. @throws \Exception when the database fails */
+    /** Removes the tables, unless somebody still has to read or send a part of them. @throws \Exception when the database fails */
     public static function dropIfDelivered(): void
     {
-        // One that is missing has nothing, and must not hide what another has.
+        // Creates missing tables, which have nothing and must not hide the contents of others.
         self::setUp();
         [$leads, $submissions] = [self::table(), Submissions::table()];
         $count = "SELECT (SELECT COUNT(*) FROM $leads WHERE capture IS NOT NULL) + (SELECT COUNT(*) FROM $submissions s WHERE "
@@ -55,7 +55,7 @@ final class Outboxes
         return [self::table(), self::table() . '_memo', Submissions::table(), Throttle::table()];
     }
 
-    /** A name that begins with a letter or _, as the outbox requires; a prefix of WordPress may begin with a digit. */
+    /** Returns a name that begins with a letter or _, as the outbox requires: a prefix of WordPress may begin with a digit. */
     public static function table(string $name = Outbox::TABLE): string
     {
         global $wpdb;

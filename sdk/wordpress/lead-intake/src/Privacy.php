@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
-/** Tools › Export and Erase Personal Data: what this website stores of a person, found by the email address. What was sent is the CRM's. */
+/** Tools › Export and Erase Personal Data: finds a person's data on this website by the email address. Sent leads belong to the CRM. */
 final class Privacy
 {
     private const NAME = 'lead-intake';

@@ -24,7 +24,7 @@ final class Settings
         return self::stored()['url'] ?? '';
     }
 
-    /** The name in $_SERVER of the header in which the website's proxy has the address of the visitor; empty: there is no proxy. */
+    /** Returns the name in $_SERVER of the header in which the website's proxy sends the visitor's address; empty: there is no proxy. */
     public static function addressHeader(): string
     {
         $header = self::stored()['proxy'] ?? '';
@@ -42,13 +42,13 @@ final class Settings
         return defined('LEAD_INTAKE_KEY');
     }
 
-    /** @throws \LogicException that says what is missing or wrong, without the key */
+    /** @throws \LogicException when a setting is missing or wrong; its message omits the key */
     public static function client(): LeadIntakeClient
     {
         return new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: self::DEADLINE_SECONDS);
     }
 
-    /** Writes no lead. @return array{bool, string} whether leads can be sent, and a sentence on whether address, key, scopes and clock are right */
+    /** Checks the settings, and writes no lead. @return array{bool, string} whether leads can be sent, and a sentence on the settings and the clock */
     public static function check(): array
     {
         /* translators: %s: the reason, in English */
@@ -95,7 +95,7 @@ final class Settings
         return $settings;
     }
 
-    /** Neither the key nor an update may go over the network unencrypted. */
+    /** Whether the address is safe for the key and for updates: they may not cross the network unencrypted. */
     public static function isSafe(string $url): bool
     {
         return preg_match('~^https://[^\s/?#@]+[^\s?#]*$|^http://(localhost|127\.0\.0\.1)(:\d+)?/?$~Di', $url) === 1;
@@ -106,7 +106,7 @@ final class Settings
         try {
             return (bool) new LeadIntakeClient('https://localhost', $key);
         } catch (\LogicException $error) {
-            // Without curl, a key is not wrong for that.
+            // A missing curl does not make the key wrong.
             return !$error instanceof \InvalidArgumentException;
         }
     }
@@ -116,7 +116,7 @@ final class Settings
         add_settings_error(self::OPTION, "lead-intake-$field", $message);
     }
 
-    /** Without the white space around it, such as the line break at the end of a file. */
+    /** Returns the key without the white space around it, such as the line break at the end of a file. */
     private static function key(): string
     {
         $settings = self::isKeyInConfig() ? ['key' => constant('LEAD_INTAKE_KEY')] : self::stored();
@@ -129,7 +129,7 @@ final class Settings
         return self::texts(get_option(self::OPTION));
     }
 
-    /** @return array<string, string> what is text; another plugin, or a form that was tampered with, may have put anything there */
+    /** @return array<string, string> only the texts, because another plugin, or a form that was tampered with, may have stored anything */
     private static function texts(mixed $settings): array
     {
         return array_map(trim(...), array_filter(is_array($settings) ? $settings : [], is_string(...)));

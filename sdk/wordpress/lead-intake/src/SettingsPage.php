@@ -20,7 +20,7 @@ final class SettingsPage
         add_action('admin_init', static function (): void {
             register_setting(self::PAGE, Settings::OPTION, ['sanitize_callback' => Settings::checked(...)]);
         });
-        // Leads that waited for the settings are sent without waiting for the next minute.
+        // Leads that waited for the settings are sent at once.
         add_action('update_option_' . Settings::OPTION, static function (): void {
             delete_option(Delivery::FAILURE);
             Delivery::deliverSoon();
@@ -49,12 +49,12 @@ final class SettingsPage
                 <?php settings_fields(self::PAGE); ?>
                 <table class="form-table" role="presentation">
                     <tr>
-                        <th scope="row"><label for="lead-intake-url"><?php esc_html_e('Address', 'lead-intake'); ?></label></th>
+                        <th scope="row"><label for="lead-intake-url"><?php esc_html_e('Address of the service', 'lead-intake'); ?></label></th>
                         <td><input id="lead-intake-url" class="regular-text" type="url" required name="<?php echo $option; ?>[url]"
                             value="<?php echo esc_attr(Settings::url()); ?>" placeholder="https://api.example.com"></td>
                     </tr>
                     <tr>
-                        <th scope="row"><label for="lead-intake-key"><?php esc_html_e('Key', 'lead-intake'); ?></label></th>
+                        <th scope="row"><label for="lead-intake-key"><?php esc_html_e('API key', 'lead-intake'); ?></label></th>
                         <td><?php self::showKey($option); ?></td>
                     </tr>
                     <tr>
@@ -72,22 +72,22 @@ final class SettingsPage
         <?php
     }
 
-    /** A write-only field: a stored key is not shown, and an empty field keeps it. */
+    /** Shows the field of the key, which is write-only: it does not show a stored key, and keeps it when left empty. */
     private static function showKey(string $option): void
     {
         if (Settings::isKeyInConfig()) {
-            // What the label belongs to.
+            // The element that the label names.
             echo '<output id="lead-intake-key">' . esc_html__('wp-config.php has it, as LEAD_INTAKE_KEY.', 'lead-intake') . '</output>';
             return;
         }
         $there = Settings::hasKey()
             ? __('A key is stored. Leave this empty to keep it.', 'lead-intake')
             : __('No key is stored. Better than here it stands in wp-config.php, as LEAD_INTAKE_KEY.', 'lead-intake');
-        echo "<input id=\"lead-intake-key\" class=\"regular-text\" type=\"password\" autocomplete=\"off\" value=\"\" name=\"{$option}[key]\">";
+        echo "<input id=\"lead-intake-key\" class=\"regular-text\" type=\"password\" autocomplete=\"off\" placeholder=\"lik_…\" value=\"\" name=\"{$option}[key]\">";
         echo '<p class="description">' . esc_html($there) . '</p>';
     }
 
-    /** Without the visitors' own addresses, what bots send cannot be told from what people send. */
+    /** Shows the field of the proxy. Without visitors' own addresses, the plugin cannot distinguish bots from people. */
     private static function showProxy(string $option): void
     {
         $headers = ['' => __('none', 'lead-intake')] + array_combine(Settings::ADDRESS_HEADERS, Settings::ADDRESS_HEADERS);
@@ -96,7 +96,7 @@ final class SettingsPage
             Action::option($header, $text, Settings::addressHeader());
         }
         $text = Throttle::isBlind()
-            ? __('The address of a visitor cannot be told here, so nobody is stopped who sends too much. If there is a proxy, choose its header.', 'lead-intake')
+            ? __('Visitors\' addresses are unknown here, so submissions are not limited. If there is a proxy, choose its header.', 'lead-intake')
             : __('The header in which the proxy in front of this website has the address of a visitor. Choose none without a proxy.', 'lead-intake');
         echo '</select><p class="description">' . esc_html($text) . '</p>';
     }

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
-/** Makes, and removes, what the plugin stores: in a network of websites for each of them. */
+/** Creates and removes the plugin's options and tables, in a network for each of its websites. */
 final class Setup
 {
-    /** The number of the tables' form that a website has, which an update raises: updates call no activation hook. */
+    /** The version of a website's tables, which an update raises, because updates call no activation hook. */
     private const OPTION = 'lead_intake_schema';
     private const SCHEMA = 1;
 
@@ -17,10 +17,10 @@ final class Setup
         register_activation_hook($file, self::setUp(...));
         register_deactivation_hook($file, static fn (mixed $networkWide) => self::forSites((bool) $networkWide, static function (): void {
             Delivery::unschedule();
-            // The next activation makes the tables that are missing.
+            // The next activation creates missing tables.
             delete_option(self::OPTION);
         }));
-        // Each website of a network, also one that is added later, is set up by its first request: a network may have thousands.
+        // Each website of a network, even one added later, is set up by its first request: a network may have thousands.
         add_action('init', static function (): void {
             load_plugin_textdomain('lead-intake', false, 'lead-intake/languages');
             try {
@@ -51,7 +51,7 @@ final class Setup
         });
     }
 
-    /** Each has its turn, whatever the database of another one does. @throws \Throwable the first one, after the last website */
+    /** Calls a function for each website, even after one has failed. @throws \Throwable the first failure, after the last website */
     private static function forSites(bool $all, \Closure $do): void
     {
         $first = null;

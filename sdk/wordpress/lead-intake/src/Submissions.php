@@ -6,8 +6,8 @@ namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
 /**
- * What visitors have sent by the forms of other plugins, as the form had it, so that a mapping can be corrected. Their fields are erased a
- * week after their lead was delivered, and never before that.
+ * Submissions to the forms of other plugins, stored as they came, so that a mapping can be corrected. Their fields are erased a week after
+ * their lead was delivered, and never before that.
  */
 final class Submissions
 {
@@ -20,7 +20,7 @@ final class Submissions
     /** The visitor has not agreed: nothing was stored. */
     public const NO_CONSENT = 'consent';
 
-    /** Of submissions that are held; of a further one its visitor is told that it was not stored. */
+    /** The maximum number of held submissions. The visitor of a further one is told that it was not stored. */
     private const MOST_HELD = 500;
     private const KEPT_DAYS = 7;
     private const LISTED_DAYS = 30;
@@ -44,20 +44,20 @@ final class Submissions
         return (int) Outboxes::database()->query('SELECT LAST_INSERT_ID() AS id')[0]['id'];
     }
 
-    /** Stores what became of one: its lead in the outbox, if there is one. */
+    /** Stores the result of a submission: its fault, and the key of its lead in the outbox. */
     public static function settle(int $id, string $fault, ?string $key): void
     {
         $set = 'UPDATE ' . self::table() . ' SET fault = ?, idempotency_key = ? WHERE id = ?';
         Outboxes::database()->execute($set, [$fault, $key, $id]);
     }
 
-    /** Erases the fields of one; it stays in the list. */
+    /** Erases the fields of a submission, which stays in the list. */
     public static function erase(int $id): void
     {
         Outboxes::database()->execute('UPDATE ' . self::table() . ' SET fields = NULL WHERE id = ?', [$id]);
     }
 
-    /** Erases the fields of all of a form that are held. */
+    /** Erases the fields of all held submissions of a form. */
     public static function eraseHeld(string $form): void
     {
         Outboxes::database()->execute('UPDATE ' . self::table() . ' SET fields = NULL WHERE form = ? AND fault = ?', [$form, self::HELD]);
@@ -76,7 +76,7 @@ final class Submissions
     }
 
     /**
-     * Returns those of a form that need somebody, and then the newest, each with the state of its lead.
+     * Returns the submissions of a form, those that need somebody first, then the newest, each with the state of its lead.
      *
      * @return list<array{id: string, form: string, fields: ?array<string, string>, fault: string, key: ?string, createdAt: string,
      *     state: ?string, reason: ?string, leadId: ?string, attempts: ?string, nextAttemptAt: ?string}> numbers as text
@@ -101,7 +101,7 @@ final class Submissions
         return ['count' => array_sum(array_column($rows, 'number')), 'forms' => array_column($rows, 'form')];
     }
 
-    /** Erases the fields that have served, and removes what is listed no longer. */
+    /** Erases fields that are no longer needed, and removes submissions that are no longer listed. */
     public static function tidy(): void
     {
         [$table, $outbox] = [self::table(), Outboxes::table()];

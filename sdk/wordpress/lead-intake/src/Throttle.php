@@ -6,8 +6,8 @@ namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
 /**
- * Counts the submissions of an hour by the network that a visitor comes from: 256 addresses of IPv4, a /56 of IPv6. Stored is none of it, but
- * one of 65,536 numbers that a hash with the website's salt gives for the network. Two networks may share one; no row is ever added beyond those.
+ * Counts the submissions of an hour by the visitor's network: 256 addresses of IPv4, or a /56 of IPv6. Stores no address, but one of 65,536
+ * numbers, a hash of the network with the website's salt. Two networks may share a number; there are never more rows than numbers.
  */
 final class Throttle
 {
@@ -21,7 +21,7 @@ final class Throttle
         return Outboxes::table('lead_intake_throttle');
     }
 
-    /** Counts one submission of the present visitor, and returns whether it is one too many. Of an unknown address none is. */
+    /** Counts a submission of the present visitor, and returns whether it is one too many. Submissions from unknown addresses never are. */
     public static function isExceeded(): bool
     {
         global $wpdb;
@@ -41,7 +41,7 @@ final class Throttle
         return (int) $wpdb->get_var($wpdb->prepare("SELECT number FROM $table WHERE bucket = %d", $bucket)) > $most;
     }
 
-    /** Whether the address of the present visitor cannot be told from that of a proxy, so that nothing is counted. */
+    /** Whether the visitor's address may be that of a proxy, so that nothing is counted. */
     public static function isBlind(): bool
     {
         return self::network() === null;
@@ -51,7 +51,7 @@ final class Throttle
     private static function network(): ?string
     {
         $header = Settings::addressHeader();
-        // The last one, which the website's own proxy has added: those before it may be anything.
+        // The website's own proxy has added the last address; earlier ones may be forged.
         $listed = explode(',', (string) ($_SERVER[$header === '' ? 'REMOTE_ADDR' : $header] ?? ''));
         $address = (string) apply_filters('lead_intake_visitor_address', trim((string) end($listed)));
         if (filter_var($address, FILTER_VALIDATE_IP, FILTER_FLAG_NO_PRIV_RANGE | FILTER_FLAG_NO_RES_RANGE) === false) {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
-/** Says that leads are not delivered, as long as that is so: on all pages for administrators, and once a day by mail. */
+/** Reports that leads are not delivered, as long as that is so: on all pages for administrators, and once a day by mail. */
 final class Troubles
 {
     public const DAILY = 'lead_intake_report';
@@ -18,7 +18,7 @@ final class Troubles
             try {
                 Submissions::tidy();
             } catch (\Exception) {
-                // Tomorrow again. Otherwise WordPress would run no other job of this minute.
+                // Tried again tomorrow. If this threw, WordPress would run no other job of this minute.
             }
         });
     }
@@ -43,7 +43,7 @@ final class Troubles
         }
     }
 
-    /** @return array<string, string> what is wrong, with nothing about visitors, and the address of the page about it */
+    /** @return array<string, string> the faults, without data of visitors, each with the address of the page about it */
     private static function now(): array
     {
         $texts = [];

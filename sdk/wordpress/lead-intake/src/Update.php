@@ -6,8 +6,8 @@ namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
 /**
- * Updates from the deployment to which leads are sent. WordPress asks this class, and not its own directory, by the host of `Update URI`, a
- * name that nobody can register. A package is only ever taken from beside `<address>/docs/packages/wordpress.json`, which has its hash.
+ * Updates the plugin from the deployment to which leads are sent. The host of `Update URI`, a name that nobody can register, makes WordPress
+ * ask this class instead of its own directory. A package must lie beside `<address>/docs/packages/wordpress.json`, which has its hash.
  */
 final class Update
 {
@@ -35,7 +35,7 @@ final class Update
         $offer = is_wp_error($answer) ? null : json_decode(wp_remote_retrieve_body($answer), true);
         $offer = array_filter(is_array($offer) ? $offer : [], is_string(...)) + array_fill_keys(['version', 'package', 'sha256'], '');
         $isOffer = preg_match('/^\d+\.\d+\.\d+$/D', $offer['version']) && preg_match('/^[0-9a-f]{64}$/D', $offer['sha256'])
-            // A name and no address: nothing in the file can lead elsewhere.
+            // Only a file name is accepted, so that nothing in the file can lead elsewhere.
             && preg_match('/^[A-Za-z0-9][A-Za-z0-9._-]*\.zip$/D', $offer['package']);
         return $isOffer
             ? ['package' => self::folder() . $offer['package'], 'slug' => 'lead-intake', 'url' => rtrim(Settings::url(), '/') . '/docs'] + $offer
@@ -67,7 +67,7 @@ final class Update
 
     private static function get(string $name, array $options): array|\WP_Error
     {
-        // Not wp_safe_remote_get(), which refuses deployments within a network of one's own. No redirect is followed.
+        // wp_safe_remote_get() would refuse deployments within a private network. No redirect is followed.
         $answer = wp_remote_get(self::folder() . $name, ['redirection' => 0, 'timeout' => self::TIMEOUT_SECONDS] + $options);
         $status = wp_remote_retrieve_response_code($answer);
         return is_wp_error($answer) || $status === 200 ? $answer : new \WP_Error('lead_intake_update', "the answer was $status");

@@ -37,12 +37,12 @@ final class WpdbDatabase implements Database
         return $this->query('SELECT @@autocommit AS autocommit')[0]['autocommit'] !== '1';
     }
 
-    /** Carries out all that a function writes, or nothing of it. @throws \Exception when the database fails */
+    /** Commits all writes of a function, or none. @throws \Exception when the database fails */
     public function atomically(\Closure $do): void
     {
         $retries = $this->wpdb->reconnect_retries;
         $this->execute('START TRANSACTION');
-        // WordPress would go on by a new connection, without what the lost one has written.
+        // WordPress would continue on a new connection, without the writes of the lost one.
         $this->wpdb->reconnect_retries = 0;
         try {
             $do();

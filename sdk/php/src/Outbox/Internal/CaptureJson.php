@@ -17,6 +17,9 @@ final class CaptureJson
     /** The capacity of MySQL's TEXT. */
     private const MAX_BYTES = 65_535;
 
+    /** Captures that are nested more deeply are shown as unreadable, because parsers of other languages differ. */
+    private const MAX_DEPTH = 100;
+
     /**
      * @param LeadCapture|array<string, mixed> $capture
      *
@@ -53,6 +56,14 @@ final class CaptureJson
     {
         $capture = json_decode($json);
         return $capture instanceof \stdClass ? json_decode($json, true) : null;
+    }
+
+    /** @return ?\stdClass null when other languages may give other JSON for the text */
+    public static function portable(#[\SensitiveParameter] string $json): ?\stdClass
+    {
+        $capture = json_decode($json, depth: self::MAX_DEPTH + 1);
+        // 1e400 is infinite here, and has no JSON.
+        return $capture instanceof \stdClass && json_encode($capture) !== false ? $capture : null;
     }
 
     /**

@@ -12,9 +12,9 @@ use LeadIntake\Outbox\Difference;
 use LeadIntake\Outbox\OutboxException;
 
 /**
- * Compares the sent leads with the service. Leads are listed by descending id: pages and rows in that order are merged, a few
- * hundred of each in memory. Once as many pages had none of the rows as rows are left, these are read one by one. That takes
- * at most twice the requests of the cheaper way, however many leads of others are between them.
+ * Compares the sent leads with the service. Merges pages of leads with rows, both by descending id, with a few hundred of each
+ * in memory. Once as many pages without any of the rows were read as rows are left, the rest is read one by one. That takes at
+ * most twice the requests of the cheaper way, however many other leads are between them.
  *
  * @internal
  */
@@ -22,7 +22,7 @@ final class Comparison
 {
     private const PAGE_SIZE = 100;
 
-    /** The differences that a report has. */
+    /** The maximum number of differences in a report. */
     private const MAX_DIFFERENCES = 100;
 
     private readonly PacedReads $reads;
@@ -49,7 +49,7 @@ final class Comparison
     public function run(): Run
     {
         try {
-            // With the key of another studio, the numbers would be of both.
+            // With the key of another studio, the numbers would mix both studios.
             if ($this->run->seen !== null && $this->lead($this->run->seen) === null) {
                 $this->run = $this->rows->beginning();
             }
@@ -80,7 +80,7 @@ final class Comparison
         $ids = array_keys($leads);
         $this->run->seen ??= $ids[0] ?? null;
         if ($this->run->seen === null) {
-            // A studio without leads has none of these.
+            // A studio without leads needs no confirmation that these are missing.
             $this->run->confirmed = Outcomes::PAGES_MISSED;
         }
         $lowest = $page->nextCursor === null || $ids === [] ? '' : $ids[count($ids) - 1];
@@ -112,13 +112,13 @@ final class Comparison
         return $page ?? throw new Stopped('the service has refused the position: begin anew');
     }
 
-    /** False: the service cannot read it, which must not end the comparison of the others. Null: it is not there. */
+    /** Reads a lead. False: the service cannot read it, which does not end the comparison. Null: it is not there. */
     private function lead(string $id): Lead|false|null
     {
         return $this->reads->read(static fn (LeadIntakeClient $client): Lead => $client->getLead($id), false);
     }
 
-    /** Reads a lead that no page has. Pages are trusted once so many in a row were missing. */
+    /** Reads a lead that no page has, and counts how many of these in a row were missing. */
     private function missedLead(string $id): Lead|false|null
     {
         $lead = $this->lead($id);

@@ -8,7 +8,7 @@ use LeadIntake\Outbox\Database;
 use LeadIntake\Outbox\Dialect;
 
 /**
- * One thing that an outbox remembers in its database besides leads, such as the position of a comparison.
+ * One entry of an outbox's memo, such as the position of a comparison.
  *
  * @internal
  */
@@ -17,11 +17,11 @@ final class Memo
     private readonly string $table;
     private readonly string $name;
 
-    /** Creates the table for an outbox that an earlier release has set up. */
+    /** Creates the memo's table if an earlier release has set up the outbox. */
     public function __construct(private readonly Database $database, string $table, string $name)
     {
         $this->table = Schema::memoTable($table);
-        // Two tables with long names can have one memo.
+        // Two tables with long names can share one memo.
         $this->name = $name . substr($table, Schema::MEMO_NAME_LENGTH);
         try {
             $rows = $this->select();

@@ -17,7 +17,7 @@ use LeadIntake\Quota;
  */
 final class PacedReads
 {
-    /** Requests that are made whatever is left of the quota, so that each call compares at least one lead. */
+    /** The number of requests that ignore the quota, so that each call compares at least one lead. */
     private const MIN_REQUESTS = 3;
 
     /** A longer wait ends a comparison, which begins anew after a day. */
@@ -46,7 +46,7 @@ final class PacedReads
      * @template T
      * @template F
      * @param \Closure(LeadIntakeClient): T $request
-     * @param F $failed what is returned when the service alone fails to carry it out (500), and not a request like it
+     * @param F $failed the result when the service fails to process this one request (500)
      * @return T|F|null null: there is no such lead, or no such page
      *
      * @throws Stopped when the service fails, or the time is over
@@ -76,7 +76,7 @@ final class PacedReads
         }
     }
 
-    /** Throws unless the request may be made again after a wait, which is then over. */
+    /** Waits until the request may be made again; throws if it may not. */
     private function waitAfter(LeadIntakeException $error): void
     {
         if ($error instanceof ProblemException && $error->problemCode === 'integration_scope_forbidden') {

@@ -109,11 +109,11 @@ final class Pass
         } catch (LeadIntakeException $error) {
             return $this->handleFailure($entry, $error);
         } catch (\Throwable $error) {
-            // Such as of a transport of the website's own: it must not hold up other leads.
+            // The website's own transport may throw this, which must not hold up other leads.
             $this->postponeAfter($error, $entry);
             return '';
         }
-        // Nothing else was sent with this key from here: the lead is that of another visit.
+        // This website sent nothing else with this key, so the lead belongs to another visit.
         $isOther = $created->replayed && $created->attempts === 1 && $entry->attempts === 1;
         $this->settle($entry, State::Delivered, $created->lead->id, $isOther ? Outcomes::REASON_REPLAYED : null);
         return '';
@@ -127,11 +127,11 @@ final class Pass
             $this->refuse($entry, $reason);
             return '';
         }
-        // The end of an outage is noticed as soon as that of a pause.
+        // The end of an outage must be noticed as soon as the end of a pause.
         $waitMs = $isOfAll || Reason::isUnanswered($reason)
             ? self::pauseMs($error->retryAfterSeconds)
             : self::backOffMs($entry->attempts, $error->retryAfterSeconds ?? 0);
-        // An attempt that has written nothing, and whose cause is not the lead's, does not count.
+        // An attempt does not count if it wrote nothing and the lead did not cause its failure.
         $isFree = $isOfAll && $error->written === Written::No;
         $this->postpone($entry, $entry->attempts - (int) $isFree, $waitMs, $reason);
         return $reason;
@@ -163,7 +163,7 @@ final class Pass
         }
     }
 
-    /** The reason has the place instead of the message, which may contain the visitor's data. */
+    /** Postpones an entry. Its reason has the place instead of the message, which may contain the visitor's data. */
     private function postponeAfter(\Throwable $error, #[\SensitiveParameter] Entry $entry, string $where = ''): void
     {
         $this->fail($error);
@@ -171,7 +171,7 @@ final class Pass
         $this->postpone($entry, $entry->attempts, self::backOffMs($entry->attempts), $reason);
     }
 
-    /** Keeps the first exception for the end of the pass; what the handler of a signal has thrown ends it. */
+    /** Keeps the first exception for the end of the pass. A signal handler's exception ends the pass at once. */
     private function fail(\Throwable $error): void
     {
         if (Signals::haveThrown($error)) {
@@ -187,13 +187,13 @@ final class Pass
         }
     }
 
-    /** The wait that the service has asked for; the first backoff when it has not. */
+    /** Returns the wait that the service has asked for; the first backoff when it has not. */
     private static function pauseMs(?int $retryAfterSeconds): int
     {
         return $retryAfterSeconds === null ? self::FIRST_BACK_OFF_MS : (int) min(self::MAX_WAIT_MS, $retryAfterSeconds * 1000);
     }
 
-    /** Doubles with each attempt, minus a random jitter of up to a half, and is never shorter than Retry-After. */
+    /** Returns the backoff, which doubles with each attempt, minus up to a half of jitter, and is at least Retry-After. */
     private static function backOffMs(int $attempts, int $retryAfterSeconds = 0): int
     {
         $longest = min(self::MAX_BACK_OFF_MS, self::FIRST_BACK_OFF_MS * 2 ** ($attempts - 1));

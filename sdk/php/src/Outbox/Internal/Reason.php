@@ -52,7 +52,7 @@ final class Reason
         if (!$error instanceof ProblemException) {
             $mark = match (true) {
                 $error->retryAfterSeconds !== null => 'wait asked for',
-                // Another web server, at a wrong address, has no such page.
+                // Another web server, at a wrong address, answers 404 or 405.
                 in_array($error->status, [404, 405], true) => "$error->status " . self::UNANSWERED,
                 default => self::UNANSWERED,
             };

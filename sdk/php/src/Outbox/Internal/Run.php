@@ -16,7 +16,7 @@ use LeadIntake\Outbox\State;
  */
 final class Run
 {
-    /** What was not finished is not gone on with later: its numbers would be of different days. */
+    /** An older comparison is not continued: its numbers would mix different days. */
     private const MAX_AGE_MS = 86_400_000;
 
     public bool $isComplete = false;
@@ -46,7 +46,7 @@ final class Run
     public int $waiting = 0;
     public int $refused = 0;
 
-    /** How many leads in a row that no page had were missing when they were read one by one, too. */
+    /** How many leads in a row that no page had could not be read one by one either. */
     public int $confirmed = 0;
 
     /** @var list<array{key: string, leadId: string, state: string, kind: string, createdAt: int|float}> */
@@ -136,7 +136,7 @@ final class Run
         );
     }
 
-    /** The same sentences in all languages. */
+    /** Returns the summary, in the same sentences in all languages. */
     private function summary(int $left): string
     {
         $number = static fn (int $value): string => number_format($value);

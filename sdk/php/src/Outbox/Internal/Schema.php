@@ -8,7 +8,7 @@ use LeadIntake\Outbox\Database;
 use LeadIntake\Outbox\Dialect;
 
 /**
- * The table, the same in all languages. The statements create what is missing and change nothing that exists.
+ * The table, the same in all languages. The statements create missing parts and change no existing ones.
  *
  * @internal
  */
@@ -26,7 +26,7 @@ final class Schema
         'reason VARCHAR(1000) NULL',
     ];
 
-    /** The part of a table's name in that of its memo: names are limited to 63 characters. */
+    /** The length of the table's name within its memo's name: names are limited to 63 characters. */
     public const MEMO_NAME_LENGTH = 58;
 
     private const MYSQL_OPTIONS = ' ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin';
@@ -49,7 +49,7 @@ final class Schema
             : [$create, "CREATE INDEX IF NOT EXISTS $index ON $table (state, next_attempt_at)", $memo];
     }
 
-    /** The table of what the outbox remembers besides leads. */
+    /** Returns the name of the memo's table, for data of the outbox other than leads. */
     public static function memoTable(string $table): string
     {
         return substr($table, 0, self::MEMO_NAME_LENGTH) . '_memo';

@@ -15,7 +15,7 @@ use LeadIntake\Outbox\Database;
  */
 final class SentRows
 {
-    /** The rows that are held in memory at a time. */
+    /** The number of rows in memory at a time. */
     private const BATCH_SIZE = 500;
 
     private const SENT = "state IN ('delivered', 'already_open')";
@@ -24,7 +24,7 @@ final class SentRows
     {
     }
 
-    /** Counts what is to compare. */
+    /** Counts the rows to compare. */
     public function beginning(): Run
     {
         $columns = 'COUNT(lead_id) AS number, COUNT(*) AS total, MAX(lead_id) AS up_to, MIN(settled_at) AS since';
@@ -59,7 +59,7 @@ final class SentRows
     }
 
     /**
-     * Whether a lead has other data than its row has kept. The lead of an already open one is of another creation.
+     * Whether a lead has other data than its row has kept. An already open lead comes from another creation.
      *
      * @param array{key: string, state: string} $row
      */
@@ -73,7 +73,7 @@ final class SentRows
         return $capture !== null && Repeated::other(get_object_vars($lead), $capture) !== null;
     }
 
-    /** Counts what is not sent. */
+    /** Counts the leads that are not sent. */
     public function countUnsent(Run $run): void
     {
         $run->waiting = $run->refused = 0;

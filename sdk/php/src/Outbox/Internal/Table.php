@@ -26,8 +26,9 @@ final class Table
 
     private const DAY_MS = 86_400_000;
 
-    /** The range of JavaScript's Date, which other outboxes use: the years 271,821 BC to 275,760. */
-    private const LATEST_MS = 8_640_000_000_000_000;
+    /** The beginning of year 1 and the end of 9999, which each language can represent. */
+    private const EARLIEST_MS = -62_135_596_800_000;
+    private const LATEST_MS = 253_402_300_799_999;
 
     /** The maximum number of settled entries that a pass deletes. */
     private const MAX_DELETED_ROWS = 500;
@@ -45,7 +46,7 @@ final class Table
     public function insert(string $key, #[\SensitiveParameter] string $capture): void
     {
         $now = self::now();
-        // Neither aborts a transaction on PostgreSQL, and neither hides other errors as INSERT IGNORE does.
+        // Both keep a transaction of PostgreSQL usable, and show other errors, which INSERT IGNORE hides.
         $unlessThere = $this->database->dialect() === Dialect::MySQL
             ? 'ON DUPLICATE KEY UPDATE idempotency_key = idempotency_key'
             : 'ON CONFLICT (idempotency_key) DO NOTHING';
@@ -86,8 +87,8 @@ final class Table
     }
 
     /**
-     * @return list<array<string, int|string|null>> the due rows, fewest attempts first, then those due for longest, so that
-     *     neither leads that never get a response nor those whose attempts do not count block the others
+     * @return list<array<string, int|string|null>> the due rows, fewest attempts first, then those due for longest: so leads
+     *     that never get a response, or whose attempts do not count, cannot block others
      */
     public function due(int $limit): array
     {
@@ -109,7 +110,7 @@ final class Table
     public function takeUp(#[\SensitiveParameter] array $row): ?Entry
     {
         $leaseEnd = self::now() + self::LEASE_MS;
-        // Without the reason of the attempt before, the end of a lease is no pause.
+        // Clears the previous reason, which would make the end of the lease a pause.
         $isTaken = $this->database->execute(
             "UPDATE $this->name SET attempts = attempts + 1, next_attempt_at = ?, reason = NULL"
             . " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
@@ -148,7 +149,7 @@ final class Table
         return $this->note($set, [$attempts, self::now() + $waitMs, $reason], $takenUp);
     }
 
-    /** Makes the entries due that wait because of the configuration. */
+    /** Makes due the entries that wait because of the configuration. */
     public function release(): void
     {
         $now = self::now();
@@ -185,7 +186,7 @@ final class Table
     public function sendAgain(string $key, #[\SensitiveParameter] string $capture): bool
     {
         return $this->database->execute(
-            // Not its first attempt: that the service has it after all is no surprise.
+            // Counts as a second attempt, because the service may have the lead after all.
             "UPDATE $this->name SET state = 'waiting', attempts = 1, next_attempt_at = ?, settled_at = NULL, reason = NULL,"
             . " capture = ? WHERE idempotency_key = ? AND state IN ('delivered', 'already_open')",
             [self::now(), $capture, $key],
@@ -204,7 +205,7 @@ final class Table
     {
         $found = "SELECT state FROM $this->name WHERE idempotency_key IN (?, ?)";
         $row = $this->database->query($found, self::possibleKeys($key))[0] ?? null;
-        return $row === null ? null : State::from($row['state']);
+        return $row === null ? null : State::tryFrom($row['state']) ?? State::Refused;
     }
 
     public function needingAttention(int $limit): Attention
@@ -252,13 +253,15 @@ final class Table
         return new Entry(
             $row['idempotency_key'],
             $capture === null ? null : CaptureJson::decode($capture),
-            State::from($row['state']),
+            // A row of an unknown state is not sent, as a refused one.
+            State::tryFrom($row['state']) ?? State::Refused,
             (int) $row['attempts'],
             self::time($row['created_at']),
             self::time($row['next_attempt_at']),
             self::text($row['settled_at']) === null ? null : self::time($row['settled_at']),
             self::text($row['lead_id']),
             self::text($row['reason']),
+            $capture,
         );
     }
 
@@ -320,7 +323,7 @@ final class Table
     /** Converts a stored time to the nearest valid one: SQLite stores any number. */
     public static function time(int|float|string $ms): \DateTimeImmutable
     {
-        $ms = (int) max(-self::LATEST_MS, min(self::LATEST_MS, (float) $ms));
+        $ms = (int) max(self::EARLIEST_MS, min(self::LATEST_MS, (float) $ms));
         $seconds = (int) floor($ms / 1000);
         return (new \DateTimeImmutable("@$seconds"))->modify('+' . $ms - $seconds * 1000 . ' msec');
     }

@@ -9,7 +9,7 @@ use LeadIntake\Outbox\Dialect;
 use LeadIntake\Outbox\OutboxException;
 
 /**
- * A connection whose failure because of a missing table says what to do.
+ * Says what to do when a statement fails because a table is missing.
  *
  * @internal
  */

@@ -9,7 +9,7 @@ use LeadIntake\Outbox\Database;
 use LeadIntake\Outbox\WaitingLeads;
 
 /**
- * Tells somebody what has waited for longer than a day: once a day at most, and again after an hour if that fails.
+ * Summarizes waiting leads, and reports those that have waited for more than a day.
  *
  * @internal
  */
@@ -18,11 +18,11 @@ final class Waiting
     private const HOUR_MS = 3_600_000;
     private const DAY_MS = 24 * self::HOUR_MS;
 
-    /** The beginnings of reasons that differ, and the reasons that somebody is told. */
+    /** The length of a reason's beginning by which leads are counted, and the maximum number of reasons. */
     private const REASON_START = 36;
     private const MAX_REASONS = 20;
 
-    /** @param \Closure(WaitingLeads): void $onWaiting */
+    /** Reports at most once a day, and again an hour after a failure. @param \Closure(WaitingLeads): void $onWaiting */
     public static function tell(Database $database, string $table, \Closure $onWaiting): void
     {
         $now = Table::now();
@@ -31,24 +31,26 @@ final class Waiting
         if (abs($now - (int) $token) < self::DAY_MS) {
             return;
         }
-        // Of several workers one looks; if there is nothing, or telling it fails, again in an hour.
+        // One of several workers looks, and again in an hour if there is nothing to report or the report fails.
         $anHourOn = (string) ($now - self::DAY_MS + self::HOUR_MS);
         if (!$memo->write('', $anHourOn, $token)) {
             return;
         }
-        $waiting = self::in($database, $table, $now);
+        $where = Outcomes::SQL_WITH_DATA . ' AND (created_at < ? OR created_at > ?)';
+        $waiting = self::in($database, $table, $where, [$now - self::DAY_MS, $now + self::DAY_MS]);
         if ($waiting !== null) {
             $onWaiting($waiting);
             $memo->write('', (string) $now, $anHourOn);
         }
     }
 
-    private static function in(Database $database, string $table, int $now): ?WaitingLeads
+    /** @param list<int> $values @return ?WaitingLeads null: there are none */
+    public static function in(Database $database, string $table, string $where, array $values = []): ?WaitingLeads
     {
         $rows = $database->query(
             'SELECT SUBSTR(reason, 1, ' . self::REASON_START . ') AS reason, COUNT(*) AS number, MIN(created_at) AS oldest'
-            . " FROM $table WHERE " . Outcomes::SQL_WITH_DATA . ' AND (created_at < ? OR created_at > ?) GROUP BY 1',
-            [$now - self::DAY_MS, $now + self::DAY_MS],
+            . " FROM $table WHERE $where GROUP BY 1",
+            $values,
         );
         if ($rows === []) {
             return null;

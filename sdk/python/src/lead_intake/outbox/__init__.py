@@ -4,6 +4,7 @@ from ._database import Connection, Engine
 from ._entries import Attention, Delivery, Entry, SettledLead
 from ._keys import key_for
 from ._outbox import Outbox
+from ._page import OutboxPage, PageResponse
 from ._reconciliation import Difference, Reconciliation, WaitingLeads
 from ._table import DEFAULT_TABLE, set_up_sql
 from .errors import OutboxError
@@ -18,6 +19,8 @@ __all__ = [
     "Entry",
     "Outbox",
     "OutboxError",
+    "OutboxPage",
+    "PageResponse",
     "Reconciliation",
     "SettledLead",
     "WaitingLeads",

@@ -24,15 +24,15 @@ _NOT_READ: Literal["not_read"] = "not_read"
 #: The lead of a row; None: it is not there.
 Found = Union[Lead, Literal["not_read"], None]
 
-#: The differences that a report has.
+#: The maximum number of differences in a report.
 _MAX_DIFFERENCES = 100
 
 
 class Comparison:
     """
-    Leads are listed by descending id: pages and rows in that order are merged, a few hundred of each in memory. Once as
-    many pages had none of the rows as rows are left, these are read one by one. That takes at most twice the requests of
-    the cheaper way, however many leads of others are between them.
+    Merges pages of leads with rows, both by descending id, with a few hundred of each in memory. Once as many pages
+    without any of the rows were read as rows are left, the rest is read one by one. That takes at most twice the
+    requests of the cheaper way, however many other leads are between them.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Comparison:
         :raises OutboxError: when the key may not read leads, or another comparison has begun
         """
         try:
-            # With the key of another studio, the numbers would be of both.
+            # With the key of another studio, the numbers would mix both studios.
             if self._run.seen is not None and self._lead(self._run.seen) is None:
                 self._run = self._rows.beginning()
             while self._run.isPaging and not self._compare_page():
@@ -75,7 +75,7 @@ class Comparison:
         return self._run
 
     def _compare_page(self) -> bool:
-        """Compare the rows of one page; return whether it was the last one."""
+        """Compares the rows of one page; returns whether it was the last one."""
         run = self._run
         before = run.done
         page = self._page()
@@ -83,7 +83,7 @@ class Comparison:
         if run.seen is None:
             run.seen = next(iter(leads), None)
         if run.seen is None:
-            # A studio without leads has none of these.
+            # A studio without leads needs no confirmation that these are missing.
             run.confirmed = PAGES_MISSED
         lowest = "" if page.next_cursor is None else next(reversed(leads), "")
         while (row := self._next()) is not None and row.lead_id >= lowest:
@@ -111,18 +111,18 @@ class Comparison:
         return page
 
     def _lead(self, lead_id: str) -> Found:
-        """A lead that the service cannot read must not end the comparison of the others."""
+        """Reads a lead. One that the service cannot read does not end the comparison of the others."""
         return self._reads.read(lambda client: client.get_lead(lead_id), _NOT_READ)
 
     def _missed_lead(self, lead_id: str) -> Found:
-        """Read a lead that no page has. Pages are trusted once so many in a row were missing."""
+        """Reads a lead that no page has, and counts how many of these in a row were missing."""
         lead = self._lead(lead_id)
         if lead != _NOT_READ:
             self._run.confirmed = self._run.confirmed + 1 if lead is None else 0
         return lead
 
     def _settle(self, row: SentRow, found: Found) -> None:
-        """Count a row."""
+        """Counts a row."""
         run = self._run
         is_there = isinstance(found, Lead)
         is_other = isinstance(found, Lead) and row.has_data and self._rows.have_other(row, found)
@@ -149,7 +149,7 @@ class Comparison:
             self._run.differences.append(stored)
 
     def _next(self) -> SentRow | None:
-        """Return the next row to compare, by descending id."""
+        """Returns the next row to compare, by descending id."""
         if not self._batch:
             self._batch = self._rows.behind(self._run.upTo, self._run.after)
         return self._batch[0] if self._batch else None

@@ -96,7 +96,7 @@ _DRIVERS: dict[str, tuple[Engine, str]] = {
 }
 
 
-#: What drivers say of a table that is missing: SQLite a text, PostgreSQL an SQLSTATE, MySQL a number.
+#: Drivers' signs of a missing table: a text of SQLite, an SQLSTATE of PostgreSQL, a number of MySQL.
 _NO_SUCH_TABLE = "no such table"
 _UNDEFINED_TABLE = "42P01"
 _ER_NO_SUCH_TABLE = 1146
@@ -170,7 +170,7 @@ class _SqlAlchemy:
             with _explaining():
                 return self._connection.execute(text(re.sub(r"\?", lambda _: f":{next(names)}", sql)), named)
         except StatementError as error:
-            # Its message would show the visitor.
+            # Its message would show the visitor's data.
             error.params = None
             raise
         except OutboxError as error:

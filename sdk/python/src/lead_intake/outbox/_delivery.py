@@ -51,7 +51,7 @@ class Pass:
         """
         :raises OutboxError: when a listener or sending a lead failed; the other leads were still sent
         """
-        # A wait that was asked for holds for all leads.
+        # A requested pause holds for all leads.
         self._stopped_because = self._rows.pause()
         for key, next_attempt_at in self._rows.due(limit) if self._stopped_because is None else ():
             if should_stop():
@@ -104,7 +104,7 @@ class Pass:
 
     def _notify(self, lead: TakenUp, outcome: Outcome) -> Outcome:
         """
-        Call the listener for a settled lead: once it has returned, somebody has got the data. When it raises, the lead
+        Calls the listener for a settled lead: once it has returned, somebody has got the data. When it raises, the lead
         keeps waiting.
         """
         if self._on_settled is None or lead.capture is None or not isinstance(outcome, Settled):
@@ -121,8 +121,8 @@ class Pass:
 
     def _fail(self, message: str, cause: Exception) -> None:
         """
-        Keep the first error, to be raised at the end of the pass. What the handler of a signal has raised, such as the
-        time limit of a job, ends the pass.
+        Keeps the first error, to be raised at the end of the pass. A signal handler's error, such as a job's time limit,
+        ends the pass at once.
         """
         if is_of_signal(cause):
             raise cause

@@ -12,8 +12,8 @@ class Entry:
     """A lead that needs a person's attention."""
 
     idempotency_key: str
-    #: ``refused``: it is not sent again. ``waiting``: it is, but will fail until someone fixes the cause.
-    #: ``already_open``, ``delivered``: it need not be sent, but no one may have got what the visitor wrote.
+    #: ``refused``: it is not sent again, as any row of an unknown state. ``waiting``: it fails again until someone fixes the cause.
+    #: ``already_open``, ``delivered``: it is not sent again, but perhaps nobody got the visitor's message.
     state: Literal["waiting", "refused", "already_open", "delivered"]
     #: When it was stored; UTC.
     created_at: datetime
@@ -39,7 +39,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class SettledLead:
-    """A lead that does not have to be sent any more, just before its data is erased."""
+    """A lead that needs no further attempt, just before its data is erased."""
 
     idempotency_key: str
     #: Whether it was created, or its contact already had an open lead.
@@ -50,7 +50,7 @@ class SettledLead:
     capture: dict[str, Any] = field(repr=False)
     #: When it was stored; UTC.
     created_at: datetime
-    #: Why no one may have got what the visitor wrote; None when the service has it.
+    #: Why perhaps nobody got the visitor's message; None when the service has it.
     reason: str | None = None
 
 

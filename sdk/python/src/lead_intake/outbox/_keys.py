@@ -23,12 +23,12 @@ def key_for(
     form_key: str | None, capture: LeadCapture | Mapping[str, Any], *, submitted_at: datetime | None = None
 ) -> str:
     """
-    Derive the idempotency key of a form submission: equal for the same form and data within an hour, such as a double
-    click; different when any differs, such as after the visitor corrects the address. Without the hour, the key of a
-    cached page would be that of all visits.
+    Derives the idempotency key of a form submission: equal for the same form and data within an hour, such as a double
+    click; different when any differs, such as after the visitor corrects the address. Without the hour, all visits to a
+    cached page would share one key.
 
-    :param form_key: a random string rendered into the form; it is not stored. A form that was sent without one must not
-        lose its lead: it counts as "", as if it came from one cached page of all visitors
+    :param form_key: a random string rendered into the form; it is not stored. A form without one counts as one cached
+    page of all visitors, with the key ""
     :param capture: the lead, or its JSON in the form of the API
     :param submitted_at: when the form was submitted; default: now
     :raises ValueError, TypeError: when the data cannot be stored
@@ -41,7 +41,7 @@ def key_for(
 
 def checked_key(key: str | None) -> str:
     """
-    Return a key in its stored form, lower case; a new one for None.
+    Returns a key in its stored form, lower case; a new one for None.
 
     :raises ValueError: when the service does not accept such a key
     """

@@ -1,4 +1,4 @@
-"""What an outbox remembers in its database besides leads."""
+"""The memo of an outbox: a table for its data other than leads."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ._table import MEMO_NAME_LENGTH, memo_table, set_up_memo
 
 
 class Memo:
-    """One thing that it remembers, such as the position of a comparison."""
+    """One entry of the memo, such as the position of a comparison."""
 
     def __init__(self, database: Database, table: str, name: str) -> None:
         """The table must exist: see ``ensure_memo``."""
         self._database = database
         self._table = memo_table(table)
-        # Two tables with long names can have one memo.
+        # Two tables with long names can share one memo.
         self._name = name + table[MEMO_NAME_LENGTH:]
         if not self._select():
             is_mysql = database.engine == "mysql"
@@ -25,15 +25,15 @@ class Memo:
             )
 
     def read(self) -> tuple[str, str]:
-        """Return the text and the token; empty before the first write."""
+        """Returns the text and the token; empty before the first write."""
         return next(iter(self._select()), ("", ""))
 
     def take(self, token: str) -> None:
-        """Take over: others, with an earlier token, can no longer write."""
+        """Takes over: others, with an earlier token, can no longer write."""
         self._database.change(f"UPDATE {self._table} SET token = ? WHERE name = ?", token, self._name)
 
     def write(self, value: str, token: str, expected: str) -> bool:
-        """Change the text and the token, if the token is still the expected one; return whether it was."""
+        """Changes the text and the token, if the token is still the expected one; returns whether it was."""
         changed = self._database.change(
             f"UPDATE {self._table} SET value = ?, token = ? WHERE name = ? AND token = ?",
             value,
@@ -50,7 +50,7 @@ class Memo:
 
 
 def ensure_memo(connect: Callable[[], Connection], table: str) -> None:
-    """Create the table for an outbox that an earlier release has set up."""
+    """Creates the memo's table if an earlier release has set up the outbox."""
     try:
         with committing(connect) as database:
             database.read(f"SELECT token FROM {memo_table(table)} LIMIT 1")

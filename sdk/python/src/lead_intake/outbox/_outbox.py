@@ -17,13 +17,13 @@ from ._delivery import Listener, Pass
 from ._entries import Attention, Delivery
 from ._keys import checked_key
 from ._memo import Memo, ensure_memo
-from ._reconciliation import Reconciliation, Run
+from ._reconciliation import Reconciliation, Run, WaitingLeads
 from ._rows import Rows
 from ._sent_rows import SentRows
 from ._stored import text_of
 from ._table import DEFAULT_TABLE, DEFAULT_TABLE_WARNING, checked_table, set_up
 from ._times import pause
-from ._waiting import OnWaiting, tell_waiting
+from ._waiting import OnWaiting, tell_waiting, waiting_in
 from .errors import OutboxError
 
 #: The maximum pause after failed passes; seconds.
@@ -61,10 +61,10 @@ class Outbox:
 
     def set_up(self) -> None:
         """
-        Create the table and its index if they do not exist. Safe to call concurrently from several processes. Warns if
+        Creates the table and its index if they do not exist. Safe to call concurrently from several processes. Warns if
         no table was named.
         """
-        # Here alone: a worker or a report that warned would have cron mail it each time.
+        # Only this warns: cron would mail each warning of a worker or a report.
         if not self._is_table_named:
             warnings.warn(DEFAULT_TABLE_WARNING, DeprecationWarning, stacklevel=2)
         with committing(self._connect) as database:
@@ -78,7 +78,7 @@ class Outbox:
         idempotency_key: str | None = None,
     ) -> str:
         """
-        Store a lead within the connection's open transaction; it is sent once that is committed. Leaves out
+        Stores a lead within the connection's open transaction; it is sent once that is committed. Leaves out
         optional texts that are empty or blank, and makes each line break of the note one character. Does nothing when
         the key is already stored with the same data, or with data that has been erased since.
 
@@ -103,14 +103,14 @@ class Outbox:
         on_waiting: OnWaiting | None = None,
     ) -> Delivery:
         """
-        Make one pass: send the due leads, fewest attempts first. Concurrent passes share the leads.
+        Makes one pass: sends the due leads, fewest attempts first. Concurrent passes share the leads.
 
         :param limit: the maximum number of leads to send
         :param on_settled: called for each settled lead before its data is erased. Called at least once: a crash may
             cause a repeat. When it raises, the lead keeps its data and is retried later. Without it, leads with a
             reason are kept.
-        :param on_waiting: called at the end of a pass with what has waited for longer than a day, for instance to mail
-            it: once a day at most, whoever makes the passes. When it raises, it is called again in an hour.
+        :param on_waiting: called at the end of a pass with the leads that have waited for more than a day, for instance
+        to mail it; at most once a day, over all workers. When it raises, it is called again in an hour.
         :raises ValueError: when ``limit`` is below 1
         :raises OutboxError: when ``on_settled``, ``on_waiting`` or sending a lead raised, see ``__cause__``; the other leads were still
             sent
@@ -129,7 +129,7 @@ class Outbox:
         on_waiting: OnWaiting | None = None,
     ) -> None:
         """
-        Make passes until ``stop`` is set; ends after the lead in flight. Failed passes, for instance when the database
+        Makes passes until ``stop`` is set; ends after the lead in flight. Failed passes, for instance when the database
         is unavailable or the listener raises, are logged to ``lead_intake`` and retried later.
 
         :param stop: ends the worker; may be set by a signal handler
@@ -152,7 +152,7 @@ class Outbox:
 
     def needs_attention(self, *, limit: int = 100) -> Attention:
         """
-        Return the leads that need a person's attention: leads that were refused, that wait because of the API key,
+        Returns the leads that need a person's attention: leads that were refused, that wait because of the API key,
         the studio or the address (401 to 405), that have waited for more than a day, that were stored by a clock more than a day
         ahead, or whose note or message no one may have got.
 
@@ -161,10 +161,17 @@ class Outbox:
         with self._rows() as rows:
             return rows.attention(limit)
 
+    def waiting(self) -> WaitingLeads | None:
+        """
+        Summarizes all waiting leads: how many, since when, and why; None: there are none.
+        """
+        with committing(self._connect) as database:
+            return waiting_in(database, self._table, "state = 'waiting'")
+
     def retry(self, idempotency_key: str, capture: LeadCapture | Mapping[str, Any] | None = None) -> None:
         """
-        Make a lead due immediately, under its key. Of a delivered one the service returns the same lead again: add it
-        with another key instead.
+        Makes a lead due immediately, with its key. The service answers the key of a delivered lead with that lead: add
+        it with another key instead.
 
         :param capture: replaces its data; None keeps it
         :raises ValueError, TypeError: when the data is not a JSON object
@@ -176,7 +183,7 @@ class Outbox:
 
     def discard(self, idempotency_key: str) -> None:
         """
-        Discard a lead and erase its data.
+        Discards a lead and erases its data.
 
         :raises OutboxError: when no lead with data, and no discarded one, has the key
         """
@@ -193,14 +200,14 @@ class Outbox:
         on_difference: OnDifference | None = None,
     ) -> Reconciliation:
         """
-        Compare the leads that were sent with the service, by reads alone: send, change and delete nothing. A call that
-        was stopped, or killed, is gone on with by the next one within a day. Leaves half of the quota to the website.
+        Compares the leads that were sent with the service. It only reads. The next call within a day continues one that
+        was stopped or killed. Leaves half of the quota to the website.
 
-        :param client: one whose key has the scope ``leads.read``
-        :param max_seconds: no request begins later, and no wait for the quota would end later
+        :param client: a client whose key has the scope ``leads.read``
+        :param max_seconds: no request begins and no wait for the quota ends after this time
         :param stop: ends the comparison between two requests
         :param restart: begin anew instead of where the last call stopped
-        :param on_difference: called for each difference, at least once: after a crash, or an error, again for some
+        :param on_difference: called at least once for each difference; after a crash or an error, again for some
         :raises OutboxError: when the key may not read leads, or another comparison has begun
         """
         _checked(client)
@@ -210,7 +217,7 @@ class Outbox:
             rows = SentRows(database, self._table)
             memo = Memo(database, self._table, _RECONCILIATION)
             token = checked_key(None)
-            # Of two comparisons the later one goes on, and the other one ends.
+            # A later comparison takes over, and ends the earlier one.
             memo.take(token)
             earlier = Run.of(memo.read()[0])
             run = rows.beginning() if restart or earlier is None or not earlier.is_to_go_on() else earlier
@@ -218,7 +225,7 @@ class Outbox:
             return comparison.run().report()
 
     def last_reconciliation(self) -> Reconciliation | None:
-        """Return the latest comparison, finished or not; None: there was none."""
+        """Returns the latest comparison, finished or not; None: there was none."""
         ensure_memo(self._connect, self._table)
         with committing(self._connect) as database:
             run = Run.of(Memo(database, self._table, _RECONCILIATION).read()[0])
@@ -233,12 +240,12 @@ class Outbox:
         may_create: bool,
     ) -> None:
         """
-        Make a lead due, with its key and its data, that was sent and is not there. The service looks it up first. A lead
-        that was erased is refused; one that the service has lost is created again, or its contact has an open lead.
+        Makes due a lead that was sent and that the service no longer has, with its key and data. Looks it up first. The
+        service refuses an erased lead. It creates a lost one again, unless its contact has an open lead.
 
-        :param capture: the data, which the outbox has erased; None: those that it has kept
-        :param may_create: confirms that this may create another lead: where the service has lost the lead, it has lost
-            its key, too
+        :param capture: the data, if the outbox has erased it; None: the data that the outbox has kept
+        :param may_create: confirms that this may create another lead: a service that has lost the lead has lost its key,
+        too
         :raises ValueError, TypeError: when the data is not a JSON object
         :raises OutboxError: when it is there, was not sent, has no data, or ``may_create`` is false
         :raises LeadIntakeError: when the service could not be asked
@@ -288,7 +295,7 @@ class Outbox:
 
 def _checked(client: LeadIntakeClient) -> LeadIntakeClient:
     """
-    :raises TypeError: when it is no client, or one for asyncio
+    :raises TypeError: when it is not a client, or one for asyncio
     """
     create_lead = getattr(client, "create_lead", None)
     if callable(create_lead) and not iscoroutinefunction(create_lead):

@@ -29,11 +29,11 @@ _UNANSWERED = "no answer"
 
 @dataclass(frozen=True)
 class Settled:
-    """The lead does not have to be sent any more."""
+    """The lead needs no further attempt."""
 
     state: Literal["delivered", "already_open"]
     lead_id: str | None
-    #: Why the data is kept for a person: no one may have got what the visitor wrote. None: it is erased.
+    #: Why the data is kept for a person: perhaps nobody got the visitor's message. None: the data is erased.
     reason: str | None
 
 
@@ -51,7 +51,7 @@ class Postponed:
 
     reason: str
     retry_after_seconds: int | None = None
-    #: Whether the attempt does not count: it has written nothing, and its cause is not this lead's.
+    #: Whether the attempt does not count: it wrote nothing, and the lead did not cause its failure.
     is_free: bool = False
     state: Literal["waiting"] = "waiting"
 
@@ -70,12 +70,12 @@ Outcome = Settled | Refused | Postponed
 
 
 def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None, passes: int) -> Outcome:
-    """Send a lead with its stored data, in so many passes with this one."""
+    """Sends a lead with its stored data. ``passes``: how many have sent it, with this one."""
     if capture is None:
         return Refused(REASON_UNREADABLE)
     try:
         created = client.create_lead(StoredCapture(capture), idempotency_key=key)
-        # Nothing else was sent with this key from here: the lead is that of another visit.
+        # This website sent nothing else with this key, so the lead belongs to another visit.
         is_other = created.replayed and created.attempts == 1 and passes == 1
         return Settled("delivered", created.lead.id, REASON_REPLAYED if is_other else None)
     except LeadAlreadyOpenError as error:
@@ -87,12 +87,12 @@ def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None, pas
 
 
 def postponed_by(error: Exception, prefix: str = "") -> Postponed:
-    """Return the outcome after an unexpected error. The name only: the message may contain the visitor's data."""
+    """Returns the outcome after an unexpected error. The name only: the message may contain the visitor's data."""
     return Postponed(_reason(f"{prefix}{type(error).__name__}"))
 
 
 def reason_of(error: ProblemError | NoAnswerError) -> str:
-    """Return what a request failed with, in the form of the column ``reason``."""
+    """Returns the cause of a failed request, in the form of the column ``reason``."""
     if isinstance(error, NoAnswerError):
         return _reason(f"{_mark_of(error)}: {why_no_answer(error.__cause__, error.status)}")
     return _reason(
@@ -109,7 +109,7 @@ def _outcome_of(problem: ProblemError) -> Outcome:
 
 
 def like(marks: tuple[str, ...]) -> str:
-    """Return the condition of rows whose reason begins like one of these."""
+    """Returns the condition of rows whose reason begins like one of these."""
     return f"SUBSTR(reason, 1, {_MARK}) IN {marks}"
 
 
@@ -119,13 +119,13 @@ def _about(fields: Mapping[str, Any]) -> str:
 
 
 def _mark_of(error: NoAnswerError) -> str:
-    """Return how the reason begins: another web server, at a wrong address, has no such page."""
+    """Returns the beginning of the reason. Another web server, at a wrong address, answers 404 or 405."""
     if error.retry_after_seconds is not None:
         return "wait asked for"
     return f"{error.status} {_UNANSWERED}" if error.status in (404, 405) else _UNANSWERED
 
 
 def _reason(text: str) -> str:
-    """Return a text in ASCII, which no connection's encoding can alter, up to the length of the column."""
+    """Returns a text in ASCII, which no connection's encoding can alter, up to the length of the column."""
     ascii_text = text.encode("ascii", "replace").decode()
     return "".join(character if character.isprintable() else " " for character in ascii_text)[:_MAX_REASON]

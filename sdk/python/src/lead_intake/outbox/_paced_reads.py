@@ -16,7 +16,7 @@ from .errors import OutboxError
 T = TypeVar("T")
 F = TypeVar("F")
 
-#: Requests that are made whatever is left of the quota, so that each call compares at least one lead.
+#: The number of requests that ignore the quota, so that each call compares at least one lead.
 _MIN_REQUESTS = 3
 
 #: A longer wait ends a comparison, which begins anew after a day; seconds.
@@ -47,9 +47,9 @@ class PacedReads:
 
     def read(self, request: Callable[[LeadIntakeClient], T], failed: F | None = None) -> T | F | None:
         """
-        Make a request; return None when there is no such lead, or no such page.
+        Makes a request; returns None when there is no such lead, or no such page.
 
-        :param failed: what is returned when the service alone fails to carry it out (500), and not a request like it
+        :param failed: the result when the service fails to process this one request (500)
         :raises Stopped: when the service fails, the caller ends it, or the time is over
         :raises OutboxError: when the key may not read leads
         """
@@ -71,7 +71,7 @@ class PacedReads:
                 self._wait_after(error)
 
     def _wait_after(self, error: ProblemError | NoAnswerError) -> None:
-        """Raise unless the request may be made again after a wait, which is then over."""
+        """Waits until the request may be made again; raises if it may not."""
         if isinstance(error, ProblemError) and error.code == "integration_scope_forbidden":
             raise OutboxError("The API key may not read leads: to compare, it needs the scope leads.read.") from error
         reason = reason_of(error)

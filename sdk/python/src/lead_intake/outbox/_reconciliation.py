@@ -10,9 +10,9 @@ from typing import Literal
 from .._outcomes import REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA
 from ._times import now, time_of
 
-#: ``already_open``: the id is that of the contact's open lead, of another creation.
+#: ``already_open``: the id names the contact's open lead, of another creation.
 SentState = Literal["delivered", "already_open"]
-#: ``not_there``: no lead with the id can be read. ``other_data``: a text of it is not the one that was sent.
+#: ``not_there``: no lead with the id can be read. ``other_data``: a text differs from the one that was sent.
 #: ``not_read``: not known, because the service has failed to read it.
 Kind = Literal["not_there", "other_data", "not_read"]
 
@@ -22,20 +22,20 @@ _REASONS: dict[Kind, str] = {
     "not_read": REASON_NOT_READ,
 }
 
-#: What was not finished is not gone on with later: its numbers would be of different days.
+#: An older comparison is not continued: its numbers would mix different days.
 _MAX_AGE_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A lead of the outbox that the service does not have as the outbox says. It has no personal data."""
+    """A lead that differs between the outbox and the service, or could not be read. Has no personal data."""
 
     idempotency_key: str
     #: The id that the service had returned.
     lead_id: str
     state: SentState
     kind: Kind
-    #: What that may mean, in one sentence.
+    #: A possible cause, in one sentence.
     reason: str
     #: When the lead was stored in the outbox, by the website's clock; UTC.
     created_at: datetime
@@ -43,10 +43,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """What a comparison of an outbox with the service has found, so far or in the end."""
+    """The findings of a comparison of an outbox with the service, complete or so far."""
 
     is_complete: bool
-    #: Why it is not complete; None when it is. The next call goes on where it stopped.
+    #: Why it is not complete; None when it is. The next call continues where it stopped.
     stopped_because: str | None
     started_at: datetime
     #: When the oldest of the rows without data was settled; None when there are none. Older ones are deleted.
@@ -54,12 +54,12 @@ class Reconciliation:
     #: Leads that were delivered, and how many of these are there.
     sent: int
     there: int
-    #: Leads whose contact had an open lead of another creation, and of how many of these that lead is there.
+    #: Leads whose contact had an open lead of another creation, and how many of those open leads are there.
     already_open: int
     open_lead_there: int
-    #: Of those that are there: how many have other data than the outbox has kept.
+    #: How many of the leads that are there have other data than the outbox has kept.
     other_data: int
-    #: Leads of which it is not known whether they are there, because the service has failed to read them.
+    #: Leads that the service has failed to read, so that they may be there or not.
     not_read: int
     #: Leads without an id in the outbox: the API key could not read leads when they were sent.
     without_id: int
@@ -78,7 +78,7 @@ class Reconciliation:
 
 @dataclass(frozen=True)
 class WaitingLeads:
-    """What has waited for longer than a day, for the service or for a person. It has no personal data."""
+    """A summary of waiting leads, such as those that have waited for more than a day. Has no personal data."""
 
     count: int
     #: When the oldest of them was stored, by the website's clock; UTC.
@@ -135,7 +135,7 @@ class Run:
     notRead: int = 0
     waiting: int = 0
     refused: int = 0
-    #: How many leads in a row that no page had were missing when they were read one by one, too.
+    #: How many leads in a row that no page had could not be read one by one either.
     confirmed: int = 0
     differences: list[StoredDifference] = field(default_factory=list)
 
@@ -181,7 +181,7 @@ class Run:
         )
 
     def _summary(self, left: int) -> str:
-        """Return the same sentences in all languages."""
+        """Returns the summary, in the same sentences in all languages."""
         since = "" if self.since is None else f" since {time_of(self.since):%Y-%m-%d}"
         open_there = f"{self.openLeadThere:,} of these leads there."
         sentences = {

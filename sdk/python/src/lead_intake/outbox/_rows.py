@@ -13,7 +13,7 @@ from ._database import Database
 from ._entries import Attention, Entry
 from ._outcome import Outcome, Postponed, Refused, Settled, like
 from ._stored import capture_in, is_same_data
-from ._times import now, time_of
+from ._times import now, number_of, time_of
 from .errors import OutboxError
 
 _SECOND_MS = 1000
@@ -36,6 +36,7 @@ _CLOCK_WAS_AHEAD_MS = _MAX_WAIT_MS + _HOUR_MS
 #: The maximum number of rows deleted in one pass, so that deletion does not delay sending.
 _MAX_DELETED_ROWS = 500
 
+_STATES = ("waiting", "refused", "already_open", "delivered")
 _SETTLED = "('delivered', 'already_open', 'discarded')"
 
 
@@ -96,8 +97,7 @@ class Rows:
     def due(self, limit: int) -> list[tuple[str, int]]:
         """
         Returns the due leads, as keys and the time of the next attempt. Those with the fewest attempts come first, then
-        those due for longest, so that neither leads that never receive a response nor those whose attempts do not count
-        delay others.
+        those due for longest. So leads that never get a response, or whose attempts do not count, cannot delay others.
         """
         at = now()
         rows = self._database.read(
@@ -111,7 +111,7 @@ class Rows:
         return [(_key(key), int(next_attempt_at)) for key, next_attempt_at in rows]
 
     def pause(self) -> str | None:
-        """Returns the reason of a wait that was asked for and has not passed; until then, nothing is sent."""
+        """Returns the reason of a requested pause that has not ended; until then, nothing is sent."""
         at = now()
         rows = self._database.read(
             f"SELECT reason FROM {self._table} WHERE state = 'waiting' AND {like(PAUSE_REASONS)}"
@@ -124,7 +124,7 @@ class Rows:
     def take_up(self, key: str, next_attempt_at: int) -> TakenUp | None:
         """Leases a lead to this worker; returns None when another worker was faster."""
         lease_end = now() + _LEASE_MS
-        # Without the reason of the attempt before, the end of a lease is no pause.
+        # Clears the previous reason, which would make the end of the lease a pause.
         changed = self._database.change(
             f"UPDATE {self._table} SET attempts = attempts + 1, next_attempt_at = ?, reason = NULL"
             " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
@@ -148,7 +148,7 @@ class Rows:
         """Stores the outcome, unless the row was changed meanwhile; returns whether it was stored."""
         match outcome:
             case Postponed(reason=reason, retry_after_seconds=seconds):
-                # The end of an outage is noticed as soon as that of a pause.
+                # The end of an outage must be noticed as soon as the end of a pause.
                 is_short = outcome.is_of_all or outcome.is_unanswered
                 wait = _pause(seconds) if is_short else _time_to_wait(lead.attempts, seconds or 0)
                 return self._while_leased(
@@ -178,7 +178,7 @@ class Rows:
                 )
 
     def release(self) -> None:
-        """Makes the leads due that wait because of the configuration."""
+        """Makes due the leads that wait because of the configuration."""
         at = now()
         self._database.change(
             f"UPDATE {self._table} SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ?"
@@ -208,7 +208,7 @@ class Rows:
             )
 
     def attention(self, limit: int) -> Attention:
-        """Returns the leads that need a person."""
+        """Returns the leads that need a person's attention."""
         of_configuration = like(CONFIGURATION_REASONS)
         where = (
             f"WHERE {SQL_WITH_DATA} AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR {of_configuration})"
@@ -225,7 +225,14 @@ class Rows:
         return Attention(
             int(count),
             [
-                Entry(_key(key), state, time_of(created_at), int(attempts), reason, capture_in(capture))
+                Entry(
+                    _key(key),
+                    state if state in _STATES else "refused",
+                    time_of(number_of(created_at)),
+                    number_of(attempts),
+                    reason or None,
+                    capture_in(capture),
+                )
                 for key, state, created_at, attempts, reason, capture in rows
             ],
         )
@@ -258,7 +265,7 @@ class Rows:
 
     def send_again(self, key: str, text: str) -> bool:
         """Schedules a delivered or already open lead to be sent again; returns whether it still was one."""
-        # Not its first attempt: that the service has it after all is no surprise.
+        # Counts as a second attempt, because the service may have the lead after all.
         changed = self._database.change(
             f"UPDATE {self._table} SET state = 'waiting', attempts = 1, next_attempt_at = ?, settled_at = NULL,"
             " reason = NULL, capture = ? WHERE idempotency_key = ? AND state IN ('delivered', 'already_open')",
@@ -292,7 +299,7 @@ class Rows:
         return changed == 1
 
     def _key_as_stored(self, key: str, condition: str) -> str:
-        """Returns the key of a row with the condition as stored, which may be in upper case when a person has entered it."""
+        """Returns the stored key of a row that meets the condition; a person may have entered it in upper case."""
         for (stored_key,) in self._database.read(
             f"SELECT idempotency_key FROM {self._table} WHERE idempotency_key IN (?, ?) AND {condition}", key, key.lower()
         ):
@@ -321,12 +328,12 @@ def _lead_id(lead_id: str | None) -> str | None:
 
 
 def _pause(retry_after_seconds: int | None) -> int:
-    """The wait in ms that the service has asked for; the first backoff when it has not."""
+    """Returns the wait that the service has asked for, in ms; the first backoff when it has not."""
     return _FIRST_BACK_OFF_MS if retry_after_seconds is None else min(_MAX_WAIT_MS, retry_after_seconds * _SECOND_MS)
 
 
 def _time_to_wait(attempts: int, retry_after_seconds: int) -> int:
-    """The backoff in ms: doubles each time, minus a random jitter of up to a half, never shorter than Retry-After."""
+    """Returns the backoff in ms: doubled each time, minus up to a half of jitter, and at least Retry-After."""
     back_off = min(_MAX_BACK_OFF_MS, _FIRST_BACK_OFF_MS * 2.0 ** min(attempts - 1, 30))
     wait = max(retry_after_seconds * _SECOND_MS, back_off * (1 - random.random() / 2))
     return round(min(_MAX_WAIT_MS, wait))

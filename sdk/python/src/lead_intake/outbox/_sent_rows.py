@@ -9,7 +9,7 @@ from ._database import Database
 from ._reconciliation import Run, SentState
 from ._stored import capture_in
 
-#: The rows that are held in memory at a time.
+#: The number of rows in memory at a time.
 _BATCH_SIZE = 500
 
 _SENT = "state IN ('delivered', 'already_open')"
@@ -24,7 +24,7 @@ class SentRow:
     state: SentState
     #: Milliseconds since 1970.
     created_at: int
-    #: Whether the table still has what the visitor wrote.
+    #: Whether the table still has the visitor's data.
     has_data: bool
 
 
@@ -37,7 +37,7 @@ class SentRows:
         self._capture = "CAST(capture AS BLOB)" if database.engine == "sqlite" else "capture"
 
     def beginning(self) -> Run:
-        """Count what is to compare."""
+        """Counts the rows to compare."""
         [(rows, total, up_to, since)] = self._database.read(
             # Rows may be dictionaries, and PostgreSQL names both counts alike.
             "SELECT COUNT(lead_id) AS number, COUNT(*) AS total, MAX(lead_id) AS up_to, MIN(settled_at) AS since"
@@ -46,7 +46,7 @@ class SentRows:
         return Run(up_to or "", int(rows), None if since is None else int(since), int(total) - int(rows))
 
     def behind(self, up_to: str, after: tuple[str, str] | None) -> list[SentRow]:
-        """Return the next rows by descending id and key, up to an id, and behind a row if there is one."""
+        """Returns the next rows by descending id and key, up to an id, and behind a row if there is one."""
         where = "" if after is None else " AND (lead_id < ? OR (lead_id = ? AND idempotency_key < ?))"
         values = [] if after is None else [after[0], *after]
         rows = self._database.read(
@@ -63,8 +63,7 @@ class SentRows:
 
     def have_other(self, row: SentRow, lead: Lead) -> bool:
         """
-        Return whether a lead has other data than its row has kept. The lead of an already open one is of another
-        creation.
+        Returns whether a lead has other data than its row has kept. An already open lead comes from another creation.
         """
         if row.state != "delivered":
             return False
@@ -73,7 +72,7 @@ class SentRows:
         return capture is not None and other_text(capture, texts_of(lead)) is not None
 
     def unsent(self) -> tuple[int, int]:
-        """Return the numbers of leads that wait, and that were refused."""
+        """Returns the numbers of leads that wait, and that were refused."""
         rows = self._database.read(
             f"SELECT state, COUNT(*) FROM {self._table} WHERE state IN ('waiting', 'refused') GROUP BY state"
         )

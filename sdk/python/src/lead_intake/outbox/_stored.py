@@ -12,6 +12,8 @@ from ..models import LeadCapture, as_written
 #: The capacity of MySQL's TEXT, which truncates longer text unless in strict mode; bytes.
 _MAX_TEXT = 65_535
 
+LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
 
 class StoredCapture(LeadCapture):
     """A lead as it was stored, possibly by another language or a later release; it is sent unchanged."""
@@ -37,7 +39,7 @@ def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
     written = as_written(value)
     text = json.dumps(written, allow_nan=False)
     # Not by encoding it: the error would have the text.
-    if re.search(r"[\ud800-\udfff]", json.dumps(written, ensure_ascii=False)):
+    if LONE_SURROGATE.search(json.dumps(written, ensure_ascii=False)):
         raise ValueError("The data of the lead has text that is not well-formed Unicode.")
     if len(text) > _MAX_TEXT:
         raise ValueError(f"The data of a lead must not be longer than {_MAX_TEXT} bytes of JSON.")
@@ -47,7 +49,8 @@ def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
 def capture_in(text: str | bytes | None) -> dict[str, Any] | None:
     """Returns the stored data; None when there are none, or they are not a JSON object."""
     try:
-        value = json.loads(text or "null")
+        # Not bytes: json would guess their encoding.
+        value = json.loads(text.decode() if isinstance(text, bytes) else text or "null")
     except (TypeError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

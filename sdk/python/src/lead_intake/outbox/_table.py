@@ -36,7 +36,7 @@ _MEMO_COLUMNS = """\
 _MYSQL_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
 
-#: The part of a table's name in that of its memo: names are limited to 63 characters.
+#: The length of the table's name within its memo's name: names are limited to 63 characters.
 MEMO_NAME_LENGTH = 58
 
 
@@ -64,7 +64,7 @@ def set_up(database: Database, table: str) -> None:
 
 
 def set_up_memo(database: Database, table: str) -> None:
-    """Creates the memo of a table that an earlier release has set up."""
+    """Creates the memo if an earlier release has set up the table."""
     _create(database, [_memo_statement(database.engine, table)])
 
 
@@ -78,7 +78,7 @@ def _create(database: Database, statements: list[str]) -> None:
 
 
 def memo_table(table: str) -> str:
-    """Returns the name of the table of what the outbox remembers besides leads."""
+    """Returns the name of the memo's table, for data of the outbox other than leads."""
     return f"{table[:MEMO_NAME_LENGTH]}_memo"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 #: How often a pause checks whether to stop; seconds.
 _CHECK_INTERVAL = 0.2
@@ -16,7 +17,15 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def time_of(milliseconds: float) -> datetime:
+def number_of(stored: Any) -> int:
+    """Returns a stored number; 0 for anything else, which SQLite stores in a column of any type."""
+    try:
+        return int(stored)
+    except ValueError:
+        return 0
+
+
+def time_of(milliseconds: int) -> datetime:
     """Returns a stored time; the nearest one where it is outside of the range."""
     try:
         return _EPOCH + timedelta(milliseconds=milliseconds)
