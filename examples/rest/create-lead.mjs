@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const ATTEMPTS = 6;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
-// The service has no other codes: those of a firewall are no refusal.
+// The service has only these codes. An answer of a firewall with another one is no refusal.
 const CODES = /^(integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error)$/;
 
 /** Returns the lead; undefined when the contact already has an open one, which is a normal outcome. */
@@ -46,7 +46,7 @@ async function send(lead, idempotencyKey) {
         'User-Agent': 'website/1.0',
       },
       body: JSON.stringify(lead),
-      // To follow one would send the key elsewhere, or turn the creation into a GET.
+      // Following a redirect would send the key elsewhere, or turn the creation into a GET.
       redirect: 'manual',
       signal: AbortSignal.timeout(10_000),
     });
@@ -65,7 +65,7 @@ const [lead, idempotencyKey = randomUUID()] = process.argv.slice(2);
 try {
   const created = await createLead(JSON.parse(lead), idempotencyKey);
   console.log(created ? JSON.stringify({ lead: created }) : 'open already');
-  // Whether the studio keeps a note then is its setting, so keep it yourself.
+  // A setting of the studio decides whether it keeps the note of such a lead, so keep it yourself.
   if (!created && JSON.parse(lead).note) process.exitCode = 3;
 } catch (error) {
   console.error(error.message);

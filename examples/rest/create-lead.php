@@ -6,7 +6,7 @@ declare(strict_types=1);
 
 const ATTEMPTS = 6;
 const UUID = '/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/iD';
-// The service has no other codes: those of a firewall are no refusal.
+// The service has only these codes. An answer of a firewall with another one is no refusal.
 const CODES = '/^(integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error)$/D';
 
 final class OutcomeUnknown extends Exception
@@ -38,7 +38,7 @@ function createLead(array $lead, string $idempotencyKey): ?array
         $backOff = 2 ** $attempt * (1 + random_int(0, 250) / 1000);
         if ($attempt + 1 < ATTEMPTS) {
             $seconds = min(max($backOff, $retryAfter), 86_400);
-            // usleep would take more than an hour for a moment.
+            // usleep would cut a wait of more than an hour short.
             time_nanosleep((int) $seconds, (int) (fmod($seconds, 1) * 1e9));
         }
     }
@@ -69,7 +69,7 @@ function send(array $lead, string $idempotencyKey): array
             }
             return strlen($line);
         },
-        // curl asks for the encodings that it decodes, and decodes those that come unasked.
+        // curl asks for the encodings that it decodes, and also decodes those that come unasked.
         CURLOPT_ENCODING => '',
         CURLOPT_RETURNTRANSFER => true,
         CURLOPT_TIMEOUT => 10,
@@ -81,7 +81,7 @@ function send(array $lead, string $idempotencyKey): array
     return [$status, $type, is_array($body) ? $body : [], $retryAfter];
 }
 
-/** A random UUID (version 4). */
+/** Returns a random UUID (version 4). */
 function uuid(): string
 {
     $bytes = random_bytes(16);
@@ -95,7 +95,7 @@ try {
     $lead = json_decode($argv[1], true, flags: JSON_THROW_ON_ERROR);
     $created = createLead($lead, $argv[2] ?? uuid());
     echo $created ? json_encode(['lead' => $created]) : 'open already', "\n";
-    // Whether the studio keeps a note then is its setting, so keep it yourself.
+    // A setting of the studio decides whether it keeps the note of such a lead, so keep it yourself.
     exit($created || ($lead['note'] ?? '') === '' ? 0 : 3);
 } catch (OutcomeUnknown | RuntimeException $error) {
     fwrite(STDERR, $error->getMessage() . "\n");

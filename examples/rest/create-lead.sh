@@ -3,7 +3,7 @@
 set -euo pipefail
 
 lead=$1
-# One key per lead, the same in every repetition: keep it with the lead until there is an answer.
+# One key per lead, the same for every retry: store it with the lead until there is a response.
 key=${2:-$(cat /proc/sys/kernel/random/uuid)}
 url=${LEAD_INTAKE_URL:?}
 url=${url%/}/v1/integrations/leads
@@ -12,9 +12,9 @@ ATTEMPTS=6
 answer=$(mktemp)
 trap 'rm -f "$answer"' EXIT
 
-# curl repeats what may succeed later (no answer, 408, 429, 5xx), and waits as Retry-After says, else twice as long each
-# time. It follows no redirect, and decodes what is encoded (--compressed). From a file, the API key is not seen in the
-# list of processes.
+# curl retries after failures that may pass (no answer, 408, 429, 5xx). It waits for Retry-After, or else twice as long each
+# time. It follows no redirect, and decodes responses (--compressed). The API key comes from a file, so that the list of
+# processes does not show it.
 status=$(curl --silent --output "$answer" --write-out '%{http_code} %{content_type}' --max-time 10 \
   --retry $((ATTEMPTS - 1)) --retry-all-errors --compressed \
   "$url" \
@@ -28,13 +28,13 @@ type=${type%%;*}
 uuid='[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 code=
 [ "$type" = application/problem+json ] && code=$(sed -n 's/.*"code":"\([a-z_]*\)".*/\1/p' "$answer")
-# The service has no other codes: those of a firewall are no refusal.
+# The service has only these codes. An answer of a firewall with another one is no refusal.
 [[ $code =~ ^(integration_.+|subscription_suspended|route_not_found|method_not_allowed|internal_error)$ ]] || code=
 [ "$type" = application/json ] && grep -qiE "^\{.*\"lead\":\{.*\"id\":\"$uuid\".*\} *$" "$answer" && code=lead
 
 case "$status $code" in
   '201 lead') cat "$answer" && echo ;;
-  # The contact has an open lead: a normal outcome. Whether the studio keeps a note is its setting, so keep it yourself.
+  # The contact has an open lead: a normal outcome. A setting of the studio decides whether it keeps the note, so keep it yourself.
   '409 integration_lead_already_open')
     echo 'open already'
     if grep -q '"note" *: *"[^"]' <<< "$lead"; then exit 3; fi
@@ -48,7 +48,7 @@ case "$status $code" in
     echo "no certain outcome ($status $code): repeat later with the same data and the key $key" >&2
     exit 75
     ;;
-  # Repeating does not help: the answer says what is wrong.
+  # A retry does not help: the response states the problem.
   *)
     cat "$answer" >&2
     exit 1

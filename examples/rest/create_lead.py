@@ -14,12 +14,12 @@ import zlib
 from http.client import HTTPException
 
 ATTEMPTS = 6
-# The service has no other codes: those of a firewall are no refusal.
+# The service has only these codes. An answer of a firewall with another one is no refusal.
 CODES = r"integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error"
 
 
 class OutcomeUnknown(Exception):
-    """Retry later, with the same data and the same key."""
+    """The outcome is unknown: retry later, with the same data and the same key."""
 
 
 def create_lead(lead: dict, idempotency_key: str) -> "dict | None":
@@ -47,7 +47,7 @@ def create_lead(lead: dict, idempotency_key: str) -> "dict | None":
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """To follow one would send the key elsewhere, or turn the creation into a GET."""
+    """Follows no redirect, which would send the key elsewhere, or turn the creation into a GET."""
 
     def redirect_request(self, *args) -> None:
         return None
@@ -70,7 +70,7 @@ def send(lead: dict, idempotency_key: str) -> "tuple[int, str, dict, int]":
             response = problem
         with response:
             media_type, text = response.headers.get_content_type(), response.read()
-            # Something in between may encode it although nobody has asked for that.
+            # An intermediary may encode the response unasked.
             if response.headers.get("Content-Encoding") == "gzip":
                 text = gzip.decompress(text)
             retry_after = response.headers.get("Retry-After", "")
@@ -93,7 +93,7 @@ if __name__ == "__main__":
         lead = json.loads(sys.argv[1])
         created = create_lead(lead, key)
         print(json.dumps({"lead": created}) if created else "open already")
-        # Whether the studio keeps a note then is its setting, so keep it yourself.
+        # A setting of the studio decides whether it keeps the note of such a lead, so keep it yourself.
         sys.exit(3 if not created and lead.get("note") else 0)
     except (OutcomeUnknown, ValueError) as error:
         print(error, file=sys.stderr)

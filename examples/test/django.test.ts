@@ -21,7 +21,7 @@ const { service, url: serviceUrl } = aServiceWithPackages(buildPackages);
 const recipe = readFileSync(join(ROOT, 'examples/recipes/django/README.md'), 'utf8');
 
 describeWithTools([PYTHON_TOOL], 'the recipe for Django', () => {
-  // @proves leads-28
+  // @proves leads-27 leads-28
   describeWithChromium('in a new website', (open) => {
     const scratch = sharedFolder();
     let studio: StudioWithKey;
@@ -46,7 +46,7 @@ describeWithTools([PYTHON_TOOL], 'the recipe for Django', () => {
         DJANGO_SUPERUSER_PASSWORD: 'of-the-staff',
       };
       const staff = 'env/bin/python manage.py createsuperuser --noinput --username staff --email staff@example.org';
-      // A new website has no icon, which browsers log as an error. Requests are transactions.
+      // A new website has no icon, which browsers log as an error. Each request is a transaction.
       const more = `cat >> website/urls.py <<'END'
 from django.http import HttpResponse
 urlpatterns += [path("favicon.ico", lambda request: HttpResponse(content_type="image/x-icon"))]
@@ -71,13 +71,13 @@ env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).jo
       await vi.waitUntil(() => fetch(`${site}/contact/`).catch(() => false), { timeout: 60_000, interval: 100 });
     });
 
-    /** A key of the same studio that can only read. */
+    /** Returns a key of the same studio that can only read. */
     async function readKeyOf({ studioId, memberId }: StudioWithKey): Promise<string> {
       return service.aKey({ studioId, memberId }, ['leads.read']);
     }
 
     const onTable = (sql: string) => queryFile(join(env.SITE ?? '', 'db.sqlite3'), sql);
-    /** The website's leads, oldest first. */
+    /** Returns the website's leads, oldest first. */
     const leads = () => onTable('SELECT state, reason FROM example_com_leads ORDER BY created_at, rowid');
     const run = (mark: string, more: Record<string, string> = {}) =>
       runCommands(commandsIn(recipe, mark), { ...env, ...more });
@@ -90,8 +90,8 @@ env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).jo
       (await openForm(`${site}/contact/`)).send({ name, email: `${name}@example.org`, message });
     const silent = { status: 0, stdout: '', stderr: '' };
 
-    // @proves clients-13
-    test('its own tests pass, and the manual shows its outbox', { concurrent: false }, async () => {
+    // @proves leads-24
+    test("the recipe's own tests pass, and the manual shows its outbox", { concurrent: false }, async () => {
       const { stderr } = await runCommands('cd "$SITE"\nenv/bin/python manage.py test', env);
       expect(stderr).toMatch(/Ran 2 tests in [\s\S]*\nOK\n/);
       const app = (file: string) => readFileSync(join(ROOT, 'examples/recipes/django/leads', file), 'utf8');
@@ -103,7 +103,7 @@ env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).jo
     });
 
     // @proves arrival-1
-    test('each lead arrives once, no text is lost, and the staff learns until it is gone what needs somebody', {
+    test('each lead arrives once, no text is lost, and the staff sees the leads that need somebody', {
       concurrent: false,
     }, async () => {
       await send('Ada');
@@ -112,7 +112,7 @@ env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).jo
 
       await send('Mary', 'Привет');
       expect(await deliver({ LEAD_INTAKE_KEY: unknownKey() })).toEqual(silent);
-      // The contact of Ada has an open lead. Another row cannot be read.
+      // Ada's contact has an open lead. Another row cannot be read.
       await send('Ada', 'On Monday, please.');
       onTable(`INSERT INTO example_com_leads (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
         VALUES ('${randomUUID()}', CAST(x'ff' AS TEXT), 'refused', 1, 1, 1)`);
@@ -164,7 +164,7 @@ env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).jo
     });
 
     // @proves arrival-7
-    test('what has waited for more than a day is mailed once', { concurrent: false }, async () => {
+    test('leads that have waited for more than a day are mailed once', { concurrent: false }, async () => {
       await send('Late', 'Not for a mail');
       onTable("UPDATE example_com_leads SET created_at = 1 WHERE state = 'waiting'");
       onTable("UPDATE example_com_leads_memo SET token = '0' WHERE name = 'waiting'");

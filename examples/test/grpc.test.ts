@@ -21,7 +21,7 @@ const TOOLS = {
   python: [`python3 -c 'import ensurepip'`],
   go: ['go -C examples/grpc/go list -m'],
   java: ['mvn --version', 'java --version'],
-  // It compiles for a minute of processor time.
+  // Rust compiles for a minute of processor time.
   ...(process.env.SOAK && { rust: ['cargo --version'] }),
   ruby: ['ruby -e \'require "grpc"\'', 'grpc_tools_ruby_protoc --version'],
 };
@@ -136,7 +136,7 @@ async function expectEqualCopy(commands: string): Promise<void> {
   await expect.poll(copied, { timeout: 40_000, interval: 500 }).toEqual(stored);
 }
 
-/** Runs a consumer that keeps a copy of a database that loses what was written since a backup. */
+/** Runs a consumer that keeps a copy of a database, which loses the writes since a backup. */
 async function expectForgotten(commands: string): Promise<void> {
   const folder = temporaryFolder();
   const [path, copyPath, backup] = ['leads.db', 'copy.db', 'backup.db'].map((name) => join(folder, name)) as [
@@ -187,7 +187,7 @@ async function expectForgotten(commands: string): Promise<void> {
   const later = await create();
   await expect.poll(copied, { timeout: 40_000 }).toEqual(new Map([...before, [later, 'LEAD_STAGE_NEW']]));
 
-  // Another program with this copy knows of one more restore: what was on its way before is left to be sent again.
+  // Another program with this copy knows of a newer restore: earlier changes in flight are left to be sent again.
   using copy = new DatabaseSync(copyPath, { timeout: 10_000 });
   copy.exec('INSERT INTO epochs (epoch) SELECT max(epoch) + 1 FROM epochs');
   const onItsWay = await create();
@@ -197,7 +197,7 @@ async function expectForgotten(commands: string): Promise<void> {
   expect(changes.map(({ lead }) => lead?.id)).toEqual([onItsWay]);
 }
 
-/** Runs a named consumer that cannot store one lead, until somebody mends that and takes the lead back. */
+/** Runs a named consumer that cannot store one lead, until somebody repairs the copy and asks for the lead again. */
 async function expectSetAside(commands: string): Promise<void> {
   const folder = temporaryFolder();
   const copyPath = join(folder, 'copy.db');
@@ -257,7 +257,7 @@ function requireInstalled(language: string, { skip }: TestContext): void {
   const outcome = installs.get(language);
   if (outcome?.status === 0) return;
   const reason = `${language} lacks its packages: ${outcome?.stderr || outcome?.stdout}`;
-  // No outcome: a tool is missing, so nothing was installed.
+  // Without an outcome, a tool is missing, so nothing was installed.
   if (outcome && process.env.CI === 'true') throw new Error(reason);
   console.warn(`NOT RUN: ${reason}`);
   skip(reason);
@@ -276,7 +276,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
       const run = (env: Record<string, string>) =>
         runCommands(command, { CORE_ADDRESS: `127.0.0.1:${core.port}`, CORE_TOKEN, ...env });
 
-      test(`creates a lead, repeats it, is refused other data and lists all pages, though responses are lost: ${command}`, async (context) => {
+      test(`creates a lead once and lists all pages although responses are lost: ${command}`, async (context) => {
         requirePackages(context);
         const STUDIO_ID = await aStudioWithLeads(4);
         const proxy = await startProxy('127.0.0.1', core.port);
@@ -303,7 +303,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
     }
 
     if (language === 'python') {
-      test('the standard health client observes that the core serves, and that it stops while it still responds', async (context) => {
+      test('the standard health client sees a core serve, and sees it stop while it still responds', async (context) => {
         requirePackages(context);
         const stopping = await startTestCore({ SHUTDOWN_DRAIN_MS: '5000' });
         let stopped: Promise<void> | undefined;
@@ -329,7 +329,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
 
 for (const language of ['typescript', 'python']) {
   // @proves leads-34
-  test(`a nightly load in ${language} has what has changed since the one before`, async (context) => {
+  test(`a nightly load in ${language} has the changes since the previous one`, async (context) => {
     requireInstalled(language, context);
     const [report, studioId] = [join(temporaryFolder(), 'report.db'), await aStudioWithLeads(3)];
     const command = commandsOf(`${language}-load`).replace('REPORT=report.db ', '');
@@ -337,7 +337,7 @@ for (const language of ['typescript', 'python']) {
     const load = () => runCommands(command, env);
     const stages = () => {
       using database = new DatabaseSync(report);
-      // As if the loads were a day apart.
+      // This has the effect of a day between the loads.
       database.exec('UPDATE loads SET began_ms = began_ms + 300000');
       return database.prepare('SELECT id, stage FROM leads WHERE studio_id = ? ORDER BY id').all(studioId);
     };
@@ -356,20 +356,20 @@ for (const language of ['typescript', 'python']) {
 
 // Sequential and after the others: each test stops the processes that it starts.
 for (const language of ['typescript', 'python']) {
-  // @proves feed-4
-  test(`a copy in ${language} finally equals the store, although it and the core are killed repeatedly`, async (context) => {
+  // @proves feed-3
+  test(`a copy in ${language} equals the store after repeated kills of it and of the core`, async (context) => {
     requireInstalled(language, context);
     await expectEqualCopy(commandsOf(`${language}-copy`));
   });
 
   // @proves feed-10
-  test(`a copy in ${language} finally equals a database that was restored`, async (context) => {
+  test(`a copy in ${language} equals a restored database in the end`, async (context) => {
     requireInstalled(language, context);
     await expectForgotten(commandsOf(`${language}-copy`));
   });
 
   // @proves feed-9
-  test(`a copy in ${language} that cannot store a lead sets it aside, and stores the others`, async (context) => {
+  test(`a copy in ${language} sets aside a lead that it cannot store, and stores the others`, async (context) => {
     requireInstalled(language, context);
     await expectSetAside(commandsOf(`${language}-copy`));
   });

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { buildPackages } from '../../sdk/packages/build-packages.ts';
 import { openForm } from '../../sdk/test/support/forms.ts';
+import { expectPage } from '../../sdk/test/support/outbox-page.ts';
 import { PHP_TOOLS } from '../../sdk/test/support/php-website.ts';
 import { testRecipe, testRecipeOnServers } from '../../sdk/test/support/recipe-situations.ts';
 import { queryFile } from '../../sdk/test/support/website-databases.ts';
@@ -19,7 +20,7 @@ const { service, url: serviceUrl } = aServiceWithPackages(buildPackages);
 const recipe = readFileSync(join(ROOT, 'examples/recipes/laravel/README.md'), 'utf8');
 const LARAVEL = `php -r 'require "Illuminate/autoload.php";'`;
 
-// @proves leads-29
+// @proves leads-27
 describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () => {
   const scratch = sharedFolder();
   let env: Record<string, string>;
@@ -50,6 +51,8 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
       APP_KEY: `base64:${randomBytes(32).toString('base64')}`,
       LEAD_INTAKE_URL: service.url,
       LEAD_INTAKE_KEY: secret,
+      LEAD_INTAKE_READ_KEY: secret,
+      LEAD_INTAKE_PAGE_PASSWORD: 'of the office: ä',
       COMPOSER_HOME: scratch(),
       COMPOSER_ALLOW_SUPERUSER: '1',
     };
@@ -75,7 +78,7 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     return run('laravel-send', more);
   };
 
-  test('what somebody has to read is reported until it is discarded, and is not dropped with the table', {
+  test('a lead is reported until it is discarded, and keeps its table from being dropped', {
     concurrent: false,
   }, async () => {
     const form = () => openForm(`http://${env.ADDRESS}/contact`);
@@ -104,7 +107,7 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     expect((await runCommands('cd "$SITE" && php artisan migrate --force', env)).status).toBe(0);
   });
 
-  test('no visitor loses what was typed whose session has ended, or while the table is away', {
+  test('a visitor keeps the entered texts when the session has ended or the table is missing', {
     concurrent: false,
   }, async () => {
     const typed = { name: 'Hedy', email: 'hedy@example.org', message: 'On Monday, please.' };
@@ -119,7 +122,29 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     query('DELETE FROM example_com_leads');
   });
 
-  test('the report says how many there are when it does not print all', { concurrent: false }, async () => {
+  // @proves page-4
+  test('the office page shows the leads that need somebody only with the password', {
+    concurrent: false,
+  }, async ({ onTestFinished }) => {
+    const table = 'example_com_leads (idempotency_key, capture, state, attempts, created_at, next_attempt_at, reason)';
+    const capture = '{"displayName":"Ada","contact":{"type":"email","value":"nowhere"}}';
+    query(`INSERT INTO ${table} VALUES ('${randomUUID()}', '${capture}', 'refused', 1, ${Date.now()}, 0, '400 no')`);
+    const rows = () => query('SELECT state, capture FROM example_com_leads');
+    const url = `http://${env.ADDRESS}/office/leads`;
+    await expectPage({ url, password: 'of the office: ä', rows });
+    query('DELETE FROM example_com_leads');
+
+    const other = { ...env, ADDRESS: `127.0.0.1:${await freePort()}`, LEAD_INTAKE_PAGE_PASSWORD: '' };
+    const open = startCommands('cd "$SITE" && exec php -S "$ADDRESS" -t public public/index.php', other);
+    onTestFinished(() => void open.kill('SIGKILL'));
+    const headers = { authorization: `Basic ${btoa('office:')}` };
+    const asked = await vi.waitFor(() => fetch(`http://${other.ADDRESS}/office/leads`, { headers }), {
+      timeout: 60_000,
+    });
+    expect([asked.status, await asked.text()]).toEqual([503, 'LEAD_INTAKE_PAGE_PASSWORD must be set.']);
+  });
+
+  test('the report states the number of leads when it does not print them all', { concurrent: false }, async () => {
     const numbers = 'WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 200)';
     query(`INSERT INTO example_com_leads (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
       ${numbers} SELECT i || '-', '{}', 'refused', 1, i, i FROM n`);
@@ -127,7 +152,7 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     query('DELETE FROM example_com_leads');
   });
 
-  test('a pass that is killed keeps no later one from sending', { concurrent: false }, async ({ onTestFinished }) => {
+  test('a killed pass does not keep later ones from sending', { concurrent: false }, async ({ onTestFinished }) => {
     const { studioId, secret } = await service.aStudioWithKey();
     const server = createServer((socket) => socket.on('error', () => {}));
     server.listen(0, '127.0.0.1');

@@ -6,7 +6,7 @@ import { ROOT, temporaryFolder } from '../../test/tools/processes.ts';
 
 vi.mock('lead-intake-sdk/outbox', () => import('../../sdk/outbox/index.ts'));
 
-test('the website of the recipe for Next.js opens its database as soon as it can be opened, and leaves no other open', async () => {
+test('the Next.js website retries to open its database, and closes it after a failure', async () => {
   const folder = join(temporaryFolder(), 'not-yet');
   const file = join(folder, 'website.db');
   vi.stubEnv('WEBSITE_DATABASE', file);

@@ -15,14 +15,14 @@ import { freePort } from '../../test/tools/servers.ts';
 const page = readFileSync(join(ROOT, 'examples/recipes/nextjs/README.md'), 'utf8');
 const { service, url: serviceUrl } = aServiceWithPackages(buildPackages);
 
-// @proves leads-27
+// @proves leads-27 leads-28
 describe('the recipe for Next.js', () => {
   const home = sharedFolder();
   let url: string;
   let clock: DriverClock;
   const running: RunningProcess[] = [];
   const env = () => ({
-    // A separate home folder, but npm's own configuration and cache.
+    // Uses a separate home folder, but npm's own configuration and cache.
     HOME: home(),
     NPM_CONFIG_USERCONFIG: join(homedir(), '.npmrc'),
     NPM_CONFIG_CACHE: join(homedir(), '.npm'),
@@ -41,7 +41,7 @@ describe('the recipe for Next.js', () => {
     const { status, stderr } = await runCommands(commandsIn(page, 'nextjs-set-up'), env());
     expect(status, stderr).toBe(0);
     await startBlock('nextjs-website', '', clock.env).printed(/Ready/);
-    // Each command creates the table.
+    // Creates the table, as each command does.
     await report();
   });
   afterAll(async () => {
@@ -50,7 +50,7 @@ describe('the recipe for Next.js', () => {
   });
 
   const onTable = (sql: string) => queryFile(join(home(), 'website/website.db'), sql);
-  /** The website's leads, oldest first. */
+  /** Returns the website's leads, oldest first. */
   const leads = () => onTable('SELECT state, reason, capture FROM example_com_leads ORDER BY created_at, rowid');
   const until = (state: object) =>
     vi.waitFor(() => expect(leads().at(-1)).toMatchObject(state), { timeout: 60_000, interval: 100 });
@@ -59,10 +59,10 @@ describe('the recipe for Next.js', () => {
   const makeDue = () => onTable("UPDATE example_com_leads SET next_attempt_at = 0 WHERE state = 'waiting'");
   const leadsCommand = (command: string, settings = {}) =>
     runCommands(`node ~/website/leads.mjs ${command}`, { ...env(), ...settings });
-  /** In another folder than the website's. */
+  /** Runs the report, which works outside the website's folder. */
   const report = async () => (await runCommands(commandsIn(page, 'nextjs-report'), env())).stdout;
 
-  test('the worker delivers each lead once, through a stop of the service, and no text is lost', async () => {
+  test('the Next.js worker delivers each lead once, although the service stops in between', async () => {
     const { studioId, secret } = await service.aStudioWithKey();
     const worker = startBlock('nextjs-worker', `${secret}\n`);
     await send('ada');

@@ -19,7 +19,7 @@ import { startProxy, type TcpProxy } from '../../test/tools/tcp-proxy.ts';
 const { service, url: serviceUrl } = aServiceWithPackages(buildPackages);
 const recipe = readFileSync(join(ROOT, 'examples/recipes/php-form/README.md'), 'utf8');
 
-// @proves leads-29 arrival-1 arrival-7
+// @proves leads-27 arrival-1 arrival-7
 describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
   const scratch = sharedFolder();
   let studio: StudioWithKey;
@@ -72,7 +72,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     return run('php-form-send', more);
   };
 
-  test('stores a lead, responds, and then sends it once; one job sends what could not be delivered, another reports what needs somebody', {
+  test('the PHP form responds before it sends a lead, and its jobs retry, report and compare leads', {
     concurrent: false,
   }, async () => {
     const page = await form();
@@ -81,7 +81,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     expect(page).not.toContain(studio.secret);
     const grace = { name: 'Grace "Amazing" Hopper', email: 'grace@example.org', note: 'Zoë 😀', page: random };
 
-    // The service is silent: a page that came only after the attempt would find its reason in the table.
+    // The service does not respond. If the page waited for the attempt, the table would already have its reason.
     proxy.silence();
     const answer = await send(grace);
     expect([answer.status, answer.headers.get('location')]).toEqual([303, 'thanks.html']);
@@ -94,7 +94,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     expect(rows()).toMatchObject([{ state: 'delivered', capture: null }]);
     expect(await run('php-form-report')).toEqual(silent);
 
-    // A visitor with an open lead gets no second one; what was written is reported until somebody discards it.
+    // A visitor with an open lead gets no second one. The message is reported until somebody discards it.
     await send({ ...grace, note: 'A second message' });
     await vi.waitUntil(() => rows().some(({ state }) => state === 'already_open'), { timeout: 50_000 });
     expect(await service.countLeads(studio.studioId)).toBe(1);
@@ -124,7 +124,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     query('DELETE FROM example_com_leads');
   });
 
-  test('what cannot be stored stays in the form; a list is no text', {
+  test('the PHP form keeps input that it cannot store, and refuses a list in place of a text', {
     concurrent: false,
   }, async () => {
     const grace = { name: 'Grace', email: 'grace@example.com', note: 'x', page: 'x' };
@@ -133,7 +133,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     const failed = await send(grace);
     query('ALTER TABLE lost RENAME TO enquiries');
     expect([failed.status, await failed.text()]).toEqual([500, expect.stringContaining('value="grace@example.com"')]);
-    // A list is no text.
+    // PHP parses this field as a list.
     const faulty = await send({ ...grace, 'name[]': 'Ada' });
     expect(await faulty.text()).toContain('<p role="alert">Name must be 1 to 160 characters long.</p>');
     expect(rows()).toHaveLength(before);

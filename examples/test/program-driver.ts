@@ -5,8 +5,8 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import type { DriverRequest } from '../../sdk/conformance/driver-process.ts';
 
-// A driver of the conformance suite for the programs of examples/rest: `node program-driver.ts MAX_SECONDS PROGRAM…`. They take a lead and a key, and
-// know no deadline: one that is still repeating then is killed, as by a website that restarts.
+// A driver of the conformance suite for the programs of examples/rest: `node program-driver.ts MAX_SECONDS PROGRAM…`. They take a lead and
+// a key, and have no deadline. One that still retries at the deadline is killed, as by a website that restarts.
 const [maxSeconds, program = '', ...args] = process.argv.slice(2);
 
 for await (const line of createInterface({ input: process.stdin })) {
@@ -17,12 +17,12 @@ for await (const line of createInterface({ input: process.stdin })) {
 async function reportOn({ call, capture, idempotencyKey = randomUUID(), ...request }: DriverRequest): Promise<object> {
   if (call !== 'createLead') return { unsupported: 'it only creates leads' };
   if (request.cancelAfterMs !== undefined) return { unsupported: 'it cannot be cancelled' };
-  // An environment has no NUL.
+  // Environment variables cannot contain NUL.
   const env = { LEAD_INTAKE_URL: request.baseUrl, LEAD_INTAKE_KEY: request.apiKey.replaceAll('\0', ' ') };
   const child = spawn(program, [...args, JSON.stringify(capture), idempotencyKey], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A process group: curl is a child of its shell.
+    // Starts a process group, because curl is a child of its shell.
     detached: true,
   });
   const kill = () => process.kill(-(child.pid ?? 0), 'SIGKILL');

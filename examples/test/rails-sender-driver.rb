@@ -1,4 +1,4 @@
-# A driver of the conformance suite for the sender of the recipe for Rails. The sender makes one attempt; this repeats as the website does.
+# A driver of the conformance suite for the sender of the Rails recipe. The sender makes one attempt; this driver retries as the website does.
 require "securerandom"
 require_relative "../../examples/recipes/rails/app/models/lead_intake"
 

@@ -1,5 +1,5 @@
-# Runs tasks of the recipe for Rails, in the website's folder, because Rails takes seconds to load. Each line of the input has the settings
-# of one run, as JSON; for each there is a line with what cron would mail.
+# Runs tasks of the Rails recipe in the website's folder, all in one process because Rails takes seconds to load. Each input line has the
+# settings of one run as JSON. Its output line has the mail that cron would send.
 require "json"
 require "stringio"
 require File.expand_path("config/environment")
@@ -14,7 +14,7 @@ $stdin.each_line do |line|
     Rake::Task.tasks.each(&:reenable)
     %w[leads:deliver leads:report].each { |name| Rake::Task[name].invoke }
   rescue SystemExit
-    # As of `abort`, which has printed why.
+    # `abort` has printed the reason.
   end
   replies.puts JSON.generate($stdout.string)
 end

@@ -1,4 +1,5 @@
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,6 +10,7 @@ import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
 import { buildPackages } from '../../sdk/packages/build-packages.ts';
 import { openForm } from '../../sdk/test/support/forms.ts';
+import { expectPage } from '../../sdk/test/support/outbox-page.ts';
 import { testRecipe, testRecipeOnServers } from '../../sdk/test/support/recipe-situations.ts';
 import { expectToBeASender } from '../../sdk/test/support/senders.ts';
 import { queryFile, type WebsiteDatabase } from '../../sdk/test/support/website-databases.ts';
@@ -22,7 +24,7 @@ const { service, url: serviceUrl } = aServiceWithPackages(buildPackages);
 
 // @proves others-9
 describeWithTools([`ruby -e 'require "json"'`], 'the sender of the recipe for Rails', () => {
-  test('does in every conversation that creates leads what a client must do', () =>
+  test('the sender passes every conversation that creates leads', () =>
     expectToBeASender(['ruby', 'examples/test/rails-sender-driver.rb']));
 });
 
@@ -32,7 +34,7 @@ const WITH_A_CLOCK = `
   include ActiveSupport::Testing::TimeHelpers
   ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")`;
 
-/** Prints the keys of submissions, by the model of the recipe. */
+/** Prints the keys that the model of the recipe derives from submissions. */
 const KEYS = `${WITH_A_CLOCK}
   ActiveRecord::Schema.verbose = false
   ActiveRecord::Schema.define { create_table(:contact_requests) { |t| t.text :name, :email, :message } }
@@ -46,14 +48,14 @@ const KEYS = `${WITH_A_CLOCK}
 
 // @proves clients-11
 describeWithTools([`ruby -e 'require "active_record"; require "sqlite3"'`], 'the keys of the recipe for Rails', () => {
-  test('are those of the clients', async () => {
+  test('the recipe derives the same keys as the clients', async () => {
     const vectors = formKeys.filter(({ capture }) => capture.contact.type === 'email');
     const { stdout } = await promisify(execFile)('ruby', ['-e', KEYS, JSON.stringify(vectors)], { cwd: ROOT });
     expect(stdout.trim().split('\n')).toEqual(vectors.map(({ key }) => key));
   });
 });
 
-/** Loads the model of the recipe where `enum` takes what Rails 8 has left of it, whatever Rails is here, and prints the states. */
+/** Loads the model of the recipe with an `enum` that takes only the form of Rails 8, and prints the states. */
 const RAILS_8 = `
   require "active_record"
   ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
@@ -68,17 +70,20 @@ const RAILS_8 = `
   require "./examples/recipes/rails/app/models/lead_to_send"
   puts LeadToSend.states.to_json`;
 
-/**
- * Makes passes, each beside another one, which get an answer that asks for a pause: one by a clock that is ahead, which has stored the
- * lead, and two by the right one. Prints the attempts of each, the number of reported leads between, and what comes of it a day later.
- */
-const CLOCK_AHEAD = `${WITH_A_CLOCK}
+/** Loads the model of the recipe, with an empty table. */
+const WITH_THE_MODEL = `${WITH_A_CLOCK}
   ActiveRecord::Migration.verbose = false
   require Dir["./examples/recipes/rails/db/migrate/*leads_to_send.rb"].first
   CreateLeadsToSend.new.migrate(:up)
   class ApplicationRecord < ActiveRecord::Base; self.abstract_class = true; end
   require "./examples/recipes/rails/app/models/lead_intake"
-  require "./examples/recipes/rails/app/models/lead_to_send"
+  require "./examples/recipes/rails/app/models/lead_to_send"`;
+
+/**
+ * Makes passes, each with a concurrent one, that get an answer with a pause: one with a clock that is ahead, which has also stored the lead,
+ * and two with the right clock. Prints the attempts of each, the number of reported leads in between, and the state a day later.
+ */
+const CLOCK_AHEAD = `${WITH_THE_MODEL}
   Service = Struct.new(:answer, :calls) do
     def create(*)
       self.calls += 1
@@ -107,25 +112,116 @@ const CLOCK_AHEAD = `${WITH_A_CLOCK}
   travel_to(now + 25.hours) { attempts << deliver.({ state: "delivered", lead_id: "1" }) }
   puts attempts.to_json, LeadToSend.first.state`;
 
+/**
+ * Lives the lives of leads, each a list of steps: answers of the service, and a person's actions. Prints the state of each, whether its data
+ * is kept, and the data that was sent without being a lead. `read` reads the row on which `stale_` actions act; the action before a `+`
+ * comes during the request, and the one before a `/` between the lease and its read.
+ */
+const LIVES = `${WITH_THE_MODEL}
+  ACTIONS = { "retry" => :send_again, "discard" => :discard }
+  ANSWERS = {
+    "delivered" => { state: "delivered", lead_id: "1" },
+    "replayed" => { state: "delivered", lead_id: "1", replayed: true },
+    "open" => { state: "already_open", lead_id: "1", reason: "409 integration_lead_already_open" },
+    "refused" => { state: "refused", reason: "400 no" },
+    "lost" => { state: "waiting", reason: "no answer" },
+    "wrong" => { state: "waiting", reason: "401 no", needs_somebody: true }
+  }
+  act = ->(name) { LeadToSend.first.public_send(ACTIONS.fetch(name)) if name }
+  at_lease = nil
+  LeadToSend.prepend(Module.new do
+    define_method(:reload) do |*options|
+      now, at_lease = at_lease, nil
+      act.(now)
+      super(*options)
+    end
+  end)
+  Service = Struct.new(:during, :answer, :sent, :act) do
+    def create(capture, _)
+      sent << "sent #{capture.inspect}" unless capture.is_a?(Hash)
+      act.(during)
+      LeadIntake::Outcome.new(**ANSWERS.fetch(answer))
+    end
+  end
+  puts JSON.generate(JSON.parse(ARGV[0]).map { |note, steps|
+    LeadToSend.delete_all
+    LeadToSend.create!(capture: { displayName: "Ada", note: note }.compact)
+    stale, sent = nil, []
+    steps.split.each do |step|
+      if step == "read" then stale = LeadToSend.first
+      elsif step.start_with?("stale_") then stale.public_send(ACTIONS.fetch(step.delete_prefix("stale_")))
+      elsif ACTIONS.key?(step) then act.(step)
+      else
+        LeadToSend.update_all(next_attempt_at: 1.minute.ago, paused_until: nil)
+        at_lease, step = step.split("/") if step.include?("/")
+        *during, answer = step.split("+")
+        LeadToSend.deliver(Service.new(during.first, answer, sent, act))
+      end
+    end
+    lead = LeadToSend.first
+    [lead.state, lead.capture ? "kept" : "erased", *sent]
+  })`;
+
+/** Lists the states in which leads with a note, and those without one, end after some steps, as the page on outboxes says. */
+const OUTCOMES: readonly (readonly [steps: string, withNote: string, without: string])[] = [
+  ['delivered', 'delivered erased', 'delivered erased'],
+  ['open', 'already_open kept', 'already_open erased'],
+  ['replayed', 'delivered kept', 'delivered kept'],
+  ['refused', 'refused kept', 'refused kept'],
+  ['lost', 'waiting kept', 'waiting kept'],
+  // An attempt without an answer may have created the lead. One that was refused has not.
+  ['lost replayed', 'delivered erased', 'delivered erased'],
+  ['lost retry replayed', 'delivered erased', 'delivered erased'],
+  ['lost refused retry replayed', 'delivered erased', 'delivered erased'],
+  ['wrong retry replayed', 'delivered kept', 'delivered kept'],
+  ['refused retry replayed', 'delivered kept', 'delivered kept'],
+  // Nobody sends again what the service has.
+  ['replayed retry replayed', 'delivered kept', 'delivered kept'],
+  ['open retry open', 'already_open kept', 'already_open erased'],
+  ['replayed discard retry', 'delivered erased', 'delivered erased'],
+  ['refused discard retry delivered', 'discarded erased', 'discarded erased'],
+  // Two people, or a person and a worker, act at once.
+  ['refused read discard stale_retry delivered', 'discarded erased', 'discarded erased'],
+  ['refused read retry delivered stale_discard', 'delivered erased', 'delivered erased'],
+  ['read discard+delivered', 'discarded erased', 'discarded erased'],
+  ['discard+lost', 'discarded erased', 'discarded erased'],
+  ['discard+refused', 'discarded erased', 'discarded erased'],
+  ['discard/delivered', 'discarded erased', 'discarded erased'],
+  ['retry+refused', 'waiting kept', 'waiting kept'],
+];
+
 describeWithTools([`ruby -e 'require "active_record"; require "sqlite3"'`], 'the model of the recipe for Rails', () => {
-  // The right clock tries it at once, once, and reports it; a pause of its own it keeps.
+  // A pass with the right clock tries the lead once at once, and reports it. It keeps a pause of its own.
   test.each([
     [72, [1, 1, 1, 0, 1]],
     [0, [1, 0, 0, 0, 1]],
-  ])('sends a lead that a clock %i hours ahead has stored and paused', async (hours, attempts) => {
+  ])('a lead is sent although a clock %i hours ahead has stored and paused it', async (hours, attempts) => {
     const { stdout } = await promisify(execFile)('ruby', ['-e', CLOCK_AHEAD, `${hours}`], { cwd: ROOT });
     expect(stdout.trim().split('\n')).toEqual([JSON.stringify(attempts), 'delivered']);
   });
 
-  test('has its states by the only form that Rails 8 knows', async () => {
+  // @proves others-10
+  test('the model keeps the data of each lead until somebody has it, whoever acts at once', async () => {
+    const lives = OUTCOMES.flatMap(([steps]) => [
+      ['A trial, please.', steps],
+      [null, steps],
+    ]);
+    const { stdout } = await promisify(execFile)('ruby', ['-e', LIVES, JSON.stringify(lives)], { cwd: ROOT });
+    const became: string[] = JSON.parse(stdout).map((life: unknown[]) => life.join(' '));
+    const told = OUTCOMES.map(([steps], index) => [steps, became[2 * index], became[2 * index + 1]]);
+    expect(told).toEqual(OUTCOMES);
+  });
+
+  test('the model declares its states in the only form that Rails 8 knows', async () => {
     const { stdout } = await promisify(execFile)('ruby', ['-e', RAILS_8], { cwd: ROOT });
     expect(Object.keys(JSON.parse(stdout))).toContain('already_open');
   });
 });
 
+const PASSWORD = 'of the office: ä';
 const RAILS = `ruby -e 'require "rails"; require "sqlite3"; require "puma"`;
 
-// @proves clients-4 others-10
+// @proves leads-27 others-10
 describeWithTools([`${RAILS}'`], 'the recipe for Rails', () => {
   const home = sharedFolder();
   let url: string;
@@ -141,7 +237,7 @@ describeWithTools([`${RAILS}'`], 'the recipe for Rails', () => {
     return started;
   };
   const startWebsite = async () => {
-    const website = startBlock('rails-website', '', clock.env);
+    const website = startBlock('rails-website', '', { ...clock.env, LEAD_INTAKE_PAGE_PASSWORD: PASSWORD });
     await website.printed(/Listening on/);
     return website;
   };
@@ -168,7 +264,7 @@ describeWithTools([`${RAILS}'`], 'the recipe for Rails', () => {
   });
 
   const onTable = (sql: string) => queryFile(join(home(), 'website/db/website.sqlite3'), sql);
-  /** The website's leads, oldest first. */
+  /** Returns the website's leads, oldest first. */
   const leads = () => onTable('SELECT state, reason, capture FROM leads_to_send ORDER BY id');
   const until = (state: object) =>
     vi.waitFor(() => expect(leads().at(-1)).toMatchObject(state), { timeout: 90_000, interval: 100 });
@@ -176,7 +272,7 @@ describeWithTools([`${RAILS}'`], 'the recipe for Rails', () => {
   const send = async (name: string, message = '') =>
     (await openForm(`${url}/contact`)).send({ name, email: `${name}@example.com`, message });
 
-  test('delivers each lead once, through stops of the service and of the website, and loses no text', {
+  test('each lead arrives once although the service and the website stop, and no text is lost', {
     concurrent: false,
   }, async () => {
     const { studioId, secret } = await service.aStudioWithKey();
@@ -195,11 +291,64 @@ describeWithTools([`${RAILS}'`], 'the recipe for Rails', () => {
     await service.startCore();
     await until({ state: 'delivered' });
     expect(await service.countLeads(studioId)).toBe(2);
-    // Neither personal data nor the key is logged.
+    // The logs have no personal data and no key.
     const logged = [website, worker, again, workerAgain].map((each) => each.output()).join('');
     expect(logged).not.toMatch(new RegExp(`ada@|mary@|${secret}`));
     await workerAgain.kill();
     expect(await runCommands(commandsIn(page, 'rails-report'), env())).toMatchObject({ status: 0, stdout: '' });
+  });
+
+  // @proves page-4
+  test('the office page shows the leads that need somebody only with the password', {
+    concurrent: false,
+  }, async () => {
+    const store = (state: string, key = randomUUID()) => {
+      const capture = '{"displayName":"Ada","contact":{"type":"email","value":"nowhere"}}';
+      const now = new Date().toISOString().slice(0, -1).replace('T', ' ');
+      onTable('DELETE FROM leads_to_send');
+      onTable(
+        `INSERT INTO leads_to_send (idempotency_key, capture, state, attempts, created_at, updated_at, next_attempt_at, reason)
+       VALUES ('${key}', '${capture}', '${state}', 1, '${now}', '${now}', '${now}', '400 no')`,
+      );
+      return key;
+    };
+    store('refused');
+    await expectPage({ url: `${url}/office/leads`, password: PASSWORD, rows: leads });
+    expect(website.output()).not.toMatch(/nowhere|Ada/);
+
+    // Nobody sends again what the service has. Refusals have the headers of the page.
+    for (const state of ['delivered', 'already_open']) {
+      const body = JSON.stringify({ action: 'retry', idempotencyKey: store(state) });
+      const before = leads();
+      for (const [given, status] of [
+        [PASSWORD, 409],
+        ['', 401],
+      ] as const) {
+        const authorization = `Basic ${Buffer.from(`office:${given}`).toString('base64')}`;
+        const headers = { 'content-type': 'application/json', 'x-outbox-page': '1', authorization };
+        const answer = await fetch(`${url}/office/leads`, { method: 'POST', headers, body });
+        expect([answer.status, answer.headers.get('cache-control')]).toEqual([status, 'no-store']);
+        expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+      }
+      expect(leads()).toEqual(before);
+    }
+    onTable('DELETE FROM leads_to_send');
+
+    onTable('ALTER TABLE leads_to_send RENAME TO away');
+    const authorization = `Basic ${Buffer.from(`office:${PASSWORD}`).toString('base64')}`;
+    const failed = await fetch(`${url}/office/leads`, { headers: { accept: 'application/json', authorization } });
+    onTable('ALTER TABLE away RENAME TO leads_to_send');
+    expect([failed.status, await failed.json()]).toEqual([
+      500,
+      { error: expect.stringMatching(/does not answer.*\.$/) },
+    ]);
+
+    const script = `session = ActionDispatch::Integration::Session.new(Rails.application)
+      session.get("/office/leads", headers: { "Authorization" => "Basic b2ZmaWNlOg==" })
+      puts session.response.status, session.response.body`;
+    const runner = `cd ~/website && RAILS_ENV=production ruby bin/rails runner '${script}'`;
+    const { stdout } = await runCommands(runner, { ...env(), LEAD_INTAKE_PAGE_PASSWORD: '' });
+    expect(stdout).toBe('503\nLEAD_INTAKE_PAGE_PASSWORD must be set.\n');
   });
 
   testRecipe(service, () => ({
@@ -218,9 +367,9 @@ describeWithTools([`${RAILS}'`], 'the recipe for Rails', () => {
 
 const SERVERS = ['MariaDB', 'PostgreSQL'] as const;
 
-// A whole website more.
+// This test needs a second website.
 if (process.env.SOAK)
-  // @proves clients-4
+  // @proves leads-27
   describeWithTools([`${RAILS}; require "mysql2"; require "pg"'`], 'the recipe for Rails with its worker', () => {
     const home = sharedFolder();
     testRecipeOnServers(service, SERVERS, SERVERS.length, async (database, settings, onTestFinished) => {
@@ -243,7 +392,7 @@ if (process.env.SOAK)
     });
   });
 
-/** The address of a database as Rails takes it. */
+/** Returns the address of a database in the form that Rails takes. */
 function urlOf(database: WebsiteDatabase): string {
   const { kind, host, port, user, password, database: name } = database.address as Record<string, string>;
   return `${kind === 'mariadb' ? 'mysql2' : kind}://${user}:${password}@${host}:${port}/${name}`;

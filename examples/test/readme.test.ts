@@ -5,7 +5,7 @@ import { ROOT } from '../../test/tools/processes.ts';
 
 const MARKS = [...readme.matchAll(/<!-- (\S+) -->/g)].map(([, mark = '']) => mark);
 
-/** Sources that are run as the program built from their folder. */
+/** Sources that must be built, with the program that is run. */
 const BUILT: Readonly<Record<string, string>> = {
   'examples/grpc/go/connect/main.go': 'examples/grpc/go/bin/connect',
   'examples/grpc/go/grpc/main.go': 'examples/grpc/go/bin/grpc',
@@ -13,7 +13,7 @@ const BUILT: Readonly<Record<string, string>> = {
   'examples/grpc/rust/src/main.rs': '.generated/rust/debug/leads',
 };
 
-test('the README has the command of every example', () => {
+test('the README of the examples has the command of every program', () => {
   const sources = ['examples/rest/*', 'examples/grpc/{typescript,python,ruby}/*.{ts,py,rb}', ...Object.keys(BUILT)];
   const programs = globSync(sources, { cwd: ROOT });
   const commands = MARKS.map(commandsOf).join('');

@@ -22,21 +22,21 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The lead that a program printed. */
+/** Returns the lead that a program printed. */
 function leadIn({ status, stdout, stderr }: Outcome) {
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return expectLead(JSON.parse(stdout).lead);
 }
 
-/** A copy of a program that repeats sooner, so that the suite does not take minutes for each. A slow response has longer, as on a busy machine. */
+/** Copies a program with shorter pauses, so that the suite takes no minutes, and with more time for responses of a busy machine. */
 function repeatingSooner(name: string, source: string): string {
-  // A name of its own: the tests run at once.
+  // Names the copy after the program, because the tests run concurrently.
   const copy = join(folder, `sooner-${name}`);
   writeFileSync(copy, source.replace(/2 ?\*\* ?\$?attempt/, '0.4 * $&').replace('--max-time 10', '--max-time 60'));
   return copy;
 }
 
-/** The conversations that the programs cannot hold. Nothing is lost in them: a program ends with 75, or repeats too much. */
+/** Conversations that the programs cannot hold. They lose nothing: a program exits with 75, or retries too often. */
 const CANNOT_HOLD: Readonly<Record<string, string>> = {
   ...(!process.env.SOAK && {
     'lost-replies/cut-at-every-byte': 'hundreds of processes: in a soak',
@@ -53,7 +53,7 @@ const CANNOT_HOLD: Readonly<Record<string, string>> = {
   'encodings/a-few-bytes-for-very-many': 'it reads all of a response',
   'proxies/the-lead-of-another-request': 'it shares its connection with no one',
 };
-/** Topics that mostly wait: with the program that starts fastest every time, with all in a soak. */
+/** Topics that mostly wait. The program that starts fastest runs them every time; the others run them only in a soak. */
 const IN_SOAK: Readonly<Record<string, string>> = process.env.SOAK
   ? {}
   : Object.fromEntries(
@@ -103,17 +103,17 @@ for (const command of commandsOf('rest').trim().split('\n')) {
   const [program = ''] = command.split(' ');
   const tools = [`${program} --version`, ...(program === 'bash' ? ['curl --version'] : [])];
 
-  describeWithTools(tools, `REST example in ${program}`, () => {
+  describeWithTools(tools, `the REST example in ${program}`, () => {
     // @proves clients-3
-    test('does in every conversation that it can hold what a client must do', async () => {
+    test(`the ${program} example passes every conversation that it can hold`, async () => {
       const [path = ''] = /examples\/\S+/.exec(command) ?? [];
       const copy = repeatingSooner(basename(path), readFileSync(join(ROOT, path), 'utf8'));
-      // Less than the deadline of a conversation, and more than the 15 s that curl waits in one.
+      // 28 s are less than the deadline of a conversation, and more than the 15 s that curl waits in one.
       const driver = [process.execPath, 'examples/test/program-driver.ts', '28', program, copy];
       await expectToBeASender(driver, { ...CANNOT_HOLD, ...CANNOT[program], ...(program !== 'php' && IN_SOAK) });
     });
 
-    test('creates a lead, and prints the same one with the same key; without a response, ends with 75 and prints the key', async () => {
+    test(`the ${program} example creates one lead per key, and exits with 75 without a response`, async () => {
       const { secret, studioId } = await service.aStudioWithKey();
       const [lead, key] = [aCapture({ displayName: `Zoë "O'Neil" \\ 🦉`, note: 'a\nb' }), randomUUID()];
       const create = (url = service.url, of = command, sent: object = lead, KEY = key) =>
@@ -137,16 +137,16 @@ for (const command of commandsOf('rest').trim().split('\n')) {
       expect(lost).toEqual({ status: 75, stdout: '', stderr: expect.stringContaining(key) });
     });
 
-    test('without an address, ends at once and promises nothing for later', async () => {
+    test(`the ${program} example fails without an address, and suggests no later attempt`, async () => {
       const lost = await runCommands(command, { LEAD_INTAKE_KEY: 'any', LEAD: '{}', KEY: randomUUID() });
       expect([0, 75]).not.toContain(lost.status);
       expect(lost.stderr).toMatch(/LEAD_INTAKE_URL|rtrim/);
       expect(lost.stderr).not.toContain('later');
     });
 
-    // 2^32 microseconds, and more seconds than 32 bits have.
+    // Beyond 2^32 microseconds, and beyond 2^32 seconds.
     test.for(['4295', '9999999999'])(
-      'waits where it is asked to for %s seconds',
+      `the ${program} example waits if it is asked to wait for %s seconds`,
       async (seconds, { onTestFinished }) => {
         const server = createServer((request, response) => {
           request.resume();
@@ -184,7 +184,7 @@ for (const command of commandsOf('rest').trim().split('\n')) {
 }
 
 // @proves clients-3
-test('the loop on the page of retries does in every conversation that it can hold what a client must do', async () => {
+test('the retry loop in the docs passes every conversation that it can hold', async () => {
   const page = readFileSync(join(ROOT, 'gateway/docs/pages/retries.md'), 'utf8');
   const [, loop = ''] = /```js\n([\s\S]*?)```/.exec(page) ?? [];
   const program = `${loop}

@@ -19,7 +19,7 @@ const TOOLS: Readonly<Record<string, readonly string[]>> = {
   go: ['go -C examples/webhooks/go list -m'],
 };
 
-/** A proxy that ends TLS for a program on this machine, as one in front of a receiver does. Returns its port. */
+/** Starts a proxy that terminates TLS for a program on this machine, and returns its port. */
 async function aProxyTo(port: number, certificate: { cert: string; key: string }): Promise<number> {
   const server = createServer(certificate, (request, response) => {
     const passed = httpRequest({ port, method: 'POST', path: request.url, headers: request.headers }, (answer) => {
@@ -40,8 +40,8 @@ async function aProxyTo(port: number, certificate: { cert: string; key: string }
 for (const [language, tools] of Object.entries(TOOLS)) {
   const missing = missingTools(tools);
   // @proves relay-2
-  describeIf(missing.length === 0, `the receiver of webhooks in ${language}`, `make these succeed: ${missing}`, () => {
-    test('verifies what the relay sends by the reference library of its language, with either secret, and refuses what others send', async () => {
+  describeIf(missing.length === 0, `the webhook receiver in ${language}`, `make these succeed: ${missing}`, () => {
+    test(`the ${language} receiver accepts the relay's deliveries, and refuses forged ones`, async () => {
       const deployment = await aWebhookDeployment();
       const { crm, studioId, memberId } = deployment;
       const [secret, other] = [aWebhookSecret(), aWebhookSecret()];
@@ -58,7 +58,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
           ({ status }) => status,
           () => 'no answer',
         );
-      // It has started.
+      // Waits until the receiver has started.
       await expect.poll(() => send({})).toBe(401);
 
       const authority = await anAuthority('proxies');
@@ -84,7 +84,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
       expect(await send(forged)).toBe(401);
     });
 
-    test('nobody ends it, or fills its memory, by a body that stops in the middle, is too long, or has no right length', async () => {
+    test(`the ${language} receiver survives a body that is cut off, too long or mis-sized`, async () => {
       const port = await freePort();
       const programs = language === 'python' ? [await pythonForTests()] : [];
       const receiver = watchCommands(commandsOf(`${language}-webhooks`), {
@@ -99,12 +99,12 @@ for (const [language, tools] of Object.entries(TOOLS)) {
           () => 'no answer',
         );
       await expect.poll(isThere).toBe(401);
-      /** Sends a body, and goes away or waits until the receiver has ended the connection. */
+      /** Sends a body, then disconnects or waits until the receiver closes the connection. */
       const post = async (length: string, bytes: number, goesAway = false) => {
         const socket = connect(port, '127.0.0.1').on('error', () => {});
         const closed = new Promise((close) => socket.on('close', close));
         socket.resume().write(`POST / HTTP/1.1\r\nhost: localhost\r\n${length}\r\n\r\n`);
-        // One chunk that is as long.
+        // Announces one chunk of 2 GiB.
         if (length.startsWith('transfer-encoding')) socket.write(`${(2 ** 31).toString(16)}\r\n`);
         socket.write('x'.repeat(bytes), () => goesAway && socket.resetAndDestroy());
         await closed;

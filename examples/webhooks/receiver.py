@@ -1,4 +1,4 @@
-"""Receives webhooks of Lead Intake at PORT, behind a proxy that ends TLS. WEBHOOK_SECRET: a secret of the endpoint."""
+"""Receives webhooks of Lead Intake on PORT, behind a proxy that terminates TLS. WEBHOOK_SECRET is a secret of the endpoint."""
 
 import os
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -6,14 +6,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from standardwebhooks import Webhook, WebhookVerificationError
 
 webhook = Webhook(os.environ["WEBHOOK_SECRET"])
-# In place of a table of your database, which has the highest revision of each lead.
+# Replace this with a table in your database that has the highest revision of each lead.
 revisions: dict[str, int] = {}
 MAX_BYTES = 1024 * 1024
 
 
 class Receiver(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Seconds, in which a client sends more, or its connection is closed.
+    # A connection is closed after this many seconds without data.
     timeout = 30
 
     def do_POST(self) -> None:
@@ -21,24 +21,24 @@ class Receiver(BaseHTTPRequestHandler):
             length = int(self.headers["content-length"])
             if not 0 <= length <= MAX_BYTES:
                 raise ValueError
-            # The bytes as they came: parsed and written again, they would not have this signature.
+            # Verify the bytes as they came: parsed and written again, they would have another signature.
             body = self.rfile.read(length)
             message = webhook.verify(body, {name.lower(): value for name, value in self.headers.items()})
         except (TypeError, ValueError, WebhookVerificationError):
             return self.answer(401)
         data = message["data"]
-        # A change may come twice, or late. The first revision of a lead is 0.
+        # A change may come twice or late. The first revision of a lead is 0.
         if revisions.get(data["leadId"], -1) < int(data["revision"]):
             revisions[data["leadId"]] = int(data["revision"])
             print(message["type"], data["leadId"], data["revision"], ",".join(data["kinds"]), flush=True)
-        # Only now: what is answered with 2xx does not come again.
+        # Answer only now: a change that was answered with 2xx does not come again.
         self.answer(204)
 
     def answer(self, status: int) -> None:
         self.send_response(status)
         self.send_header("content-length", "0")
         if status == 401:
-            # What was not read of this request must not be read as the next one.
+            # The unread rest of this request must not be read as the next one.
             self.send_header("connection", "close")
         self.end_headers()
 

@@ -1,6 +1,7 @@
 """Maintains a copy of all leads in an SQLite file until stopped. It may be killed at any time and run concurrently.
 
-As a named consumer it sets aside what it cannot store. After a restore of the database it deletes what that has lost.
+As a named consumer it sets aside leads that it cannot store. After a restore of the database, it deletes the leads that
+the restore lost.
 """
 
 import os
@@ -26,7 +27,7 @@ copy.execute(
         came_at INTEGER DEFAULT (strftime('%s')), PRIMARY KEY (studio_id, id))"""
 )
 copy.execute("CREATE TABLE IF NOT EXISTS epochs (epoch INTEGER PRIMARY KEY, compared INTEGER DEFAULT 0)")
-# A single statement, so that an older state never overwrites a newer one, nor one that a restored database has lost comes
+# It is a single statement, so that an older state never overwrites a newer one, and a lead that a restore lost does not come
 # back. An erased lead has no name or contact.
 PUT = """INSERT INTO leads (studio_id, id, revision, display_name, contact, stage)
     SELECT ?, ?, ?, ?, ?, ? WHERE ? = (SELECT max(epoch) FROM epochs)
@@ -60,7 +61,7 @@ def row_of(change: pb.LeadChange) -> tuple:
 
 
 def set_aside(change: pb.LeadChange) -> consumer_pb2.LeadSetAside:
-    """A change that failed comes again after minutes, then hours, at the tenth time when an operator takes it back."""
+    """Sets a change aside. It comes again after minutes, then hours, and from the tenth time on only when an operator asks."""
     lead = consumer_pb2.LeadSetAside(
         studio_id=change.lead.studio_id, lead_id=change.lead.id, revision=change.revision, reason="CANNOT_STORE"
     )
@@ -90,7 +91,7 @@ with grpc.insecure_channel(os.environ["CORE_ADDRESS"]) as channel:
                     if not CONSUMER:
                         raise
                     failed.append(set_aside(change))
-            # Another program on this copy may know of a restore already: then nothing was written.
+            # If another program on this copy already knows of a restore, nothing was written.
             if response.database_epoch < copy.execute("SELECT max(epoch) FROM epochs").fetchone()[0]:
                 print("the database is older than this copy: run `lead-intake restored`", file=sys.stderr)
                 time.sleep(1)

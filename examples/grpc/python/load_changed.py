@@ -1,4 +1,4 @@
-"""Loads the leads that have changed since the last load into an SQLite file: for a report, every night. May be killed and repeated."""
+"""Loads the leads that have changed since the last load into an SQLite file, for a nightly report. It may be killed and repeated."""
 
 import os
 import sqlite3
@@ -8,7 +8,7 @@ import grpc
 from leadintake.v1 import lead_intake_pb2 as pb
 from leadintake.v1.lead_intake_pb2_grpc import LeadIntakeServiceStub
 
-# Clocks of cores differ, and a change has its time a little before it can be read.
+# The overlap of loads: clocks of cores differ, and a change gets its time a little before it can be read.
 OVERLAP_MS = 5 * 60_000
 
 TOKEN = os.environ.get("CORE_TOKEN")
@@ -20,7 +20,7 @@ report.executescript(
         studio_id TEXT, id TEXT, updated_ms INTEGER, stage TEXT, PRIMARY KEY (studio_id, id));
     CREATE TABLE IF NOT EXISTS loads (began_ms INTEGER);"""
 )
-# A lead that changes meanwhile comes again.
+# A lead that changes during the load comes again.
 PUT = """INSERT INTO leads VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET updated_ms = excluded.updated_ms, stage = excluded.stage
     WHERE excluded.updated_ms > updated_ms"""
@@ -33,7 +33,7 @@ def row_of(lead: pb.Lead) -> tuple:
 began_ms = int(time.time() * 1000)
 (last_ms,) = report.execute("SELECT max(began_ms) FROM loads").fetchone()
 request = pb.ExportLeadsRequest()
-# The first load is of all leads.
+# The first load reads all leads.
 if last_ms is not None:
     request.filter.update_time.start_time.FromMilliseconds(last_ms - OVERLAP_MS)
 count = 0
@@ -41,6 +41,6 @@ with grpc.insecure_channel(os.environ["CORE_ADDRESS"]) as channel:
     for message in LeadIntakeServiceStub(channel).ExportLeads(request, metadata=METADATA):
         report.executemany(PUT, [row_of(lead) for lead in message.leads])
         count += len(message.leads)
-# Last, so that a load that was interrupted begins again.
+# This comes last, so that an interrupted load begins again.
 report.execute("INSERT INTO loads VALUES (?)", (began_ms,))
 print(f"loaded {count}")

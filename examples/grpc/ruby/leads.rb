@@ -13,7 +13,7 @@ STUDIO_ID = ENV.fetch("STUDIO_ID", "demo")
 TOKEN = ENV["CORE_TOKEN"]
 METADATA = TOKEN ? { "authorization" => "Bearer #{TOKEN}" } : {}
 
-# Which calls the channel repeats by itself while the core cannot be reached.
+# The calls that the channel retries automatically while the core is unreachable.
 SERVICE_CONFIG = File.read(".generated/lead-intake-proto/service-config.json")
 
 LEADS = LeadIntakeService::Stub.new(
@@ -23,19 +23,19 @@ LEADS = LeadIntakeService::Stub.new(
   timeout: 20
 )
 
-# Why the service said no; nil: it did not say, and the outcome is unknown.
+# Returns why the service refused; nil when it gave no reason, so that the outcome is unknown.
 def reason_of(error)
   details = error.to_rpc_status&.details || []
   infos = details.filter_map { |detail| detail.unpack(Google::Rpc::ErrorInfo) }
   infos.find { |info| info.domain == "leadintake" }&.reason
 end
 
-# Creates a lead. While the core cannot be reached, the same request is sent again: its key makes it one lead.
+# Creates a lead. The channel retries it while the core is unreachable; the key prevents duplicates.
 def create(request)
   LEADS.create_lead(request, metadata: METADATA)
 end
 
-# Every lead, newest first, page by page.
+# Returns every lead, newest first, page by page.
 def all
   request = ListLeadsRequest.new(studio_id: STUDIO_ID, page_size: 2)
   leads = []

@@ -1,6 +1,6 @@
 /**
  * Maintains a copy of all leads in an SQLite file until stopped. It may be killed at any time and run concurrently. As a named
- * consumer it sets aside what it cannot store. After a restore of the database it deletes what that has lost.
+ * consumer it sets aside leads that it cannot store. After a restore of the database, it deletes the leads that the restore lost.
  */
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,7 +30,7 @@ copy.exec(`CREATE TABLE IF NOT EXISTS leads (
   studio_id TEXT, id TEXT, revision INTEGER, display_name TEXT, contact TEXT, stage TEXT,
   came_at INTEGER DEFAULT (unixepoch()), PRIMARY KEY (studio_id, id));
   CREATE TABLE IF NOT EXISTS epochs (epoch INTEGER PRIMARY KEY, compared INTEGER DEFAULT 0)`);
-// A single statement, so that an older state never overwrites a newer one, nor one that a restored database has lost comes
+// It is a single statement, so that an older state never overwrites a newer one, and a lead that a restore lost does not come
 // back. An erased lead has no name or contact.
 const put = copy.prepare(`INSERT INTO leads (studio_id, id, revision, display_name, contact, stage)
   SELECT ?, ?, ?, ?, ?, ? WHERE ? = (SELECT max(epoch) FROM epochs)
@@ -67,7 +67,7 @@ function apply({ lead, revision }: LeadChange, epoch: bigint): void {
   put.run(studioId, id, revision, ...values, epoch);
 }
 
-/** When a change that failed comes again: after minutes, then hours, at the tenth time when an operator takes it back. */
+/** Returns when a failed change comes again: after minutes, then hours, and from the tenth time on only when an operator asks. */
 const retryTimeAfter = (attempts: number) =>
   attempts < 9 ? timestampFromMs(Date.now() + 60_000 * 2 ** attempts) : undefined;
 
@@ -85,7 +85,7 @@ async function take(changes: readonly LeadChange[], epoch: bigint): Promise<void
       failed.push({ ...state, reason: 'CANNOT_STORE', retryTime: retryTimeAfter(attempts) });
     }
   }
-  // Another program on this copy may know of a restore already: then nothing was written.
+  // If another program on this copy already knows of a restore, nothing was written.
   if (!isLatest.get(epoch)?.latest)
     return console.error('the database is older than this copy: run `lead-intake restored`');
   // Acknowledged last, because an acknowledged lead is not sent again.

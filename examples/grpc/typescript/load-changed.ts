@@ -1,4 +1,4 @@
-/** Loads the leads that have changed since the last load into an SQLite file: for a report, every night. May be killed and repeated. */
+/** Loads the leads that have changed since the last load into an SQLite file, for a nightly report. It may be killed and repeated. */
 import { DatabaseSync } from 'node:sqlite';
 import { enumToJson } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -8,7 +8,7 @@ import { type Lead, LeadIntakeService, LeadStageSchema } from './gen/leadintake/
 
 const { CORE_ADDRESS, CORE_TOKEN, REPORT = 'report.db' } = process.env;
 
-/** Clocks of cores differ, and a change has its time a little before it can be read. */
+/** The overlap of loads: clocks of cores differ, and a change gets its time a little before it can be read. */
 const OVERLAP_MS = 5 * 60_000;
 
 const presentToken: Interceptor = (next) => (request) => {
@@ -24,7 +24,7 @@ const report = new DatabaseSync(REPORT, { timeout: 30_000 });
 report.exec(`
   CREATE TABLE IF NOT EXISTS leads (studio_id TEXT, id TEXT, updated_ms INTEGER, stage TEXT, PRIMARY KEY (studio_id, id));
   CREATE TABLE IF NOT EXISTS loads (began_ms INTEGER)`);
-// A lead that changes meanwhile comes again.
+// A lead that changes during the load comes again.
 const put = report.prepare(`INSERT INTO leads VALUES (?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET updated_ms = excluded.updated_ms, stage = excluded.stage
   WHERE excluded.updated_ms > updated_ms`);
@@ -34,13 +34,13 @@ const rowOf = ({ studioId, id, updateTime, stage }: Lead) =>
 
 const beganMs = Date.now();
 const last = report.prepare('SELECT max(began_ms) AS ms FROM loads').get() as { ms: number | null };
-// The first load is of all leads.
+// The first load reads all leads.
 const filter = last.ms === null ? {} : { updateTime: { startTime: timestampFromMs(last.ms - OVERLAP_MS) } };
 let count = 0;
 for await (const message of leads.exportLeads({ filter })) {
   for (const lead of message.leads) put.run(...rowOf(lead));
   count += message.leads.length;
 }
-// Last, so that a load that was interrupted begins again.
+// This comes last, so that an interrupted load begins again.
 report.prepare('INSERT INTO loads VALUES (?)').run(beganMs);
 console.log(`loaded ${count}`);

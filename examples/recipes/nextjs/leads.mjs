@@ -1,10 +1,10 @@
 import { createLeadIntakeClient } from 'lead-intake-sdk';
 import { openWebsite, outbox } from './lib/website.mjs';
 
-// The commands of the worker, of cron, and of who looks after the website: node leads.mjs work, send, report, retry KEY, discard KEY
+// The commands for the worker, for cron, and for a person: node leads.mjs work, send, report, retry KEY, discard KEY
 const [command, key] = process.argv.slice(2);
 
-/** The outbox itself retries. */
+/** Returns a client with few retries, because the outbox itself retries. */
 const client = () => {
   const { LEAD_INTAKE_URL: baseUrl, LEAD_INTAKE_KEY: apiKey } = process.env;
   return createLeadIntakeClient({ baseUrl, apiKey, deadlineMs: 10_000 });
@@ -18,7 +18,7 @@ const COMMANDS = {
     await outbox.run(database, client(), { signal: stop.signal });
   },
   send: (database) => outbox.deliver(database, client()),
-  /** Prints the leads that need somebody, with what the visitor wrote; nothing when there are none. */
+  /** Prints the leads that need somebody, with the visitors' messages; nothing when there are none. */
   async report(database) {
     const { count, entries } = await outbox.needsAttention(database);
     for (const { idempotencyKey, state, createdAt, reason, capture } of entries) {
@@ -35,7 +35,7 @@ try {
   if (!Object.hasOwn(COMMANDS, command ?? '')) throw new Error('work, send, report, retry KEY or discard KEY');
   await COMMANDS[command](await openWebsite());
 } catch (error) {
-  // One line, such as for a mistyped key; all leads stay where they are.
+  // Prints one line, for example for a mistyped key. All leads stay stored.
   console.error(`leads.mjs: ${error.message}`);
   process.exitCode = 1;
 }

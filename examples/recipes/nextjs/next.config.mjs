@@ -1,2 +1,2 @@
-/** As create-next-app writes it: pages are built once, except for what waits for a request. */
+/** The setting of create-next-app: pages are built once, except for parts that wait for a request. */
 export default { cacheComponents: true };

@@ -1,6 +1,6 @@
 <?php
 
-// The command of the cron jobs and of who looks after the website: php leads.php set-up, send, report, compare, retry KEY, discard KEY
+// The command for cron jobs and for a person: php leads.php set-up, send, report, compare, retry KEY, discard KEY
 
 declare(strict_types=1);
 
@@ -21,7 +21,7 @@ try {
         'discard' => outbox()->discard($key),
     };
 } catch (\Throwable $error) {
-    // One line, which cron mails, such as for a mistyped key; all leads stay where they are.
+    // Prints one line, which cron mails, for example for a mistyped key. All leads stay stored.
     fwrite(STDERR, "leads.php $command: {$error->getMessage()}\n");
     exit(1);
 }
@@ -32,7 +32,7 @@ function setUp(): void
     outbox()->setUp();
 }
 
-/** Prints once a day what has waited for longer, so that cron mails it. */
+/** Prints once a day the leads that have waited for more than a day, so that cron mails it. */
 function tell(WaitingLeads $waiting): void
 {
     echo "$waiting->count leads have waited for more than a day, the oldest since {$waiting->oldest->format('c')}\n";
@@ -41,7 +41,7 @@ function tell(WaitingLeads $waiting): void
     }
 }
 
-/** Prints whether what was sent is there. */
+/** Prints whether the sent leads have arrived. */
 function compare(): void
 {
     $report = outbox()->reconcile(client(deadlineSeconds: 10));
@@ -54,7 +54,7 @@ function compare(): void
     }
 }
 
-/** Prints the leads that need somebody, with what the visitor wrote; nothing when there are none. */
+/** Prints the leads that need somebody, with the visitors' messages; nothing when there are none. */
 function report(): void
 {
     $needy = outbox()->needsAttention();

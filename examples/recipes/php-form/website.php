@@ -21,7 +21,7 @@ function database(): PDO
     );
 }
 
-/** The table is named after this website: another one in the same database would send its leads. */
+/** The outbox. Its table is named after this website: another one in the same database would send the leads of this one. */
 function outbox(): Outbox
 {
     static $outbox;

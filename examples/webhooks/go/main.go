@@ -1,4 +1,4 @@
-// Receives webhooks of Lead Intake at PORT, behind a proxy that ends TLS. WEBHOOK_SECRET: a secret of the endpoint.
+// Receives webhooks of Lead Intake on PORT, behind a proxy that terminates TLS. WEBHOOK_SECRET is a secret of the endpoint.
 package main
 
 import (
@@ -29,11 +29,11 @@ func main() {
 		log.Fatal(err)
 	}
 	var mutex sync.Mutex
-	// In place of a table of your database, which has the highest revision of each lead.
+	// Replace this with a table in your database that has the highest revision of each lead.
 	revisions := map[string]int64{}
 
 	http.HandleFunc("POST /", func(response http.ResponseWriter, request *http.Request) {
-		// The bytes as they came: parsed and written again, they would not have this signature.
+		// Verify the bytes as they came: parsed and written again, they would have another signature.
 		body, err := io.ReadAll(http.MaxBytesReader(response, request.Body, 1<<20))
 		if err != nil || webhook.Verify(body, request.Header) != nil {
 			response.WriteHeader(http.StatusUnauthorized)
@@ -47,12 +47,12 @@ func main() {
 		revision, _ := strconv.ParseInt(got.Data.Revision, 10, 64)
 		mutex.Lock()
 		defer mutex.Unlock()
-		// A change may come twice, or late. The first revision of a lead is 0.
+		// A change may come twice or late. The first revision of a lead is 0.
 		if known, isKnown := revisions[got.Data.LeadID]; !isKnown || known < revision {
 			revisions[got.Data.LeadID] = revision
 			fmt.Println(got.Type, got.Data.LeadID, got.Data.Revision, strings.Join(got.Data.Kinds, ","))
 		}
-		// Only now: what is answered with 2xx does not come again.
+		// Answer only now: a change that was answered with 2xx does not come again.
 		response.WriteHeader(http.StatusNoContent)
 	})
 	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil))

@@ -16,7 +16,7 @@ from .models import StoredLead
 from .outbox import outbox
 from .service import READ_KEY, client
 
-#: A page compares for so long, and is then gone on with by another click.
+#: The maximum time of a comparison, which another click continues.
 SECONDS = 20
 
 
@@ -32,7 +32,7 @@ class LeadsInNeed(admin.ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[StoredLead]:
         keys = [entry.idempotency_key for entry in outbox.needs_attention().entries]
-        # The outbox alone reads the data: a text that is not UTF-8 would fail for the whole list.
+        # Only the outbox reads the data, because one text that is not UTF-8 would break the whole list.
         return super().get_queryset(request).defer("capture").filter(pk__in=keys)
 
     def data(self, lead: StoredLead) -> str:
@@ -49,10 +49,10 @@ class LeadsInNeed(admin.ModelAdmin):
     def get_urls(self) -> list[URLPattern]:
         return [path("compare/", self.admin_site.admin_view(self.compare)), *super().get_urls()]
 
-    # As below; and the transaction would be open for all of that time.
+    # See below. A transaction would also stay open during the whole comparison.
     @transaction.non_atomic_requests
     def compare(self, request: HttpRequest) -> HttpResponse:
-        """Compares what was sent with the service, and shows the latest report, also that of the command."""
+        """Compares sent leads with the service, and shows the latest report, of this page or of the command."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         problem = ""
@@ -71,7 +71,7 @@ class LeadsInNeed(admin.ModelAdmin):
         }
         return TemplateResponse(request, "admin/leads/storedlead/compare.html", context)
 
-    # The outbox has a connection of its own, which would wait for the transaction of a request under ATOMIC_REQUESTS.
+    # The outbox has its own connection. With ATOMIC_REQUESTS it would wait for the request's transaction.
     @admin.action(description="Send again", permissions=["change"])
     def send_again(self, request: HttpRequest, chosen: QuerySet[StoredLead]) -> None:
         for lead in chosen:

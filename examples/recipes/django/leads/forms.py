@@ -6,16 +6,16 @@ from lead_intake import EmailContact, LeadCapture
 
 
 class TextField(forms.CharField):
-    """A browser counts a line break as one character, and sends two."""
+    """Makes each line break one character: a browser counts one, and sends two."""
 
     def to_python(self, value: object) -> str:
         return re.sub(r"\r\n?", "\n", super().to_python(value))
 
 
 class ContactForm(forms.Form):
-    """A visitor reads at once what the service would refuse later."""
+    """Shows a visitor at once the faults for which the service would refuse the lead later."""
 
-    #: Identifies the page: submitting it several times with the same data creates one lead. Whatever it is, no lead is refused for it.
+    #: Identifies the page: submitting it several times with the same data creates one lead. Any value is accepted.
     key = forms.CharField(required=False, initial=uuid4, widget=forms.HiddenInput)
     name = TextField(widget=forms.TextInput({"maxlength": 160}))
     # Browsers refuse addresses such as jörg@müller.de in fields for email.

@@ -16,7 +16,7 @@ def client(key_name: str) -> LeadIntakeClient:
     :raises CommandError: when the environment has no address or key, or a wrong one
     """
     try:
-        # The outbox itself retries.
+        # The client need not retry for long, because the outbox does.
         return LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ[key_name], deadline_seconds=10)
     except KeyError as missing:
         raise CommandError(f"{missing} must be set") from None

@@ -7,7 +7,7 @@ FORM = {"name": "Ada", "email": "ada@example.org", "note": "A trial, please."}
 
 
 class FormTest(TestCase):
-    """The view needs no more. What has a connection of its own would see nothing: no test of this kind commits."""
+    """Tests the view. This kind of test never commits, so the outbox's own connection would see nothing."""
 
     def test_a_double_click_is_one_lead_also_without_the_hidden_field(self) -> None:
         for _ in range(2):
@@ -16,7 +16,7 @@ class FormTest(TestCase):
 
 
 class OutboxTest(TransactionTestCase):
-    """All else of the outbox."""
+    """Tests the rest of the outbox."""
 
     def test_a_lead_can_be_erased(self) -> None:
         self.client.post("/contact/", FORM)

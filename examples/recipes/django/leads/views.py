@@ -9,17 +9,17 @@ from .forms import ContactForm
 from .outbox import outbox
 
 
-# Anybody may send this form, so a forged request can do no more. A token would lose what a visitor wrote whose cookie is gone.
+# Anybody may send this form, so a forged request can do no more. A token would lose the text of a visitor whose cookie is gone.
 @csrf_exempt
-@never_cache  # each visit has a key of its own, also the one after a step back
+@never_cache  # each visit has a key of its own, even after going back
 def contact(request: HttpRequest) -> HttpResponse:
     form = ContactForm(request.POST or None)
     if not form.is_valid():
         return render(request, "leads/contact.html", {"form": form})
     with transaction.atomic():
-        # What else the website stores of the visit belongs here.
+        # Store other data of the visit here.
         capture = form.to_capture()
-        # The same page with the same data is one lead; with other data, it is another.
+        # The same page with the same data is one lead; with other data, it is another one.
         outbox.add(connection, capture, idempotency_key=key_for(form.cleaned_data["key"], capture))
     return redirect("leads:thanks")
 

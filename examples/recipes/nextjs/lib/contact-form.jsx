@@ -3,7 +3,7 @@ const LABELS = { displayName: 'Name', 'contact.value': 'E-mail', note: 'Message'
 /**
  * The form. It needs no JavaScript.
  *
- * @param typed what the visitor has typed before; with its faults, as `faultsOf` returns them
+ * @param typed the visitor's texts so far, with their faults as `faultsOf` returns them
  */
 export function ContactForm({ typed = {}, faults = {} }) {
   return (

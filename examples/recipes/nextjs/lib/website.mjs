@@ -3,17 +3,17 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { createOutbox } from 'lead-intake-sdk/outbox';
 
-/** The table is named after this website: another one in the same database would send its leads. */
+/** The outbox. Its table is named after this website: another one in the same database would send the leads of this one. */
 export const outbox = createOutbox({ table: 'example_com_leads' });
 
-/** Next to this folder, whichever one a command is run in. */
+/** The file of the database, which lies in the folder above this one. */
 const FILE = process.env.WEBSITE_DATABASE ?? join(dirname(fileURLToPath(import.meta.url)), '..', 'website.db');
 
 let opened;
 
 /**
- * Returns the website's own database, opened on first use, because a build of Next.js loads this file too. What has failed, as for a locked
- * file, is tried again on next use.
+ * Returns the website's own database. It is opened on first use, because a build of Next.js loads this file, too. After a failure, such as a
+ * locked file, the next use tries again.
  */
 export function openWebsite() {
   opened ??= open().catch((error) => {

@@ -32,7 +32,7 @@ try {
 /**
  * Stores an enquiry once, even if its form is submitted several times.
  *
- * @return array{int, string} the status, and what is wrong
+ * @return array{int, string} the status, and the fault
  */
 function store(string $name, string $email, string $note, string $page): array
 {
@@ -55,7 +55,7 @@ function store(string $name, string $email, string $note, string $page): array
     }
 }
 
-/** Completes the response, so that the visitor does not wait for what follows. */
+/** Completes the response, so that the visitor does not wait while the lead is sent. */
 function sendThePage(): void
 {
     ignore_user_abort(true);
@@ -69,7 +69,7 @@ function sendThePage(): void
     flush();
 }
 
-/** @param array<string, string> $form what was entered; it stays in the form */
+/** @param array<string, string> $form the entered texts, which stay in the form */
 function showForm(array $form, int $status, string $fault): void
 {
     http_response_code($status);

@@ -2,13 +2,13 @@ require "rails"
 require "active_record/railtie"
 require "action_controller/railtie"
 
-# The least of a website that the recipe can be tried with.
+# The minimal website in which the recipe can be tried.
 class Website < Rails::Application
   config.load_defaults 6.1
   config.eager_load = true
-  # It signs cookies, and this website has none.
+  # The secret signs cookies, which this website does not have.
   config.secret_key_base = ENV.fetch("SECRET_KEY_BASE") { SecureRandom.hex(64) }
-  # Neither names nor contacts stand in the log.
+  # Keeps names and contacts out of the log.
   config.filter_parameters += [:contact_request]
   config.logger = ActiveSupport::Logger.new($stdout)
   config.log_level = :warn

@@ -1,2 +1,2 @@
-# A thread that waits for SQLite stops the others of its process, also the one that it waits for, before Rails 7.1.
+# Before Rails 7.1, a thread that waits for SQLite stops all threads of its process, including the one that it waits for.
 threads 1, 1

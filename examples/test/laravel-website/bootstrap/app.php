@@ -1,6 +1,6 @@
 <?php
 
-// A website with Laravel 8, which Debian packages: what a newer release has in its own skeleton.
+// A website with Laravel 8, which Debian packages. It has the files of a newer release's skeleton.
 
 require_once __DIR__ . '/../vendor/autoload.php';
 require_once 'Illuminate/autoload.php';

@@ -25,7 +25,7 @@ return [
         Illuminate\Translation\TranslationServiceProvider::class,
         Illuminate\Validation\ValidationServiceProvider::class,
         Illuminate\View\ViewServiceProvider::class,
-        // As the recipe says.
+        // The recipe registers this.
         App\Leads\LeadsServiceProvider::class,
     ],
     'aliases' => [],

@@ -17,7 +17,7 @@ final class ContactController
 {
     public function show(): Response
     {
-        // Each visitor gets another random text.
+        // Each visitor gets a different random text.
         return self::page(200, ['name' => '', 'email' => '', 'message' => '', 'page' => Str::random(32)], []);
     }
 
@@ -45,7 +45,7 @@ final class ContactController
     }
 
     /**
-     * @param array<string, string> $form what was entered; it stays in the form
+     * @param array<string, string> $form the entered texts, which stay in the form
      * @param array<string, list<string>> $faults
      */
     private static function page(int $status, array $form, array $faults): Response

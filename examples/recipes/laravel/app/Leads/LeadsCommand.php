@@ -27,7 +27,7 @@ final class LeadsCommand extends Command
         return self::SUCCESS;
     }
 
-    /** Prints what needs somebody with all that the visitor wrote, and nothing when there is none. */
+    /** Prints the leads that need somebody with the visitors' messages; nothing when there are none. */
     private function report(Outbox $outbox): void
     {
         $needy = $outbox->needsAttention();

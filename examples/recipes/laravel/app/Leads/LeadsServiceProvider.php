@@ -17,7 +17,7 @@ use LeadIntake\Outbox\Outbox;
 /** The contact form, and the leads that it stores. */
 final class LeadsServiceProvider extends ServiceProvider
 {
-    /** Named after this website. */
+    /** The table of the outbox, named after this website. */
     public const TABLE = 'example_com_leads';
 
     public function register(): void
@@ -27,13 +27,13 @@ final class LeadsServiceProvider extends ServiceProvider
             config('lead-intake.key'),
             deadlineSeconds: 10,
         ));
-        // The connection is requested each time: Laravel opens another one after an outage of the database.
+        // Each outbox asks for the connection, because Laravel opens another one after an outage of the database.
         $this->app->bind(Outbox::class, fn () => new Outbox(DB::connection()->getPdo(), self::TABLE));
     }
 
     public function boot(): void
     {
-        // What a visitor typed stays as it is in the form, and in the message.
+        // Keeps a visitor's text unchanged in the form and in the message.
         $isContact = fn (Request $request) => $request->is('contact');
         TrimStrings::skipWhen($isContact);
         ConvertEmptyStringsToNull::skipWhen($isContact);
@@ -41,7 +41,7 @@ final class LeadsServiceProvider extends ServiceProvider
         Route::middleware('web')->group(base_path('routes/contact.php'));
         $this->commands(LeadsCommand::class);
         $this->callAfterResolving(Schedule::class, function (Schedule $schedule): void {
-            // Passes may overlap: each takes other leads. The lock of withoutOverlapping() would outlive a pass that is killed, for a day.
+            // Passes may overlap, because each takes other leads. withoutOverlapping() would keep the lock of a killed pass for a day.
             $schedule->command('leads send')->everyMinute();
             $schedule->command('leads report')->daily()->emailWrittenOutputTo(config('lead-intake.report_to'));
         });

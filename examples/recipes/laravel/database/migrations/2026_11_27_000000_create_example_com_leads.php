@@ -20,11 +20,11 @@ return new class extends Migration {
         }
     }
 
-    /** Leads that were not sent would be lost. */
+    /** Refuses to drop the table while a lead is unsent or unread. */
     public function down(): void
     {
         if (DB::table(LeadsServiceProvider::TABLE)->whereNotNull('capture')->exists()) {
-            throw new RuntimeException('there are leads that were not sent, or not read: php artisan leads report');
+            throw new RuntimeException('the table has unsent or unread leads: run php artisan leads report');
         }
         Schema::drop(LeadsServiceProvider::TABLE);
         Schema::dropIfExists(LeadsServiceProvider::TABLE . '_memo');

@@ -1,6 +1,6 @@
 import { ContactForm } from '../../lib/contact-form.jsx';
 
-/** Built once, for all visitors: so it has no key of its own. */
+/** The page is built once for all visitors, so it has no key of its own. */
 export default function ContactPage() {
   return <ContactForm />;
 }

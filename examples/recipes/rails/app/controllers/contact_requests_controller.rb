@@ -1,6 +1,6 @@
 class ContactRequestsController < ApplicationController
-  # Anybody may send this form, so a forged request can do no more. A token would lose what a visitor wrote whose cookie is gone, or whose page
-  # came from a cache.
+  # Anybody may send this form, so a forged request can do no more. A token would lose the text of a visitor whose cookie is gone, or whose
+  # page came from a cache.
   self.allow_forgery_protection = false
   # Rails would refuse the whole form for one byte that is not UTF-8.
   skip_parameter_encoding :create
@@ -9,7 +9,7 @@ class ContactRequestsController < ApplicationController
     @contact_request = ContactRequest.new(form_key: SecureRandom.uuid)
   end
 
-  # The visitor is thanked once it is stored; sending it is not for them to wait for.
+  # The visitor is thanked once the lead is stored, and does not wait until it is sent.
   def create
     typed = params.require(:contact_request).permit(:form_key, :name, :email, :message)
     @contact_request = ContactRequest.new(typed.transform_values { |text| text.to_s.dup.force_encoding("UTF-8").scrub })

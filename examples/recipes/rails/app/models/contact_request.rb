@@ -1,6 +1,6 @@
-# What a visitor asks for: the website's own record. Its rules are those of the API, so that no one is thanked for what it refuses.
+# The website's own record of an enquiry. It has the rules of the API, so that nobody is thanked for an enquiry that the API refuses.
 class ContactRequest < ApplicationRecord
-  # Of the page that it was sent from.
+  # The key of the page from which it was sent.
   attr_accessor :form_key
 
   validates :name, presence: true, length: { maximum: 160 }
@@ -8,7 +8,7 @@ class ContactRequest < ApplicationRecord
   validates :message, length: { maximum: 2000 }
   validates :name, :message, format: { without: /\0/ }
 
-  # Phones add a space to what they complete.
+  # Phones add a space to completed text.
   def email=(text)
     super(text&.strip)
   end
@@ -18,7 +18,7 @@ class ContactRequest < ApplicationRecord
     super(text&.gsub(/\r\n?/, "\n"))
   end
 
-  # Stores it, and the lead that is to be sent: both, or neither. The same page with the same data is one lead, also when it is sent twice.
+  # Stores the enquiry and the lead to send: both, or neither. The same page with the same data is one lead, even when it is sent twice.
   def save_with_lead
     transaction { save && LeadToSend.create!(capture: as_capture, idempotency_key: idempotency_key) }
   rescue ActiveRecord::RecordNotUnique
@@ -31,8 +31,8 @@ class ContactRequest < ApplicationRecord
     { contact: { type: "email", value: email }, displayName: name, note: message.presence }.compact
   end
 
-  # As the clients derive it (/docs/clients#the-key-of-a-form), from members in alphabetical order. With the hour, because a cache may show
-  # the same page to other visits.
+  # Derives the key as the clients do (/docs/clients#the-key-of-a-form), from members in alphabetical order. It depends on the hour, because
+  # a cache may show the same page to other visits.
   def idempotency_key
     bytes = Digest::SHA256.digest([form_key, Time.current.to_i / 3600, JSON.generate(as_capture)].join("\0"))
     bytes.setbyte(6, bytes.getbyte(6) & 0x0f | 0x80)

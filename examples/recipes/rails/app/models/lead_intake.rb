@@ -4,17 +4,17 @@ require "stringio"
 require "timeout"
 require "zlib"
 
-# Sends leads to the Lead Intake API, one attempt at a time. It needs nothing of Rails.
+# Sends leads to the Lead Intake API, one attempt at a time. Does not need Rails.
 class LeadIntake
-  # What an attempt means for the lead. Its state: delivered; already_open (the contact has an open lead); refused (no repetition helps);
-  # waiting (to be sent again, with the same key and data). `needs_somebody`: until somebody corrects the key, the studio or the address.
-  # `retry_after`: so many seconds nothing may be sent.
+  # The outcome of an attempt. Its state: delivered; already_open (the contact has an open lead); refused (no retry helps); waiting (to be
+  # sent again, with the same key and data). `needs_somebody`: somebody has to correct the key, the studio or the address first.
+  # `retry_after`: the seconds during which nothing may be sent.
   Outcome = Struct.new(:state, :reason, :lead_id, :replayed, :needs_somebody, :retry_after, keyword_init: true)
 
   MAX_RESPONSE_BYTES = 4 * 1024 * 1024
   FROM_NETWORK = [SystemCallError, SocketError, IOError, Timeout::Error, OpenSSL::SSL::SSLError].freeze
   UUID = /\A\h{8}(-\h{4}){3}-\h{12}\z/
-  # The service has no other codes: those of a firewall are no refusal.
+  # The service has only these codes. An answer of a firewall with another one is no refusal.
   CODES = /\A(integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error)\z/
 
   # Raises ArgumentError for an address or a key with which every lead would fail.
@@ -29,23 +29,23 @@ class LeadIntake
     @url, @key, @attempt_seconds = URI("#{url.chomp("/")}/v1/integrations/leads"), key, attempt_seconds
   end
 
-  # The capture has the fields of the API, as strings.
+  # Sends a lead once. The capture has the fields of the API, as strings.
   def create(capture, idempotency_key)
     response, text = post(capture.to_json, idempotency_key)
     body = parsed(decoded(response, text))
     outcome = outcome_of(response, body.is_a?(Hash) ? body : {}, capture)
-    # Any other value, such as a date, is ignored.
+    # Other values of Retry-After, such as a date, are ignored.
     outcome.retry_after = response["Retry-After"].to_i if outcome.state == "waiting" && response["Retry-After"]&.match?(/\A\d+\z/)
     outcome
   rescue StandardError => error
-    # It may have been created. The messages of other errors could contain what the visitor wrote.
+    # The lead may have been created. The messages of other errors could contain the visitor's text.
     why = FROM_NETWORK.any? { |each| error.is_a?(each) } ? ": #{error.message}" : ""
     Outcome.new(state: "waiting", reason: "no answer: #{error.class}#{why}")
   end
 
   private
 
-  # A redirect is not followed: it would send the key elsewhere, or turn the creation into a GET.
+  # Does not follow a redirect, which would send the key elsewhere, or turn the creation into a GET.
   def post(body, idempotency_key)
     request = Net::HTTP::Post.new(
       @url,
@@ -53,12 +53,12 @@ class LeadIntake
       "Content-Type" => "application/json",
       "Idempotency-Key" => idempotency_key,
       "Accept-Encoding" => "gzip",
-      # Firewalls refuse what does not name itself.
+      # Firewalls refuse programs without a name.
       "User-Agent" => "lead-intake-rails/1"
     )
     request.body = body
     text = String.new
-    # What Net::HTTP calls a timeout bounds each step; this bounds all of them.
+    # The timeouts of Net::HTTP bound each step; this one bounds them all.
     response = Timeout.timeout(@attempt_seconds) do
       Net::HTTP.start(@url.hostname, @url.port, use_ssl: @url.scheme == "https") do |http|
         http.request(request) do |answer|
@@ -66,13 +66,13 @@ class LeadIntake
         end
       end
     end
-    # Net::HTTP takes the end of a connection for that of the response, even within its headers.
+    # Net::HTTP takes the end of the connection for the end of the response, even within its headers.
     raise EOFError if text.bytesize < (response.content_length || 1) && !response.chunked?
 
     [response, text]
   end
 
-  # Something in between may encode whatever is asked for. Bounded: a few bytes may stand for gigabytes.
+  # Decodes the response, which an intermediary may have encoded unasked. The size is bounded: a few bytes may stand for gigabytes.
   def decoded(response, text)
     return text unless response["Content-Encoding"]&.match?(/\A(x-)?gzip\z/i)
 
@@ -111,7 +111,7 @@ class LeadIntake
     Outcome.new(state: "waiting", reason: "#{status} #{reason}", needs_somebody: !passes)
   end
 
-  # The lead of another request is no response. What is missing, or not as documented, proves nothing.
+  # Whether the lead belongs to this request, and not to another one. A missing or undocumented value proves nothing.
   def its_own?(lead, capture)
     return false unless lead.is_a?(Hash) && lead["id"].is_a?(String) && lead["id"].match?(UUID)
 

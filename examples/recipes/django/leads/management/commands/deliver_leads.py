@@ -28,7 +28,7 @@ class Command(BaseCommand):
 
 
 def mail(waiting: WaitingLeads) -> None:
-    """Tell the people of ADMINS once a day what has waited for longer."""
+    """Mails ADMINS once a day the leads that have waited for more than a day."""
     reasons = [f"{count}: {reason}" for reason, count in waiting.reasons.items()]
     lines = [f"The oldest is of {waiting.oldest.isoformat()}.", *reasons, "manage.py report_leads has all of them."]
     mail_admins(f"{waiting.count} leads have waited for more than a day", "\n".join(lines))

@@ -9,10 +9,10 @@ from leads.service import KEY, client
 
 
 class Command(BaseCommand):
-    help = "Prints the leads that need a person, with what the visitor wrote; nothing when there are none."
+    help = "Prints the leads that need a person, with the visitor's message; nothing when there are none."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--compare", action="store_true", help="prints first whether what was sent is there")
+        parser.add_argument("--compare", action="store_true", help="first prints whether the sent leads have arrived")
 
     def handle(self, *args: Any, compare: bool, **options: Any) -> None:
         if compare:

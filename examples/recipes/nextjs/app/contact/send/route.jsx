@@ -4,7 +4,7 @@ import { ContactForm } from '../../../lib/contact-form.jsx';
 import { openWebsite, outbox } from '../../../lib/website.mjs';
 import Layout from '../../layout.jsx';
 
-/** Stores the lead. The worker sends it, so no visitor waits for another server, and this one does not hold the API key. */
+/** Stores the lead. The worker sends it, so no visitor waits for another server, and this process has no API key. */
 export async function POST(request) {
   const form = await request.formData();
   const typed = Object.fromEntries(['name', 'email', 'note'].map((name) => [name, `${form.get(name) ?? ''}`]));
@@ -19,7 +19,7 @@ export async function POST(request) {
   const database = await openWebsite();
   database.exec('BEGIN IMMEDIATE');
   try {
-    // Store other data of the enquiry here. A form that is sent twice within an hour is one lead: the key is that of its data.
+    // Store other data of the enquiry here. The key is derived from the data, so a form sent twice within an hour is one lead.
     outbox.add(database, capture, { idempotencyKey: keyFor('contact', capture) });
     database.exec('COMMIT');
   } catch (error) {
@@ -29,7 +29,7 @@ export async function POST(request) {
   return new Response(null, { status: 303, headers: { location: '/contact/thanks' } });
 }
 
-/** Returns the form with what the visitor has typed. */
+/** Returns the form with the visitor's texts. */
 async function again(status, parts) {
   // Next.js permits this import only here, where it renders no page.
   const { renderToStaticMarkup } = await import('react-dom/server');
