@@ -7,36 +7,35 @@ import type { Readiness } from './readiness.ts';
 import type { Running } from './run-until-stopped.ts';
 import { type Address, localHost } from './settings.ts';
 
-/** The options of Fastify that gateway and core share. */
+/** Fastify options that gateway and core share. */
 export const appOptions = (log: Logger) => ({
   loggerInstance: log,
   // A child logger per request would cost as much as the line that it writes.
   childLoggerFactory: <Parent>(parent: Parent): Parent => parent,
-  // Both write lines of their own.
+  // Gateway and core write log lines of their own.
   logController: new LogController({ disableRequestLogging: true }),
   exposeHeadRoutes: false,
-  // Requests in flight when a process stops are served, not refused.
+  // A stopping process serves requests in flight instead of refusing them.
   return503OnClosing: false,
 });
 
-/** How an app is served. */
 interface Serving {
   readonly address: Address;
-  /** Whether other processes listen on the port as well. */
+  /** Whether other processes also listen on the port. */
   readonly reusePort: boolean;
   readonly isSecure: boolean;
   readonly metrics: { readonly registry: Metrics } | undefined;
   readonly metricsAddress: Address | undefined;
-  /** The dependencies that are checked once the process listens: one that still starts would mistake its own delay for a fault. */
+  /** Dependencies that are checked once the process listens. A process that is still starting would mistake its own delay for a fault. */
   readonly dependencies: readonly Readiness[];
-  /** Aborted when the process begins to stop: it is not ready any more, and serves on for `drainMs`. */
+  /** Aborted when the process begins to stop. From then on it reports not ready, but keeps serving for `drainMs`. */
   readonly stopping: AbortController;
   readonly drainMs: number;
 }
 
 /**
- * Listens, and returns how the process is stopped: once every accepted request is answered, what it uses is closed by the app's hooks
- * `onClose`, the one that was added last first. So it is when the process cannot listen.
+ * Listens, and returns how to stop the process. Stopping answers every accepted request, then runs the app's `onClose` hooks, last added
+ * first. They also run when the process cannot listen.
  *
  * @throws Error if a port is taken, or a plugin cannot be loaded
  */
@@ -65,7 +64,7 @@ export async function serve(
       async stop() {
         stopping.abort();
         if (reusePort) connectionsEnded = stopListening(app);
-        // Load balancers must see that the process is not ready, and kept-alive connections close, before the port closes.
+        // Before the port closes, load balancers must see that the process is not ready, and keep-alive connections must close.
         await sleep(drainMs);
         await app.close();
       },
@@ -78,8 +77,8 @@ export async function serve(
 }
 
 /**
- * Leaves a port to the other processes that listen on it (REUSE_PORT). Established connections stay open, including those
- * without a request so far: `close` of an HTTP server would end them.
+ * Leaves the port to the other processes that listen on it (REUSE_PORT). Established connections stay open, even without a request so far:
+ * `close` of an HTTP server would end those.
  *
  * @returns resolves when all established connections have ended
  */

@@ -1,4 +1,4 @@
-// Says in one sentence why `npm start` cannot run. It runs first, and so has only syntax that every Node knows.
+// Explains in one sentence why `npm start` cannot run. It runs first, on any Node, so it uses only old syntax.
 // biome-ignore lint/style/useNodejsImportProtocol: an old Node does not know the protocol.
 const { existsSync } = require('fs');
 const { engines } = require('../package.json');

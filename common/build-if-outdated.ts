@@ -5,19 +5,19 @@ const ROOT = join(import.meta.dirname, '..');
 
 /** Something that `npm start` builds before it starts the service. */
 interface Built {
-  /** Its name in a sentence, and what the reader should know of it. */
+  /** Its name in a sentence, and what the reader should know about it. */
   readonly what: string;
   readonly note: string;
-  /** The path of a file of it, whose age is that of all. */
+  /** The built file whose age stands for the age of the whole build. */
   readonly file: string;
-  /** Patterns of paths within the repository; folders of what is installed, built or tested do not count. */
+  /** Glob patterns within the repository. Folders that are installed, built or only tested are skipped. */
   readonly sources: readonly string[];
-  /** The npm script that builds it, too. */
+  /** The npm script that also builds it. */
   readonly script: string;
   readonly build: () => Promise<unknown>;
 }
 
-/** Builds something that is missing, or older than one of its sources. A failure is a sentence, since the service can start without it. */
+/** Builds something that is missing or older than its sources. Reports a failure in one sentence: the service can start without it. */
 export async function buildIfOutdated({ what, note, file, sources, script, build }: Built): Promise<void> {
   try {
     if (!isOutdated(file, sources)) return;

@@ -3,7 +3,7 @@ export class Condition {
   readonly #schedule: (resume: () => void) => void;
   #waiting: (() => void) | undefined;
 
-  /** @param schedule runs what has waited once everything has happened that happens together: by a tick, or a turn of the event loop */
+  /** @param schedule defers the waiting function until everything that happens together has happened: a tick, or a turn of the event loop */
   constructor(schedule: (resume: () => void) => void) {
     this.#schedule = schedule;
   }

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Sends 100 to a client that waits for it before it sends its body, once somebody begins to read the body. An answer
- * that the head decides comes before, and then nobody needs the body.
+ * Sends 100 to a client that waits for it, once somebody begins to read the body. An answer that the head decides goes out before that, and
+ * then nobody needs the body.
  */
 export function continueWhenRead(
   request: Readable,
@@ -19,6 +19,6 @@ export function continueWhenRead(
     send();
     read.call(request, size);
   };
-  // Node reads nothing more of a body that has come whole, but ends the connection if 100 was not sent.
+  // Node never reads from a body that has already arrived, but closes the connection if 100 was not sent.
   request.once('end', send);
 }

@@ -1,8 +1,8 @@
 import { type LookupAddress, lookup } from 'node:dns';
-import { type ClientHttp2Stream, constants } from 'node:http2';
+import { type ClientHttp2Stream, constants, type SecureClientSessionOptions } from 'node:http2';
 import type { LookupFunction } from 'node:net';
 import { Code, ConnectError, type Interceptor, type Transport } from '@connectrpc/connect';
-import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
+import { createConnectTransport, Http2SessionManager, type Http2SessionOptions } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { CORE_CONNECT_MS, CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from './deadlines.ts';
 import { findCauses } from './error-summary.ts';
@@ -10,21 +10,21 @@ import { bearerToken, readCoreToken, type SettingFile, type TokenAccess } from '
 import type { TlsCredentials, TlsFiles } from './tls-credentials.ts';
 import { watchFiles } from './watched-files.ts';
 
-/** By what a process reaches a core: values of its settings. */
-export interface CoreAccess extends TokenAccess {
-  readonly CORE_URL: string;
+/** The files with which a process verifies a core and identifies itself. */
+interface CoreCertificates {
   readonly CORE_CA_FILE: SettingFile | undefined;
   readonly CORE_CLIENT_CERT_FILE: SettingFile | undefined;
   readonly CORE_CLIENT_KEY_FILE: SettingFile | undefined;
 }
 
-/**
- * The faults of certificates that a process has for its core.
- *
- * @param setting the one with the address of the core
- */
+/** The settings with which a process reaches a core. */
+export interface CoreAccess extends TokenAccess, CoreCertificates {
+  readonly CORE_URL: string;
+}
+
+/** Returns the faults in a process's certificates for its core. @param setting the one with the address of the core */
 export function certificateFaults(
-  { CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE }: Omit<CoreAccess, 'CORE_URL' | keyof TokenAccess>,
+  { CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE }: CoreCertificates,
   setting: string,
   address: string | undefined,
 ): string[] {
@@ -38,26 +38,24 @@ export function certificateFaults(
   return faults;
 }
 
-/** The maximum size of a response message; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
+/** The maximum size of a response message; bytes. A page of the longest leads, or a batch of them, takes about 1 MB. */
 export const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
-/**
- * Creates the transport to a core, which connects at the first call and after each loss, with the current credentials.
- */
+/** Creates the transport to a core. It connects at the first call and after each loss, with the current credentials. */
 export function connectToCore(
-  { CORE_URL }: Pick<CoreAccess, 'CORE_URL'>,
+  { CORE_URL }: { readonly CORE_URL: string },
   credentials: TlsCredentials,
   token: CoreToken,
 ): { transport: Transport; sessions: CoreSessions } {
   const sessions = new CoreSessions(
     CORE_URL,
-    // A ping detects a core that vanished sooner than the operating system's timeout.
+    // A ping detects a lost core sooner than the operating system's timeout does.
     { pingIntervalMs: CORE_PING_INTERVAL_MS, pingTimeoutMs: CORE_PING_TIMEOUT_MS },
-    // A getter, because it is read for each connection.
+    // A getter, because it is read for each new connection.
     {
       lookup: lookUpCore,
       get secureContext() {
-        return credentials.secureContext;
+        return credentials.loaded.secureContext;
       },
     },
   );
@@ -74,9 +72,7 @@ export function connectToCore(
   return { transport, sessions };
 }
 
-/**
- * Resolves the name of a core for each connection, which goes to the first address that accepts it: any of them.
- */
+/** Resolves a core's name for each connection, which goes to the first address that accepts it. */
 export const lookUpCore: LookupFunction = (name, options, done) =>
   lookup(name, { ...options, all: true }, (error, found) => {
     const addresses = error ? [] : inAnyOrder(found);
@@ -85,23 +81,23 @@ export const lookUpCore: LookupFunction = (name, options, done) =>
   });
 
 /**
- * Returns the addresses of a name in random order, those of the family that the system prefers first. The system itself puts the one
- * with the most bits of the machine's own address first, so that all gateways of a subnet would choose the same core of several.
+ * Returns addresses in random order, the family that the system prefers first. The system's own order puts the address first
+ * that shares most bits with the machine's, so all gateways of a subnet would choose the same core.
  */
-export function inAnyOrder(addresses: readonly LookupAddress[], random: () => number = Math.random): LookupAddress[] {
+export function inAnyOrder(addresses: readonly LookupAddress[]): LookupAddress[] {
   const preferred = addresses[0]?.family;
   return addresses
-    .map((address) => ({ address, turn: Number(address.family !== preferred) + random() }))
+    .map((address) => ({ address, turn: Number(address.family !== preferred) + Math.random() }))
     .toSorted((one, other) => one.turn - other.turn)
     .map(({ address }) => address);
 }
 
-/** Returns the authorities that verify the core, and the client certificate that it is shown. */
+/** Returns the authorities that verify the core, and the client certificate to present to it. */
 export function tlsToCore({ CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE }: CoreAccess): TlsFiles {
   return { ca: CORE_CA_FILE, cert: CORE_CLIENT_CERT_FILE, key: CORE_CLIENT_KEY_FILE };
 }
 
-/** Adds the core's token to every call, if there is one. A call of one request whose token is refused is sent again with the other one. */
+/** Adds the core's token, if there is one, to every call. Retries a unary call with the other token when its own is refused. */
 export function presentToken(token: CoreToken): Interceptor {
   return (next) => async (request) => {
     const { authorization } = token;
@@ -118,12 +114,12 @@ export function presentToken(token: CoreToken): Interceptor {
   };
 }
 
-/** For how long the former token is presented once the new one was refused; milliseconds. */
+/** How long to present the former token after the new one was refused; milliseconds. */
 const PRESENT_FORMER_MS = 10_000;
 
 /**
- * The token that a process presents to the core. Reloaded when its file changes; the former is presented while the core does not accept the
- * new one, because a file that both read does not change for both at once, nor for each of several cores.
+ * The token that a process presents to the core, reloaded when its file changes. The former token is presented while a core refuses the new
+ * one. Two processes, or several cores, do not see a file change at the same moment.
  */
 export class CoreToken {
   readonly #file: SettingFile | undefined;
@@ -137,16 +133,16 @@ export class CoreToken {
     this.#newest = token && `Bearer ${token.reveal()}`;
   }
 
-  /** The `authorization` header of calls; undefined: none. */
+  /** The `authorization` header of calls; undefined without a token. */
   get authorization(): string | undefined {
     return performance.now() < this.#presentsFormerUntil ? this.#former : this.#newest;
   }
 
   /**
-   * Returns the header to present instead of the one that a core has refused: with the former token, for a while, or with the newest again.
+   * Returns the header to present after a core refused one: the former token for a while, or the newest again.
    *
-   * @param error of a call with `presented`. A core refuses a token before it reads the call, so that may be repeated
-   * @returns undefined: that is not why the call failed, or there is no other token
+   * @param error of a call with `presented`. A core refuses a token before it reads the call, so a retry is safe
+   * @returns undefined if the call failed for another reason, or there is no other token
    */
   findReplacement(presented: string | undefined, error: unknown): string | undefined {
     if (this.#former === undefined || ConnectError.from(error).code !== Code.Unauthenticated) return undefined;
@@ -155,11 +151,7 @@ export class CoreToken {
     return this.authorization;
   }
 
-  /**
-   * Reloads the token when its file changes, if the new contents have the form of a token.
-   *
-   * @returns stops watching
-   */
+  /** Reloads the token when its file changes, if the new contents look like a token. @returns stops watching */
   watch(log: Logger): () => void {
     const reload = (text: string) => {
       const read = `Bearer ${bearerToken(text.trim()).reveal()}`;
@@ -176,27 +168,20 @@ export class CoreToken {
 /**
  * The connections to a core, with workarounds for two bugs of connect-node and one of Node.
  *
- * A core that stops announces it first. With no call in flight, connect-node then closes the connection with an error,
- * but removes its error listener once the next call begins, so the error would end the process
- * (connectrpc/connect-es#1768).
+ * A core announces that it stops. With no call in flight, connect-node then closes the connection with an error. It removes its error
+ * listener once the next call begins, so the error would end the process (connectrpc/connect-es#1768).
  *
- * When a connection does not answer a ping, connect-node may open two others concurrently and lose the call that waits
- * for the first: it would wait forever, and so would all requests on it. A call therefore fails when it gets no
- * connection in time.
+ * When a ping is not answered, connect-node may open two connections at once and lose the call that waits for the first. All later requests
+ * on it would wait forever, so a call fails when it gets no connection in time.
  *
- * Node sends the address of an IPv6 core without brackets, which is no authority of a URL.
+ * Node sends the address of an IPv6 core without brackets, which is not a valid authority.
  */
 export class CoreSessions extends Http2SessionManager {
   readonly #connectMs: number;
   readonly #authority: string;
 
-  /** @param connectMs the timeout of a call for getting a connection; milliseconds */
-  constructor(
-    url: string,
-    pings?: ConstructorParameters<typeof Http2SessionManager>[1],
-    tls?: ConstructorParameters<typeof Http2SessionManager>[2],
-    connectMs: number = CORE_CONNECT_MS,
-  ) {
+  /** @param connectMs how long a call waits for a connection; milliseconds */
+  constructor(url: string, pings?: Http2SessionOptions, tls?: SecureClientSessionOptions, connectMs = CORE_CONNECT_MS) {
     super(url, pings, tls);
     this.#connectMs = connectMs;
     this.#authority = new URL(url).host;
@@ -217,7 +202,7 @@ export class CoreSessions extends Http2SessionManager {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         reject(new ConnectError(`no connection within ${this.#connectMs} ms`, Code.Unavailable));
-        // No caller is left for a stream that opens later.
+        // Nobody waits any more for a stream that opens later.
         opening.then((stream) => stream.on('error', ignoreError).close(constants.NGHTTP2_CANCEL), ignoreError);
       }, this.#connectMs);
       opening.then(resolve, reject).finally(() => clearTimeout(timer));
@@ -226,13 +211,12 @@ export class CoreSessions extends Http2SessionManager {
 }
 
 /**
- * The maximum number of times that a request is sent while no core has processed it: its connection may be closed by age, then twice because
- * of a refused token. With the first call on it that a core refuses, it closes a connection to the calls beside that, which are repeated before
- * its refusal is read.
+ * The maximum number of attempts for a request that no core has processed. Its connection may close once by age and twice after a refused
+ * token. A core that refuses a call closes the connection, so calls beside it are retried before the refusal is read.
  */
 export const MAX_ATTEMPTS = 5;
 
-/** Sends a call of one request again, over the next connection, if no core has processed it; the caller sees no error. */
+/** Retries a unary call over the next connection if no core has processed it. The caller sees no error. */
 export const repeatUnprocessed: Interceptor = (next) => async (request) => {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -244,11 +228,11 @@ export const repeatUnprocessed: Interceptor = (next) => async (request) => {
 };
 
 /**
- * Returns whether a call failed before any core processed it, so that it may be retried whatever it was: it arrived
- * while the core was closing the connection, and HTTP/2 refused its stream. To connect-node that is an internal error.
+ * Returns whether a call failed before any core processed it, so that any call may be retried. It arrived while the core closed the
+ * connection, and HTTP/2 refused its stream. connect-node reports that as an internal error.
  */
 export const isUnprocessed = (error: unknown): boolean =>
   findCauses(error).some((cause) => cause.message.endsWith('NGHTTP2_REFUSED_STREAM'));
 
-/** A call in flight gets the error on its own stream. */
+/** Calls in flight get the error on their own streams. */
 const ignoreError = () => {};

@@ -1,44 +1,44 @@
 /**
- * Every deadline that another one depends on, and the relations between them: a caller's timeout is longer than its
- * callee's, and a process that stops waits longer than requests in flight take. Checked when loaded. Milliseconds.
+ * Deadlines that depend on each other, and how: a caller's timeout exceeds its callee's, and a stopping process waits longer than requests
+ * in flight take. Checked when this module is loaded. Milliseconds.
  */
 
 /** Timeout of a count in Redis; the rest of QUOTA_TIMEOUT_MS is for the gateway itself. */
 export const REDIS_TIMEOUT_MS = 200;
 
-/** Timeout of the quota, wherever it is counted. */
+/** Timeout of the quota, in Redis or in memory. */
 export const QUOTA_TIMEOUT_MS = 250;
 
 /** Timeout of a connection attempt to Redis. */
 export const REDIS_CONNECT_MS = 600;
 
 /**
- * Timeout of an unresponsive connection to Redis. Until then the client buffers each command. Much longer than
- * QUOTA_TIMEOUT_MS, so that pauses of the gateway itself do not close a healthy connection.
+ * Timeout of an unresponsive connection to Redis. Until then the client buffers commands. Much longer than QUOTA_TIMEOUT_MS, so that a
+ * pause of the gateway itself does not close a healthy connection.
  */
 export const REDIS_SILENCE_MS = 1000;
 
-/** How long a gateway that starts waits for its first connection attempt to Redis. */
+/** How long a starting gateway waits for its first connection attempt to Redis. */
 export const REDIS_OPEN_MS = 2000;
 
-/** How long MongoDB may not respond within a store call. */
+/** How long MongoDB may stay silent within a store call. */
 export const STORE_SILENCE_MS = 1500;
 
-/** How long opening a SQLite file waits for another process's lock. Waiting blocks the whole process, which serves nothing yet. */
+/** How long a starting process waits for another process's lock on a SQLite file. It blocks the event loop: nothing is served yet. */
 export const SQLITE_BUSY_MS = 2000;
 
-/** How long the check of a store on SQLite waits for another process's write lock, after writes have failed. */
+/** How long a SQLite store's health check waits for another process's write lock, after writes have failed. */
 export const SQLITE_PROBE_MS = 100;
 
-/** Deadline of a store call including queueing and retries, and of any single command. */
+/** Deadline of a store call, including queueing and retries, and of any single command. */
 export const STORE_CALL_MS = 4000;
 
-/** How long a call of the feed distributes changes before it lists those that were. */
+/** How long a feed call distributes changes before it lists the distributed ones. */
 export const MAX_DISTRIBUTION_MS = 100;
 
 /**
- * How long after its studio has ended a creation may still be written: it reads the studio, an import the presence of the lead and its
- * source, and then it writes, each with the deadline of a call; and the server may go on for less than one more.
+ * How long after its studio has ended a creation may still be written. It reads the studio (an import also the lead and its source), then
+ * writes, each within a call's deadline. The server may go on for less than one more.
  */
 export const STUDIO_ENDS_MS = 5 * STORE_CALL_MS;
 
@@ -48,23 +48,23 @@ export const CORE_CALL_MS = 5000;
 /** How long a gateway caches a key's quotas. */
 export const API_KEY_CACHE_MS = 30_000;
 
-/** When a changed quota is in force at every gateway at the latest. */
+/** How soon a changed quota is in force at every gateway. */
 const QUOTA_CHANGE_MS = 60_000;
 
-/** The interval of readiness checks, and so the maximum age of a readiness result. */
+/** The interval of readiness checks, and so the maximum age of their result. */
 export const READINESS_CHECK_INTERVAL_MS = 1000;
 
 /** Timeout of the gateway's health check of the core. */
 export const CORE_HEALTH_MS = 1000;
 
-/** Interval and timeout of the gateway's pings on a connection to the core. */
+/** Interval and timeout of pings on a connection to the core. */
 export const CORE_PING_INTERVAL_MS = 10_000;
 export const CORE_PING_TIMEOUT_MS = 2000;
 
 /** How long `doctor` waits for a core or a gateway. */
 export const DOCTOR_MS = 5000;
 
-/** How long a call to the core waits for a connection: for the ping of the previous one, then for a new one. */
+/** How long a call waits for a connection to the core: first for the ping of the previous one, then for a new one. */
 export const CORE_CONNECT_MS = 4000;
 
 /** How long a client may take to send a request, at the gateway and at the core. */
@@ -73,47 +73,47 @@ export const REQUEST_ARRIVAL_MS = 10_000;
 /** The maximum deadline that a caller of the core may set. */
 export const MAX_CALL_MS = 60_000;
 
-/** The maximum deadline of an export, which may also have none. */
+/** The maximum deadline of a streaming call, such as an export. It may also have none. */
 export const MAX_EXPORT_MS = 86_400_000;
 
-/** The maximum drain: the time that a stopping process is not ready but still serves. */
+/** The maximum drain, in which a stopping process is not ready but still serves. */
 export const MAX_DRAIN_MS = 60_000;
 
-/** How long a process may take to stop after its drain before it exits with status 1. */
+/** How long after its drain a process may take to stop. Then it exits with status 1. */
 export const STOP_MS = 10_000;
 
 /** How long a gateway that has closed its port waits for requests in flight. */
 export const GATEWAY_AFTER_CLOSE_MS = 8600;
 
-/** How long before the end of that a request that is still arriving is answered as late. */
+/** How long before GATEWAY_AFTER_CLOSE_MS ends a request that is still arriving gets its answer: too late. */
 export const LAST_ANSWER_MS = 500;
 
-/** How long a stopping gateway waits until its last requests are recorded. */
+/** How long a stopping gateway waits for its last requests to be recorded. */
 export const REQUEST_LOG_CLOSE_MS = 200;
 
 /** How long a core that has closed its port waits for requests in flight. */
 export const CORE_AFTER_CLOSE_MS = 4250;
 
-/** How long the relay waits for a connection to an endpoint, its name's resolution and its handshake each, and for a request in all. */
+/** The relay's timeouts: for resolving an endpoint's name and again for connecting to it, and for the whole request. */
 export const RELAY_CONNECT_MS = 5000;
 export const RELAY_REQUEST_MS = 15_000;
 
-/** How long a stopping relay waits for requests in flight; those that are cut off are sent again later. */
+/** How long a stopping relay waits for requests in flight. Requests that are cut off are sent again later. */
 export const RELAY_AFTER_STOP_MS = 4000;
 
 /** How long a closing store waits for calls in flight: a call, and the timeout of its last command. */
 export const STORE_CLOSE_MS = STORE_CALL_MS + STORE_SILENCE_MS;
 
-/** How long a closing connection to MongoDB may take, before it is cut. */
+/** How long a closing connection to MongoDB may take before it is cut. */
 export const STORE_DISCONNECT_MS = 200;
 
 /** How long a stopping process waits for its last spans to be exported. */
 export const TRACES_CLOSE_MS = 1000;
 
-/** The maximum delay of a Node timer; one with a longer delay fires immediately. */
+/** The maximum delay of a Node timer. A timer with a longer delay fires immediately. */
 export const TIMER_MS = 2 ** 31 - 1;
 
-/** How long Node tries one address of a host before the next. */
+/** How long Node tries one address of a host before the next one. */
 const NEXT_ADDRESS_MS = 500;
 
 assertLess({ MAX_DISTRIBUTION_MS }, { STORE_CALL_MS }, 'a call that distributes also lists');

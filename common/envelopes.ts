@@ -2,16 +2,16 @@ import type { Readable } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { compressedFlag } from '@connectrpc/connect/protocol';
 
-/** The bytes in front of a message: its flags, and its length in four bytes. */
+/** The bytes in front of a message: its flags, then its length in four bytes. */
 const HEAD_BYTES = 5;
 
-/** A message of a stream as gRPC and Connect send it. */
+/** A message of a stream, as gRPC and Connect send it. */
 export interface Envelope {
   readonly flags: number;
   readonly message: Uint8Array;
 }
 
-/** Returns the bytes of a message with its head. */
+/** Returns a message with its envelope head. */
 export function enveloped(message: Uint8Array, flags = 0): Buffer {
   const bytes = Buffer.allocUnsafe(HEAD_BYTES + message.length);
   bytes[0] = flags;
@@ -21,10 +21,10 @@ export function enveloped(message: Uint8Array, flags = 0): Buffer {
 }
 
 /**
- * Yields the envelopes of a stream as they arrive, and reads no more while nobody takes them. The library does the same in a
- * dozen steps, each with promises of its own, which take longer than what a message is for.
+ * Yields the envelopes of a stream as they arrive, and stops reading while nobody takes them. The library needs a dozen steps for that,
+ * each with its own promises, which cost more than handling the message.
  *
- * @throws ConnectError if it is not in uncompressed envelopes of at most `maxBytes`; what the stream fails with
+ * @throws ConnectError unless envelopes are uncompressed and at most `maxBytes` long; what the stream fails with
  */
 export function readEnvelopes(stream: Readable, maxBytes: number): AsyncGenerator<Envelope> {
   const ready: Envelope[] = [];
@@ -87,7 +87,7 @@ export function readEnvelopes(stream: Readable, maxBytes: number): AsyncGenerato
   }
 }
 
-/** The error has a cause, so that nobody takes it for one that the peer has sent: a gateway whose core dies does not know the outcome. */
+/** Returns an error with a cause, which shows that the peer did not send it: a gateway whose core dies does not know the outcome. */
 function faulty(fault: string): ConnectError {
   const message = `the stream is malformed: ${fault}`;
   return new ConnectError(message, Code.InvalidArgument, undefined, undefined, new Error(message));

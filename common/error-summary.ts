@@ -1,14 +1,14 @@
-/** The maximum number of errors in a chain of causes, which may lead back to itself. */
+/** The maximum number of errors taken from a chain of causes, which may be circular. */
 const MAX_CAUSES = 5;
 
-/** An error and its causes, the outermost first. */
+/** Returns an error and its causes, the outermost first. */
 export function findCauses(error: unknown): Error[] {
   const chain: Error[] = [];
   for (let next = error; next instanceof Error && chain.length < MAX_CAUSES; next = next.cause) chain.push(next);
   return chain;
 }
 
-/** An error and its causes in one line: the outermost message often says only that something failed. */
+/** Returns an error and its causes in one line: the outermost message often says only that something failed. */
 export function errorSummary(error: unknown): string {
   const messages: string[] = [];
   for (const each of findCauses(error)) {
@@ -18,7 +18,7 @@ export function errorSummary(error: unknown): string {
   return messages.join(': ').replaceAll('\n', ' ');
 }
 
-/** The stacks of an error and its causes, without the properties that drivers and parsers add, such as a record. */
+/** Returns the stacks of an error and its causes, without properties that drivers and parsers add, such as a record. */
 export const formatStacks = (error: unknown): string =>
   findCauses(error)
     .map(({ stack }) => stack)

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { TIMER_MS } from './deadlines.ts';
 
 /**
- * Returns the result of work; undefined: it takes longer, and goes on.
+ * Returns the result of work, or undefined when the time is up. The work goes on.
  *
- * @param ms milliseconds, of which it waits for 24 days at most; Infinity: however long it takes
+ * @param ms milliseconds, at most 24 days; Infinity waits until the work ends
  */
 export async function inTime<Result>(work: Promise<Result>, ms: number): Promise<Result | undefined> {
   if (ms === Number.POSITIVE_INFINITY) return work;

@@ -1,6 +1,6 @@
 /**
- * What holds unless the code is wrong, each checked where it is relied on. One that is broken fails the request or the item
- * at hand, which is answered and logged as an internal error, and never the process. No text here has data.
+ * The invariants, each checked where it is relied on. A broken one fails the request or item at hand with an internal error, never the
+ * process. These texts contain no data.
  */
 const MEANINGS = {
   acknowledged_at_most_named: 'a call acknowledges no more leads than it names',
@@ -24,11 +24,11 @@ const MEANINGS = {
 
 export type Invariant = keyof typeof MEANINGS;
 
-/** How often each invariant was found to be broken in this process. */
+/** How often each invariant was broken in this process. */
 const counts = new Map(Object.keys(MEANINGS).map((name) => [name as Invariant, 0]));
 export const brokenInvariants: ReadonlyMap<Invariant, number> = counts;
 
-/** An invariant is broken: there is a bug. */
+/** Reports a broken invariant, which is a bug. */
 export class BrokenInvariant extends Error {
   constructor(invariant: Invariant) {
     super(`the invariant ${invariant} is broken: ${MEANINGS[invariant]}`);
@@ -37,7 +37,7 @@ export class BrokenInvariant extends Error {
   }
 }
 
-/** @throws BrokenInvariant unless it holds. Not for callbacks of timers and events: there, what is thrown ends the process */
+/** Throws BrokenInvariant unless it holds. Never call it in callbacks of timers and events: what they throw ends the process. */
 export function assert(holds: boolean, invariant: Invariant): asserts holds {
   if (!holds) throw new BrokenInvariant(invariant);
 }

@@ -1,50 +1,47 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
-import { type Logger, pino } from 'pino';
+import { type LevelWithSilent, type Logger, pino } from 'pino';
 import { findCauses, formatStacks } from './error-summary.ts';
 import { printable, printableLines } from './printable.ts';
-import type { commonSettings, IgnoredSettings } from './settings.ts';
+import type { IgnoredSettings } from './settings.ts';
 
-/** Bytes of lines that wait for an output which cannot be written now; further lines are dropped. */
+/** Bytes of lines that may wait for an output that cannot be written. Further lines are dropped. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 
-/** Lines of one turn of the event loop are written together, from this size on at once; bytes. */
+/** Lines of one event-loop turn are written together. From this size on they are written at once; bytes. */
 const WRITTEN_BYTES = 64 * 1024;
 
-/** The delay before the next attempt to write: to a full pipe, whose reader is late, and to what fails; milliseconds. */
+/** The delay before the next write: to a full pipe with a slow reader, and after an error; milliseconds. */
 const LATE_READER_MS = 10;
 const FAULT_MS = 1000;
 
-/** How long an exiting process tries to write what waits; milliseconds. */
+/** How long an exiting process tries to write waiting lines; milliseconds. */
 const EXIT_MS = 200;
 
 /**
- * Writes lines to a file descriptor, in order, at the end of the turn of the event loop that logged them, because a write costs
- * as much as a line. While it cannot be written, for whatever reason, a bounded number of bytes waits, and further lines are
- * dropped and counted: a log never stops the service. A descriptor of a socket must not block.
+ * Writes lines to a file descriptor, in order, at the end of the event-loop turn, because a write costs as much as a line. A log never
+ * stops the service: while the output cannot be written, a bounded number of bytes waits. Further lines are dropped and counted. A socket's
+ * descriptor must not block.
  */
 class LogOutput {
-  /** Called once all lines that waited are written, if others were dropped meanwhile. */
+  /** Called once all waiting lines are written, if others were dropped meanwhile. */
   onRecovered: (dropped: number) => void = () => {};
   readonly #fd: number;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
-  /** The next attempt to write; undefined: nothing waits. */
+  /** The next attempt to write; undefined when nothing waits. */
   #next: 'soon' | 'later' | undefined;
-  #dropped = 0;
+  /** Lines that could not be written. */
+  dropped = 0;
   #reported = 0;
 
   constructor(fd: number) {
     this.#fd = ownDescriptor(fd);
   }
 
-  get dropped(): number {
-    return this.#dropped;
-  }
-
   write(line: string): void {
     const bytes = Buffer.from(line);
     if (this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) {
-      this.#dropped += 1;
+      this.dropped += 1;
       return;
     }
     this.#waiting.push(bytes);
@@ -55,14 +52,14 @@ class LogOutput {
     setImmediate(() => this.flush());
   }
 
-  /** Writes what waits, and gives up after EXIT_MS. The event loop stands still meanwhile: for a process that exits. */
+  /** Writes waiting lines, and gives up after EXIT_MS. It blocks the event loop, so it is for an exiting process. */
   flushAtExit(): void {
     for (let waitedMs = 0; this.#writeWaiting() !== undefined && waitedMs < EXIT_MS; waitedMs += LATE_READER_MS) {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LATE_READER_MS);
     }
   }
 
-  /** Writes what waits, unless the last attempt has failed: the next one is after a delay. */
+  /** Writes waiting lines, unless the last attempt failed: the next one follows after a delay. */
   flush(): void {
     if (this.#next === 'later') return;
     this.#attempt();
@@ -75,12 +72,12 @@ class LogOutput {
       setTimeout(() => this.#attempt(), delayMs).unref();
       return;
     }
-    const dropped = this.#dropped - this.#reported;
-    this.#reported = this.#dropped;
+    const dropped = this.dropped - this.#reported;
+    this.#reported = this.dropped;
     if (dropped > 0) this.onRecovered(dropped);
   }
 
-  /** @returns undefined when nothing waits any more, else the delay before the next attempt */
+  /** @returns undefined when nothing waits any more, or the delay before the next attempt */
   #writeWaiting(): number | undefined {
     while (this.#waitingBytes > 0) {
       const [first] = this.#waiting;
@@ -100,8 +97,8 @@ class LogOutput {
 }
 
 /**
- * Returns a descriptor of the same pipe that never blocks. Whether the given one does is up to all processes that share
- * it: Node, when it exits, makes it block for the others. What is no pipe, or cannot be opened, is returned as it is.
+ * Returns a descriptor of the same pipe that never blocks. All processes that share the given one decide whether it blocks: an exiting Node
+ * makes it block for the others. Anything but a pipe, or a pipe that cannot be opened, is returned unchanged.
  */
 function ownDescriptor(fd: number): number {
   try {
@@ -111,30 +108,28 @@ function ownDescriptor(fd: number): number {
   }
 }
 
-type LogLevel = ReturnType<typeof commonSettings.LOG_LEVEL>;
-
-/** Standard output, which a process has once. */
+/** Standard output: one per process. */
 const output = new LogOutput(1);
 process.once('exit', () => output.flushAtExit());
 
-/** The number of lines of this process that could not be written. */
+/** Returns how many lines this process could not write. */
 export const droppedLogLines = (): number => output.dropped;
 
-/** Creates the log of a process: JSON lines on standard output, formatted for people if that is a terminal. */
-export async function createLogger(name: string, level: LogLevel): Promise<Logger> {
+/** Creates the log of a process: JSON lines on standard output, formatted for people on a terminal. */
+export async function createLogger(name: string, level: LevelWithSilent): Promise<Logger> {
   const options = { name, level, serializers: { err: describeError } };
-  // Node makes a socket, and a pipe that cannot be opened again, non-blocking when it creates this stream.
+  // Creating this stream makes Node set a socket, or a pipe that cannot be reopened, to non-blocking.
   const log = pino(options, process.stdout.isTTY ? await prettyOutput() : output);
   output.onRecovered = (dropped) =>
     log.warn({ dropped }, 'log lines dropped: standard output could not be written, and can be again');
   return log;
 }
 
-/** Logs what the settings of a starting process come to, and which count as unset. */
+/** Logs a summary of a starting process's settings, and which settings count as unset. */
 export function logSettings(log: Logger, summary: object, { ignored }: IgnoredSettings): void {
   log.info(summary, 'settings in force');
   if (ignored.length > 0) log.warn({ ignored }, 'settings ignored: they are blank, or the address of a Service');
-  // What follows may take long, and end the process.
+  // The next steps may take long, and end the process.
   output.flush();
 }
 
@@ -144,13 +139,13 @@ async function prettyOutput(): Promise<{ write(line: string): void }> {
   return { write: (line) => output.write(format(JSON.parse(line, printableValue))) };
 }
 
-/** JSON reviver that makes texts printable; of all texts, only stacks keep their line ends. */
+/** JSON reviver that makes texts printable. Only stacks keep their line breaks. */
 function printableValue(name: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
   return name === 'stack' ? printableLines(value) : printable(value);
 }
 
-/** The loggable parts of an error. Other properties that drivers add, such as a document, are left out. */
+/** Returns the loggable parts of an error, without properties that drivers add, such as a document. */
 function describeError(error: unknown): unknown {
   const chain = findCauses(error);
   const [first] = chain;

@@ -12,10 +12,10 @@ import type { TlsCredentials } from './tls-credentials.ts';
 import type { Tracer } from './tracing.ts';
 import { unusableFiles } from './watched-files.ts';
 
-/** Connections to the metrics' port; a further one is closed as it arrives. */
+/** The maximum number of connections to the metrics port. Further ones are closed as they arrive. */
 const MAX_METRICS_CONNECTIONS = 64;
 
-/** How long such a connection may bring and take nothing; milliseconds. */
+/** How long such a connection may be idle; milliseconds. */
 const METRICS_SILENCE_MS = 10_000;
 
 /** Histogram buckets of durations; seconds. */
@@ -23,10 +23,10 @@ const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 
 export const SIZES = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/** The values of a gauge, each with that of its label. */
+/** The values of a gauge, by label value. */
 type Values = readonly (readonly [string, number])[];
 
-/** The metrics of a process. Those of every process are in it from the start: build, memory, processor time, event loop lag. */
+/** The metrics of a process. Every process has these from the start: build, memory, processor time, event loop lag. */
 export class Metrics extends Registry {
   constructor() {
     super();
@@ -59,7 +59,7 @@ export class Metrics extends Registry {
     );
   }
 
-  /** @param count counts from 0 whenever metrics are collected; without it, the counter goes on */
+  /** @param count counts from 0 at each collection; without it, the counter is cumulative */
   counter<Label extends string = never>(
     name: string,
     help: string,
@@ -90,7 +90,7 @@ export class Metrics extends Registry {
     return new Histogram({ name, help, labelNames: [...labelNames], buckets, registers: [this] });
   }
 
-  /** Registers a gauge that is read when metrics are collected. */
+  /** Registers a gauge that is read at each collection. */
   gauge(name: string, help: string, read: () => number | Promise<number>): void {
     const registers = [this];
     new Gauge({
@@ -103,7 +103,7 @@ export class Metrics extends Registry {
     });
   }
 
-  /** Registers a gauge that is read for each value of a label when metrics are collected. */
+  /** Registers a gauge that is read for each value of a label at each collection. */
   gaugeBy(
     name: string,
     help: string,
@@ -124,7 +124,8 @@ export class Metrics extends Registry {
   }
 
   gaugeExpiries(name: string, credentials: TlsCredentials): void {
-    const read = () => [...credentials.expiries].map(([file, expiry]) => [file, expiry.getTime() / 1000] as const);
+    const read = () =>
+      [...credentials.loaded.expiries].map(([file, expiry]) => [file, expiry.getTime() / 1000] as const);
     this.gaugeBy(name, 'When the certificates in use from a file expire; seconds since 1970.', { label: 'file', read });
   }
 }
@@ -135,8 +136,7 @@ export interface MetricsServer {
 }
 
 /**
- * Serves a registry in Prometheus' text format at `/metrics`, without authentication; returns undefined without a
- * registry or address.
+ * Serves a registry in Prometheus' text format at `/metrics`, without authentication. Returns undefined without a registry or address.
  *
  * @throws Error when the port is taken
  */

@@ -3,7 +3,7 @@ import type { Metrics } from './metrics.ts';
 import type { TracingConfig } from './settings.ts';
 import type { Tracer } from './tracing.ts';
 
-/** Opens the tracer of a process. Without an endpoint there is none, and the OpenTelemetry packages are not loaded. */
+/** Opens the tracer of a process. Without an endpoint it returns undefined, and does not load the OpenTelemetry packages. */
 export async function openTracer(
   processName: string,
   config: TracingConfig,

@@ -33,25 +33,24 @@ import {
 import type { Logger } from 'pino';
 import { TRACES_CLOSE_MS } from './deadlines.ts';
 import { errorSummary } from './error-summary.ts';
-import type { TracingConfig } from './settings.ts';
 import type { Attributes, Span, Tracer } from './tracing.ts';
 
 /** Timeout of an export request; milliseconds. */
 const EXPORT_TIMEOUT_MS = 5000;
 
-/** The maximum number of ended spans that wait to be sent; further ones are dropped. */
+/** The maximum number of ended spans that wait to be sent. Further ones are dropped. */
 const MAX_SPANS = 2048;
 
 const NOT_ACCEPTED = 'spans are dropped: their receiver does not accept them. Check OTEL_EXPORTER_OTLP_ENDPOINT';
 
 const W3C = new W3CTraceContextPropagator();
 
-/** The name of a sampler, and the share of traces for those that take one. */
-type Sampling = readonly [name: TracingConfig['OTEL_TRACES_SAMPLER'], ratio: number];
+/** The name of a sampler, as in OTEL_TRACES_SAMPLER, and the ratio for samplers that take one. */
+type Sampling = readonly [name: string, ratio: number];
 
 /**
- * Creates a tracer that sends spans by OTLP over HTTP. An unavailable receiver costs spans and nothing else. Attributes
- * of the process, its name too, may be in the environment (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
+ * Creates a tracer that sends spans by OTLP over HTTP. An unavailable receiver costs only spans. The environment may set attributes of the
+ * process, including its name (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
  */
 export function createOtlpTracer(
   processName: string,
@@ -91,11 +90,11 @@ function createSampler([name, ratio]: Sampling): Sampler {
   return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
 }
 
-/** Sends spans in batches, and counts those that are not received. */
+/** Sends spans in batches, and counts spans that the receiver did not accept. */
 class CountedSpans implements SpanProcessor {
   dropped = 0;
   readonly #batches: SpanProcessor;
-  /** Spans that have ended, and neither arrived nor were dropped. */
+  /** Ended spans that were neither delivered nor dropped yet. */
   #unsent = 0;
   #reported = 0;
   #isRefused = false;
@@ -110,7 +109,7 @@ class CountedSpans implements SpanProcessor {
             if (result.code === ExportResultCode.SUCCESS) this.#reportDropped(log);
             else {
               this.dropped += spans.length;
-              // A receiver that is only away accepts spans again; one at a wrong address never does.
+              // A receiver that is only down accepts spans again. A wrong address never does.
               if (!this.#isRefused) log.warn({ reason: errorSummary(result.error) }, NOT_ACCEPTED);
             }
             this.#isRefused = result.code !== ExportResultCode.SUCCESS;
@@ -161,7 +160,7 @@ function sentSpan(tracer: OtelTracer, span: OtlpSpan): Span {
   };
 }
 
-/** The place in a trace that is not sent, which it is for all of its spans: others must know, and logs have its id. */
+/** Returns a span of a trace that is not sampled. Other processes must know that, and logs need its id. */
 function unsentSpan(context: SpanContext): Span {
   const span: Span = {
     traceparent: formatTraceparent(context),

@@ -1,24 +1,22 @@
 import { join } from 'node:path';
 
-/** What whoever owns the clients decides about their packages: edit it here, and nowhere else. */
+/** Decisions of the clients' owner about their packages. Edit them here, and nowhere else. */
 export interface PackageSettings {
-  /** The name for npm, by which programs import the client. */
+  /** The npm name, which programs import. */
   readonly npm: string;
-  /** The name for Composer. PHP's namespace is `LeadIntake`, whatever the name. */
+  /** The Composer name. PHP's namespace is always `LeadIntake`. */
   readonly composer: string;
-  /** The name for pip. Python's module is `lead_intake`, whatever the name. */
+  /** The pip name. Python's module is always `lead_intake`. */
   readonly pypi: string;
-  /** The identifier of a licence at SPDX; one of your own begins with `LicenseRef-`. The plugin for WordPress has its own. */
+  /** An SPDX licence identifier. Your own begins with `LicenseRef-`. The WordPress plugin has its own licence. */
   readonly licence: string;
-  /** Who publishes the packages. */
   readonly author?: { readonly name: string; readonly email?: string };
-  /** A page about the packages. */
   readonly homepage?: string;
 }
 
 /**
- * No registry has packages of these names by this project: they are installed from the address of a deployment. Before you publish
- * them, set names that are yours at the registry.
+ * This project publishes no packages of these names: they are installed from the address of a deployment. Before you publish them, set
+ * names that are yours at the registry.
  */
 export const PACKAGE_SETTINGS: PackageSettings = {
   npm: 'lead-intake-sdk',
@@ -27,7 +25,7 @@ export const PACKAGE_SETTINGS: PackageSettings = {
   licence: 'LicenseRef-Proprietary',
 };
 
-/** The names of the archives of a version. They begin as each registry would have them, and no two versions share one. */
+/** Returns the archive names of a version. Each begins as its registry requires, and no two versions share one. */
 export function archiveNames({ npm, composer, pypi }: PackageSettings, version: string) {
   return {
     npm: `${npm.replace(/^@/, '').replace('/', '-')}-${version}.tgz`,
@@ -39,7 +37,7 @@ export function archiveNames({ npm, composer, pypi }: PackageSettings, version: 
   } as const;
 }
 
-/** What the package of each kind is for, in the order of the page that lists them. */
+/** The purpose of each kind of package, in the order of the page that lists them. */
 export const PACKAGE_TITLES = {
   npm: 'TypeScript and JavaScript',
   python: 'Python',
@@ -53,43 +51,43 @@ export type PackageKind = keyof typeof PACKAGE_TITLES;
 
 export const PACKAGE_KINDS = Object.keys(PACKAGE_TITLES) as PackageKind[];
 
-/** A package as the file of its release describes it. */
+/** A package, as the release file describes it. */
 export interface PackageDescription {
   readonly kind: PackageKind;
   readonly name: string;
-  /** The name of the archive. */
+  /** The file name of the archive. */
   readonly file: string;
   readonly bytes: number;
   /** In hexadecimal. */
   readonly sha256: string;
   /** In hexadecimal; Composer compares it. */
   readonly sha1: string;
-  /** The name of its bill of materials, in the format of CycloneDX. */
+  /** The file name of its CycloneDX bill of materials. */
   readonly sbom: string;
-  /** Of Python, the versions that it needs, as pip reads them. */
+  /** Python only: the versions that it supports, as pip reads them. */
   readonly requiresPython?: string;
-  /** Of PHP, its composer.json. */
+  /** PHP only: its composer.json. */
   readonly composer?: Readonly<Record<string, unknown>>;
-  /** Its manual in Markdown, with the paths of pages of `/docs` as links, and `{{publicUrl}}` for the address of the deployment. */
+  /** Its manual in Markdown. Links are paths of pages of `/docs`, and `{{publicUrl}}` stands for the address of the deployment. */
   readonly manual?: string;
-  /** Of the recipes, the page of each by its name, written like a manual; its last section has all files of the recipe. */
+  /** Recipes only: the page of each by its name, written like a manual. Its last section has all files of the recipe. */
   readonly pages?: Readonly<Record<string, string>>;
-  /** Of the plugin for WordPress, what WordPress asks about an update. */
+  /** WordPress only: what WordPress asks about an update. */
   readonly update?: PluginUpdate;
 }
 
-/** What WordPress reads about an update, in the form of the filter `update_plugins_{hostname}`. `package` is a name beside this file. */
+/** An update, in the form of the filter `update_plugins_{hostname}`. `package` is the name of a file beside this one. */
 export interface PluginUpdate {
   readonly version: string;
   readonly package: string;
   readonly requires: string;
   readonly requires_php: string;
   readonly tested: string;
-  /** Of the package, in hexadecimal digits. */
+  /** The checksum of the package, in hexadecimal. */
   readonly sha256: string;
 }
 
-/** The packages of a release, as `release-VERSION.json` beside them has them. */
+/** The packages of a release, as in the `release-VERSION.json` beside them. */
 export interface PackageRelease {
   readonly version: string;
   /** The name of the file with the checksums of all others. */
@@ -97,5 +95,5 @@ export interface PackageRelease {
   readonly packages: readonly PackageDescription[];
 }
 
-/** The folder into which `npm run build:packages` builds those of this release. */
+/** The folder into which `npm run build:packages` builds the packages of this release. */
 export const PACKAGES_FOLDER = join(import.meta.dirname, '../packages');

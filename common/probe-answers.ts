@@ -1,3 +1,3 @@
-/** What a gateway answers to probes when all is well, and nothing else that may stand at its address. */
+/** A healthy gateway's answers to probes. They differ from those of any other server at its address. */
 export const ALIVE = { status: 'alive' };
 export const READY = { status: 'ready' };

@@ -8,27 +8,27 @@ import { errorSummary } from './error-summary.ts';
 const LOG_INTERVAL_MS = 30_000;
 
 /**
- * The response header of a core's health check while the core drains: probes must see it as not serving, but it executes
- * calls as before, so who is connected already has lost nothing.
+ * The response header of a core's health check while the core drains. Probes must see it as not serving, but it still executes calls, so
+ * connected clients need not react.
  */
 export const DRAINING_HEADER = 'lead-intake-draining';
 
 /**
- * Checks once a second whether a dependency of the process is available, and caches the result: the cost does not
- * depend on the number of callers. A fault is logged when it begins, again every 30 seconds, and when it ends.
+ * Checks once a second whether a dependency is available, and caches the result, so the cost does not depend on the number of callers. Logs
+ * a fault when it begins, every 30 seconds while it lasts, and when it ends.
  */
 export class Readiness {
   readonly #check: () => Promise<void>;
   readonly #log: (fault: string | undefined) => void;
   readonly #first = Promise.withResolvers<string | undefined>();
-  /** The check in flight, or else the last one. */
+  /** The check in flight, or the last one. */
   #latest = this.#first.promise;
   readonly #closing = new AbortController();
   readonly #changes = new EventEmitter().setMaxListeners(0);
   #changeCount = 0;
 
   /**
-   * @param what the dependency, as the log calls it
+   * @param what the name of the dependency in the log
    * @param check rejects with the reason while the dependency is unavailable
    */
   constructor(what: string, check: () => Promise<void>, log: Logger) {
@@ -36,12 +36,12 @@ export class Readiness {
     this.#log = faultLog(what, log);
   }
 
-  /** Starts checking. A process that is still busy starting would mistake its own delay for a fault. */
+  /** Starts checking. A process that is still starting would mistake its own delay for a fault. */
   start(): void {
     this.#checkLoop();
   }
 
-  /** Returns why the dependency is unavailable, or undefined. A check in flight is awaited. */
+  /** Returns why the dependency is unavailable, or undefined. Waits for a check in flight. */
   fault(): Promise<string | undefined> {
     return this.#latest;
   }

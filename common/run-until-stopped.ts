@@ -9,38 +9,38 @@ import { DAY_MS } from './units.ts';
 /** The date of this release, as in CHANGELOG.md. */
 const RELEASED = '2026-11-28';
 
-/** A process, by the beginning of the names of its settings. */
+/** A process, named by the prefix of its settings. */
 type Part = 'CORE' | 'GATEWAY' | 'RELAY';
 
 export interface Running {
-  /** The address it listens on, without a slash at the end. */
+  /** The address that it listens on, without a trailing slash. */
   readonly url: string;
   /** The address of its metrics, if it serves any. */
   readonly metricsUrl?: string | undefined;
-  /** How long it is not ready but still serves before it stops; milliseconds. */
+  /** How long it still serves, not ready, before it stops; milliseconds. */
   readonly drainMs: number;
-  /** Drains, then stops; every accepted request is answered. */
+  /** Drains, answers every accepted request, then stops. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs a process: starts it, waits for SIGTERM, SIGINT or the exit of its parent, and stops it cleanly. The exit status
- * is 0 after a clean stop and 1 when the start or the stop failed, with the reason on standard error.
+ * Starts a process, waits for a stop request or the exit of its parent, and stops it cleanly. The exit status is 0 after a clean stop. It
+ * is 1 when the start or the stop failed, with the reason on standard error.
  */
 export async function runUntilStopped(part: Part, start: () => Promise<Running>): Promise<void> {
-  // V8 would allocate objects of requests in the old generation because others from the same place lived long, and what a
-  // dead one references would survive, and be copied by each minor collection, until the next major one.
+  // Without this, V8 allocates request objects in the old generation, because others from the same place lived long. Whatever a dead one
+  // references would survive, and be copied by every minor collection until the next major one.
   setFlagsFromString('--no-allocation-site-pretenuring');
-  // It came while modules were loaded.
+  // The stop request came while modules were loaded.
   if (stopRequest.aborted) process.exit(0);
-  // A day of slack: the release may be made east of UTC, and deployed before its date.
+  // A day of slack: a release may be made east of UTC, and deployed before its date.
   if (Date.now() < Date.parse(RELEASED) - DAY_MS) {
     const now = new Date().toISOString();
     fail(`the clock of this machine says ${now}, but this release is of ${RELEASED}: set the clock, then start again`);
   }
   try {
     const running = await start();
-    // Reports the address to a parent with an IPC channel, once what the start has logged is written.
+    // Reports the address to a parent with an IPC channel, after the start's log lines are written.
     await setImmediate();
     process.send?.({ url: running.url });
     if (!stopRequest.aborted) await once(stopRequest, 'abort');
@@ -62,7 +62,7 @@ function fail(error: unknown): never {
   process.exit(1);
 }
 
-/** Returns what to do about a port or an address that the process may not have; undefined for other errors. */
+/** Returns advice about a port or address that the process cannot use; undefined for other errors. */
 function portFault(error: unknown, part: Part): string | undefined {
   const { syscall, code, address, port } = Object(error) as Record<'syscall' | 'code' | 'address' | 'port', unknown>;
   const why = {
@@ -76,7 +76,7 @@ function portFault(error: unknown, part: Part): string | undefined {
   const sentence = `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: ${settings}.`;
   const { CORE_PORT, GATEWAY_PORT, npm_lifecycle_event } = process.env;
   if (code !== 'EADDRINUSE' || isForMetrics || npm_lifecycle_event !== 'start') return sentence;
-  // With a port that a line before this one chose.
+  // Keeps a port that an earlier such line chose.
   const ports = Object.entries({ CORE_PORT, GATEWAY_PORT, [`${part}_PORT`]: Number(port) + 1 });
   const chosen = ports.filter(([, value]) => value).map(([name, value]) => `${name}=${value}`);
   return `${sentence}\n\n  ${chosen.join(' ')} npm start\n`;

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 const MASK = '[secret]';
 
-/** A secret text: prints, logs and serialises as a mask; `reveal` returns the text. */
+/** A secret text that prints, logs and serialises as a mask. `reveal` returns the text. */
 export class Secret {
   readonly #value: string;
 

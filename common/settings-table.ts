@@ -1,16 +1,16 @@
-/** What a setting is besides how its text is parsed. */
+/** Traits of a setting other than how its text is parsed. */
 export interface SettingTraits {
-  /** The default; without one, the setting is optional. */
+  /** The default. Without one, the setting is optional. */
   readonly fallback?: string;
-  /** Whether NAME_FILE may name a file with the value, to keep it out of the environment. */
+  /** Whether NAME_FILE may name a file with the value, which keeps it out of the environment. */
   readonly fromFile?: boolean;
-  /** Whether the service is less protected without it: then an empty value is a fault. */
+  /** Whether the service is less protected without it. An empty value is then a fault. */
   readonly protects?: boolean;
 }
 
 /**
- * Every setting of the core, the gateway and the relay, in the order of `docs/reference/settings.md`, which says what it is for. Each
- * process is given those of the other where they share an environment.
+ * Every setting of the core, the gateway and the relay, in the order of `docs/reference/settings.md`, which explains them. Processes that
+ * share an environment also see each other's settings.
  */
 export const SETTINGS = {
   CORE_HOST: { fallback: '127.0.0.1' },
@@ -55,6 +55,12 @@ export const SETTINGS = {
   RELAY_METRICS_ADDRESS: {},
 } as const satisfies Readonly<Record<string, SettingTraits>>;
 
-/** The names of the variables that settings are read from. */
-export const listVariables = (settings: Readonly<Record<string, SettingTraits>>): string[] =>
-  Object.entries(settings).flatMap(([name, { fromFile }]) => (fromFile ? [name, `${name}_FILE`] : [name]));
+export type SettingName = keyof typeof SETTINGS;
+
+export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
+
+export const findTraits = (name: SettingName): SettingTraits => SETTINGS[name];
+
+/** Returns the environment variables that settings are read from. */
+export const listVariables = (names: readonly SettingName[]): string[] =>
+  names.flatMap((name) => (findTraits(name).fromFile ? [name, `${name}_FILE`] : [name]));

@@ -2,41 +2,20 @@ import { readFileSync, statSync } from 'node:fs';
 import { isIPv4, isIPv6 } from 'node:net';
 import { MAX_DRAIN_MS } from './deadlines.ts';
 import { Secret } from './secret.ts';
-import { listVariables, SETTINGS, type SettingTraits } from './settings-table.ts';
+import { findTraits, listVariables, SETTING_NAMES, type SETTINGS, type SettingName } from './settings-table.ts';
 import { isInjected, unknownSettings } from './unknown-settings.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-interface Setting<T> extends SettingTraits {
-  /** Parses the text; throws an Error whose message ends the sentence "NAME …". */
-  readonly parse: (text: string) => T;
-}
+/** The parsers of the settings that a process reads. Each throws an Error whose message completes the sentence "NAME …". */
+export type Parsers = { readonly [Name in SettingName]?: (text: string) => unknown };
 
-export type SettingsTable = Readonly<Record<string, Setting<unknown>>>;
-
-/** The parsed values of a table; a setting without a fallback may be undefined. */
-export type SettingsOf<Table extends SettingsTable> = {
-  readonly [Name in keyof Table]:
-    | ReturnType<Table[Name]['parse']>
-    | (Table[Name] extends { readonly fallback: string } ? never : undefined);
+/** The parsed values of settings. A setting without a fallback may be undefined. */
+export type SettingsOf<Read extends Parsers> = {
+  readonly [Name in keyof Read & SettingName]:
+    | ReturnType<NonNullable<Read[Name]>>
+    | ((typeof SETTINGS)[Name] extends { readonly fallback: string } ? never : undefined);
 };
-
-type SettingName = keyof typeof SETTINGS;
-
-/** Returns the settings of a process, by the parsers of those that it reads. */
-export const settingsReadBy = <const Parsers extends { readonly [Name in SettingName]?: Setting<unknown>['parse'] }>(
-  parsers: Parsers,
-) =>
-  Object.fromEntries(
-    Object.entries(SETTINGS).flatMap(([name, traits]) => {
-      const parse = parsers[name as SettingName];
-      return parse ? [[name, { ...traits, parse }]] : [];
-    }),
-  ) as unknown as {
-    readonly [Name in keyof Parsers & SettingName]: (typeof SETTINGS)[Name] & {
-      readonly parse: NonNullable<Parsers[Name]>;
-    };
-  };
 
 export class SettingsError extends Error {
   readonly faults: readonly string[];
@@ -51,58 +30,61 @@ export class SettingsError extends Error {
 }
 
 /**
- * Reads the settings of a table, which are all settings of a process. A blank text counts as unset, unless the setting
- * protects; a variable that begins as a setting does, and is none, is a fault.
+ * Reads all settings of a process. A blank text counts as unset, unless the setting protects. An unknown variable that begins like a
+ * setting is a fault.
  *
  * @param rules checks relations between settings, if each one is valid; returns one sentence per fault
  * @throws SettingsError with all faults
  */
-export function readSettings<const Table extends SettingsTable>(
-  table: Table,
+export function readSettings<Read extends Parsers>(
+  parsers: Read,
   env: Environment,
-  rules: (values: SettingsOf<Table>) => readonly string[] = () => [],
-): SettingsOf<Table> {
+  rules: (values: SettingsOf<Read>) => readonly string[] = () => [],
+): SettingsOf<Read> {
   const faults = unknownSettings(env);
-  const values: Record<string, unknown> = {};
-  for (const [name, setting] of Object.entries(table)) {
+  const read: Record<string, unknown> = {};
+  for (const name of SETTING_NAMES) {
     try {
-      values[name] = readSetting(name, setting, env);
+      if (parsers[name]) read[name] = readSetting(name, parsers[name], env);
     } catch (error) {
       faults.push(`${name} ${(error as Error).message}`);
     }
   }
-  if (faults.length === 0) faults.push(...rules(values as SettingsOf<Table>));
+  const values = read as SettingsOf<Read>;
+  if (faults.length === 0) faults.push(...rules(values));
   if (faults.length > 0) throw new SettingsError(faults);
-  return values as SettingsOf<Table>;
+  return values;
 }
 
-/** Reads one setting. @throws Error whose message ends the sentence "NAME …" */
-function readSetting<T>(name: string, setting: Setting<T>, env: Environment): T | undefined {
-  const text = readSettingText(name, setting, env) ?? setting.fallback;
-  return text === undefined ? undefined : setting.parse(text);
+/** Reads one setting. @throws Error whose message completes the sentence "NAME …" */
+function readSetting<T>(name: SettingName, parse: (text: string) => T, env: Environment): T | undefined {
+  const text = readSettingText(name, env) ?? findTraits(name).fallback;
+  return text === undefined ? undefined : parse(text);
 }
 
-/** The settings of a process that count as unset: blank ones, and addresses of Kubernetes' Services. */
+/** The settings that count as unset: blank ones, and addresses of Kubernetes Services. */
 export interface IgnoredSettings {
   readonly ignored: readonly string[];
 }
 
-export const ignoredSettings = (table: SettingsTable, env: Environment): IgnoredSettings => ({
-  ignored: listVariables(table).filter((name) => env[name] !== undefined && valueIn(name, env) === undefined),
-});
+export function ignoredSettings(parsers: Parsers, env: Environment): IgnoredSettings {
+  const variables = listVariables(SETTING_NAMES.filter((name) => parsers[name]));
+  return { ignored: variables.filter((name) => env[name] !== undefined && valueIn(name, env) === undefined) };
+}
 
-/** The value of a variable; undefined: it counts as unset. */
+/** Returns the value of a variable; undefined if it counts as unset. */
 function valueIn(name: string, env: Environment): string | undefined {
   const value = env[name];
   return value === undefined || value.trim() === '' || isInjected(name, value) ? undefined : value;
 }
 
-function readSettingText(name: string, setting: Setting<unknown>, env: Environment): string | undefined {
+function readSettingText(name: SettingName, env: Environment): string | undefined {
+  const { fromFile, protects } = findTraits(name);
   const text = valueIn(name, env);
-  const file = setting.fromFile ? valueIn(`${name}_FILE`, env) : undefined;
+  const file = fromFile ? valueIn(`${name}_FILE`, env) : undefined;
   if (file === undefined) {
-    const blank = listVariables({ [name]: setting }).filter((variable) => env[variable] !== undefined);
-    if (text === undefined && setting.protects && blank.length > 0) {
+    const blank = listVariables([name]).filter((variable) => env[variable] !== undefined);
+    if (text === undefined && protects && blank.length > 0) {
       const where = blank.filter((variable) => variable !== name).map((variable) => ` in ${variable}`);
       throw new Error(`has no value${where.join('')}, and protects nothing: give it one, or remove it`);
     }
@@ -119,12 +101,12 @@ function readText(path: string): string {
   } catch (error) {
     throw new Error(`names a file that cannot be read: ${path} (${(error as NodeJS.ErrnoException).code})`);
   }
-  // Treated as unset, an empty file would leave unprotected what the setting is to protect.
+  // If an empty file counted as unset, the service would silently be unprotected.
   if (contents.trim() === '') throw new Error(`names an empty file: ${path}`);
   return contents;
 }
 
-/** A folder that is there, so that a volume that is not mounted is noticed at the start. */
+/** Checks that a folder exists, so that a missing mount is noticed at the start. */
 export function folder(path: string): string {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`names no folder: ${path}`);
   return path;
@@ -132,10 +114,10 @@ export function folder(path: string): string {
 
 export const text = (value: string): string => value;
 
-/** The minimum length of a token: as hexadecimal digits, 128 bits. */
+/** The minimum length of a token: 128 bits in hexadecimal digits. */
 const MIN_TOKEN_LENGTH = 32;
 
-/** A secret token that is sent in a header. */
+/** Parses a secret token that is sent in a header. */
 export const bearerToken = (value: string): Secret => {
   if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) throw new Error('must be visible ASCII characters, without a line end');
   if (value.length < MIN_TOKEN_LENGTH) {
@@ -144,16 +126,16 @@ export const bearerToken = (value: string): Secret => {
   return new Secret(value);
 };
 
-/** A file that a setting names, and its contents when the settings were read, which may be secret. */
+/** A file that a setting names, with its contents when the settings were read. These may be secret. */
 export interface SettingFile {
   readonly path: string;
   readonly contents: Secret;
 }
 
-/** The path of a file, which is read. */
+/** Reads the file at a path. */
 export const file = (path: string): SettingFile => ({ path, contents: new Secret(readText(path)) });
 
-/** Parses the contents of a file. @throws Error whose message ends the sentence "NAME …" */
+/** Parses the contents of a file. @throws Error whose message completes the sentence "NAME …" */
 export function parsedContents<Parsed>({ path, contents }: SettingFile, parse: (text: string) => Parsed): Parsed {
   try {
     return parse(contents.reveal());
@@ -162,23 +144,23 @@ export function parsedContents<Parsed>({ path, contents }: SettingFile, parse: (
   }
 }
 
-/** The file that `NAME_FILE` names, to be watched; undefined: there is none. */
+/** Returns the file that `NAME_FILE` names, for watching; undefined without one. */
 export const findSettingFile = (name: string, env: Environment): SettingFile | undefined => {
   const path = env[`${name}_FILE`];
   return path?.trim() ? file(path) : undefined;
 };
 
-/** The token of a core, and the file that it comes from, if there is one. */
+/** The token for a core, and the file that it comes from, if any. */
 export interface TokenAccess {
   readonly CORE_TOKEN: Secret | undefined;
   readonly coreTokenFile: SettingFile | undefined;
 }
 
-/** The token that a process starts with: from its file, which may have changed since the setting was read. */
+/** Returns the token that a process starts with: from its file, which may have changed since the setting was read. */
 export const readCoreToken = ({ CORE_TOKEN, coreTokenFile }: TokenAccess): Secret | undefined =>
   coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN;
 
-/** A whole number from `min` to `max`, both included. */
+/** Returns a parser of a whole number from `min` to `max`, both included. */
 export const integer =
   (min: number, max: number) =>
   (value: string): number => {
@@ -201,7 +183,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** HOST:PORT, with an IPv6 address in brackets. */
+/** Parses HOST:PORT, with an IPv6 address in brackets. */
 export const address = (value: string): Address => {
   const [, host, number = ''] = /^(\[[\da-f:.]+\]|[^:[\]\s]+):(\d+)$/i.exec(value) ?? [];
   if (host === undefined) throw new Error('must be HOST:PORT');
@@ -217,7 +199,7 @@ export const oneOf =
 
 export const yesOrNo = (value: string): boolean => oneOf('yes', 'no')(value) === 'yes';
 
-/** An http or https address without query, fragment or credentials; returned without a trailing slash. */
+/** Parses an http or https address without query, fragment or credentials. Returns it without a trailing slash. */
 export const httpUrl = (value: string): string => {
   const url = URL.parse(value);
   if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(url.href) || url.username || url.password) {
@@ -226,7 +208,7 @@ export const httpUrl = (value: string): string => {
   return url.href.replace(/\/+$/, '');
 };
 
-/** Whether a host name or address is only reachable from this machine. */
+/** Returns whether a host name or address is reachable only from this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
@@ -236,18 +218,18 @@ export const localHost = (listensOn: string): string =>
   hostOfUrl({ '0.0.0.0': '127.0.0.1', '::': '::1' }[listensOn] ?? listensOn);
 
 /**
- * Returns `HOST:PORT`, as in a URL, by which this machine reaches a process with these settings. No other setting matters: a running process
- * keeps the previous contents of a file that is invalid now.
+ * Returns the `HOST:PORT` of a URL by which this machine reaches a process with these settings. It reads no other setting: a running
+ * process keeps the previous contents of a file that is now invalid.
  */
 export function ownAddress(part: 'CORE' | 'GATEWAY', env: Environment): string {
-  const setting = (name: SettingName) => `${readSetting(name, { ...SETTINGS[name], parse: text }, env)}`;
+  const setting = (name: SettingName) => `${readSetting(name, text, env)}`;
   return `${localHost(setting(`${part}_HOST`))}:${setting(`${part}_PORT`)}`;
 }
 
 /** Returns an address or a name as the host of a URL. */
 export const hostOfUrl = (host: string): string => (isIPv6(host) ? `[${host}]` : host);
 
-/** The parsers of the settings that gateway and core share. */
+/** The parsers of settings that several processes share. */
 export const commonSettings = {
   CORE_HOST: text,
   CORE_PORT: port,
@@ -265,10 +247,10 @@ export const commonSettings = {
   OTEL_TRACES_SAMPLER_ARG: ratio,
   REUSE_PORT: yesOrNo,
   SHUTDOWN_DRAIN_MS: integer(0, MAX_DRAIN_MS),
-} as const;
+} satisfies Parsers;
 
 export interface TracingConfig {
   readonly OTEL_EXPORTER_OTLP_ENDPOINT: string | undefined;
-  readonly OTEL_TRACES_SAMPLER: ReturnType<typeof commonSettings.OTEL_TRACES_SAMPLER>;
+  readonly OTEL_TRACES_SAMPLER: string;
   readonly OTEL_TRACES_SAMPLER_ARG: number;
 }

@@ -1,7 +1,7 @@
-/** What the names in files of settings are like, unlike addresses, secrets and tokens that stand in their place. */
+/** The form of names in files of settings. Addresses, secrets and tokens that stand in their place do not match it. */
 const NAME = /^(?:[a-z0-9][a-z0-9._-]{0,62}|[A-Za-z]{1,20})$/;
 
-/** Returns a JSON pointer without its first slash, and with `what` for each part that is not like a name. */
+/** Returns a JSON pointer without its first slash. Replaces each part that does not look like a name with `what`. */
 export const describePlace = (pointer: string, what: string): string =>
   pointer
     .split('/')
@@ -12,7 +12,7 @@ export const describePlace = (pointer: string, what: string): string =>
 /**
  * Parses a file of settings.
  *
- * @throws Error whose message is the end of a sentence "The file …", without anything of the file but a repeated name
+ * @throws Error whose message completes a sentence "The file …", and quotes nothing of the file but a repeated name
  */
 export function parseStrictJson(text: string): unknown {
   let parsed: unknown;
@@ -28,7 +28,7 @@ export function parseStrictJson(text: string): unknown {
   return parsed;
 }
 
-/** Returns a name that an object of the JSON has twice, if there is one; a parser takes the last. */
+/** Returns a name that an object of the JSON has twice, if any. A parser silently takes the last one. */
 function repeatedName(json: string): string | undefined {
   const open: Set<string>[] = [];
   for (const [token, name] of json.matchAll(/[{}[\]]|("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"/g)) {

@@ -1,17 +1,17 @@
-/** Lets an event through at most once per interval, so that frequent events cannot fill the log. */
+/** Lets each subject through at most once per interval, so that frequent events cannot fill the log. */
 export class Throttle {
   readonly #intervalMs: number;
   readonly #maxSubjects: number;
   readonly #allowed = new Set<string>();
   #intervalBegan = Number.NEGATIVE_INFINITY;
 
-  /** @param maxSubjects how many different subjects are let through per interval, each once */
+  /** @param maxSubjects how many different subjects may pass per interval */
   constructor(intervalMs: number, maxSubjects = 1) {
     this.#intervalMs = intervalMs;
     this.#maxSubjects = maxSubjects;
   }
 
-  /** Returns whether an event may pass now; if so, counts it. */
+  /** Returns whether an event may pass now, and counts it if so. */
   allow(subject = ''): boolean {
     const now = performance.now();
     if (now - this.#intervalBegan >= this.#intervalMs) {

@@ -10,11 +10,11 @@ export interface TlsFiles {
   readonly cert?: SettingFile | undefined;
   /** The private key of the own certificate. */
   readonly key?: SettingFile | undefined;
-  /** The authorities, one of which must have signed the peer's certificate. */
+  /** The authorities that may have signed the peer's certificate. */
   readonly ca?: SettingFile | undefined;
 }
 
-/** The contents of these files: options of Node's TLS. */
+/** The contents of these files, as options for Node's TLS. */
 export type TlsPem = { readonly [Part in keyof TlsFiles]?: string };
 
 /** The certificates, key and authorities of one side of TLS, reloaded when their files change. */
@@ -28,23 +28,9 @@ export class TlsCredentials {
     this.#loaded = load(files, readPem(files));
   }
 
-  get pem(): TlsPem {
-    return this.#loaded.pem;
-  }
-
-  /** The context for new connections; undefined without files. */
-  get secureContext(): SecureContext | undefined {
-    return this.#loaded.secureContext;
-  }
-
-  /** The expiry of the certificates in use, by file path. */
-  get expiries(): ReadonlyMap<string, Date> {
-    return this.#loaded.expiries;
-  }
-
-  /** When all certificates of the chain in use are valid; undefined without one. */
-  get validFrom(): Date | undefined {
-    return this.#loaded.validFrom;
+  /** The contents in use. */
+  get loaded(): Loaded {
+    return this.#loaded;
   }
 
   /**
@@ -72,7 +58,7 @@ const readPem = (files: TlsFiles): TlsPem =>
 const listTlsFiles = ({ cert, key, ca }: TlsFiles): [keyof TlsFiles, SettingFile][] =>
   Object.entries({ cert, key, ca }).flatMap(([name, file]) => (file ? [[name as keyof TlsFiles, file]] : []));
 
-/** The certificates in a PEM text, in order. @throws Error when there is none, or one is incomplete */
+/** Returns the certificates in a PEM text, in order. @throws Error when there is none, or one is incomplete */
 function certificatesIn(pem: string): readonly X509Certificate[] {
   const certificates = pem
     .split(/(?=-----BEGIN )/)
@@ -84,24 +70,27 @@ function certificatesIn(pem: string): readonly X509Certificate[] {
 
 interface Loaded {
   readonly pem: TlsPem;
+  /** The context for new connections; undefined without files. */
   readonly secureContext: SecureContext | undefined;
   /** The first certificate of the chain. */
   readonly own: X509Certificate | undefined;
+  /** Expiry times by file path. */
   readonly expiries: ReadonlyMap<string, Date>;
+  /** When all certificates of the chain have become valid; undefined without a chain. */
   readonly validFrom: Date | undefined;
 }
 
-/** @throws Error that names the file that is invalid or does not match */
+/** @throws Error that names the invalid or mismatched file */
 function load({ cert, key, ca }: TlsFiles, pem: TlsPem): Loaded {
   const chain = cert ? parsePem(cert, 'certificates', () => certificatesIn(pem.cert ?? '')) : [];
   const authorities = ca ? parsePem(ca, 'certificates', () => certificatesIn(pem.ca ?? '')) : [];
   const [own] = chain;
-  // Node accepts a key of another type than the certificate's, and then every handshake fails.
+  // Node accepts a key of a different type than the certificate's, and then every handshake fails.
   if (own && cert && key && !own.checkPrivateKey(parsePem(key, 'private key', () => createPrivateKey(pem.key ?? '')))) {
     throw new Error(`${key.path} is the key of another certificate than that of ${cert.path}`);
   }
   const expiries = new Map<string, Date>();
-  // A chain is invalid once any certificate of it expires; of authorities, new ones are listed beside expiring ones.
+  // A chain expires with the first of its certificates. New authorities are listed beside expiring ones, so the last one counts.
   if (cert) expiries.set(cert.path, new Date(Math.min(...chain.map(toExpiry))));
   if (ca) expiries.set(ca.path, new Date(Math.max(...authorities.map(toExpiry))));
   const validFrom = cert && new Date(Math.max(...chain.map(({ validFromDate }) => validFromDate.getTime())));
@@ -109,7 +98,7 @@ function load({ cert, key, ca }: TlsFiles, pem: TlsPem): Loaded {
   return { pem: ready, secureContext: cert || ca ? createSecureContext(ready) : undefined, own, expiries, validFrom };
 }
 
-/** Puts certificates on separate lines: OpenSSL ignores one that begins where the previous line ends. */
+/** Puts each certificate on its own line: OpenSSL ignores one that begins where the previous line ends. */
 const pemText = (certificates: readonly X509Certificate[]): string =>
   certificates.map((each) => `${each}`.trim()).join('\n');
 

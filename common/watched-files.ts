@@ -7,16 +7,16 @@ import type { SettingFile } from './settings.ts';
 /** The time between two checks of the files; milliseconds. */
 const CHECK_INTERVAL_MS = 1000;
 
-/** The kinds of files that are watched, and whether they cannot be used as they are now. */
+/** The watched kinds of files, and whether their current contents are unusable. */
 export const unusableFiles = new Map<string, boolean>();
 
 export interface WatchedFiles {
-  /** What they contain, for the log: `certificates`. */
+  /** The name of their contents in the log: `certificates`. */
   readonly what: string;
-  /** With their contents at the start of the process, which are in use; undefined: the setting names none. */
+  /** The files with the contents that are in use at the start; undefined for a setting that names none. */
   readonly files: readonly (SettingFile | undefined)[];
   /**
-   * Puts the contents of the files, in their order, to use. Returns further fields for the log line.
+   * Applies the contents of the files, in their order. Returns further fields for the log line.
    *
    * @throws Error that says what is wrong without revealing secrets; the previous contents stay in use
    */
@@ -24,9 +24,9 @@ export interface WatchedFiles {
 }
 
 /**
- * Reads files every second and reloads them once two consecutive reads return the same new contents, because several
- * files are not replaced in one step. It compares contents, because a file watcher misses a changed symbolic link above
- * the file, which is how Kubernetes updates secrets. A fault is logged once.
+ * Reads files every second, and reloads them once two consecutive reads return the same new contents: several files are not replaced in one
+ * step. Compares contents, because a file watcher misses a changed symbolic link above the file. Kubernetes updates secrets that way. Logs
+ * a fault once.
  *
  * @returns stops watching
  */

@@ -31,7 +31,7 @@ export async function startGateway(config: GatewayConfig, deadlines: Partial<Gat
   const quota = observedQuota(counter, metrics, tracer !== undefined && REDIS_URL !== undefined);
   const token = new CoreToken(config);
   const core = createCoreClient(config, credentials, token, metrics);
-  const requestLog = config.GATEWAY_REQUEST_LOG ? new RequestLog(core, log, metrics) : undefined;
+  const requestLog = config.GATEWAY_REQUEST_LOG ? new RequestLog(core.recordRequests, log, metrics) : undefined;
   const stopping = new AbortController();
   const readiness = {
     core: new Readiness('the core', () => core.check(), log),

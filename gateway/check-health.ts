@@ -1,4 +1,4 @@
-/** A container's health check: exits with status 0 when the gateway on this machine is ready, else prints why not. */
+/** A container's health check: exits with status 0 when this machine's gateway is ready. Otherwise prints why it is not. */
 import { once } from 'node:events';
 import { Agent, get } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -8,7 +8,7 @@ import { ownAddress } from '../common/settings.ts';
 
 const url = `http://${ownAddress('GATEWAY', process.env)}/readyz`;
 
-/** Returns why the gateway is not ready; undefined: it is. Asked by an agent of its own, which takes no proxy from the environment. */
+/** Returns why the gateway is not ready; undefined if it is. Uses its own agent, which ignores proxies from the environment. */
 async function reason(): Promise<string | undefined> {
   const options = { agent: new Agent(), signal: AbortSignal.timeout(2000) };
   const [response] = await once(get(url, options), 'response');

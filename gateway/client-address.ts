@@ -6,14 +6,12 @@ import { Throttle } from '../common/throttle.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The address of the client, in its one form; '' if the client has disconnected. */
+    /** The canonical address of the client; '' if the client has disconnected. */
     readonly clientAddress: string;
   }
 }
 
-type WithClient = Pick<FastifyRequest, 'clientAddress'>;
-
-/** Why all clients behind a proxy count as one, as if TRUSTED_PROXIES were not set; each is logged at most once in LOG_INTERVAL_MS (an hour). */
+/** Why all clients behind a proxy count as one, as without TRUSTED_PROXIES. Each is logged at most once per LOG_INTERVAL_MS. */
 const FAULTS = {
   untrusted: 'X-Forwarded-For is ignored: its sender is not in TRUSTED_PROXIES; if it is your proxy, add its address',
   absent:
@@ -24,7 +22,7 @@ const FAULTS = {
 
 const LOG_INTERVAL_MS = 3_600_000;
 
-/** An address with or without a port, as Azure, AWS and IIS write it. An IPv6 address has brackets if a port follows. */
+/** An address with or without a port, as Azure, AWS and IIS write it. An IPv6 address before a port has brackets. */
 const WITH_PORT = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?$/;
 
 function addressIn(text: string): string | undefined {
@@ -33,13 +31,13 @@ function addressIn(text: string): string | undefined {
 }
 
 /**
- * Returns a function that finds the address of the client of a request: that of its connection or, behind trusted proxies, the last in
- * `X-Forwarded-For` that is none of theirs. What a client writes into that header stands before what the first of them adds.
+ * Returns a function that finds the client's address: the connection's or, behind trusted proxies, the last in `X-Forwarded-For` that is
+ * not a proxy's. Whatever a client writes into that header precedes what the first proxy adds.
  */
 export function clientAddresses(
   proxies: readonly string[] | undefined,
   log: Logger,
-): (request: Pick<FastifyRequest, 'headers' | 'raw'>) => string {
+): (request: FastifyRequest) => string {
   const trusted = addressBlocks(...(proxies ?? []));
   const isTrusted = (address: string) => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
   const throttle = new Throttle(LOG_INTERVAL_MS, Object.keys(FAULTS).length);
@@ -53,7 +51,7 @@ export function clientAddresses(
       return client;
     }
     if (rest === undefined) warn('absent');
-    // From the end on, and no further than proxies are trusted: a client may have written thousands before.
+    // Reads from the end, and only as far as proxies are trusted: a client may have written thousands of addresses before.
     while (rest !== undefined && isTrusted(client)) {
       const comma = rest.lastIndexOf(',');
       const address = addressIn(rest.slice(comma + 1).trim());
@@ -68,7 +66,7 @@ export function clientAddresses(
   };
 }
 
-/** Of an IPv6 address, its network of so many groups of 16 bits; of an IPv4 address, so many of its four numbers. */
+/** Returns the network of an address: the first `groups` of IPv6, each 16 bits, or the first `numbers` of IPv4. */
 function toNetwork(address: string, groups: number, numbers: number): string {
   const canonical = canonicalAddress(address) ?? '';
   if (!canonical.includes(':')) return canonical.split('.').slice(0, numbers).join('.');
@@ -77,15 +75,14 @@ function toNetwork(address: string, groups: number, numbers: number): string {
   return [...before, ...zeros, ...after].slice(0, groups).join(':');
 }
 
-/** What counts as one client, by its address: an IPv6 client has a network of 64 bits. */
+/** Returns what counts as one client: a network of 64 bits for IPv6, the address for IPv4. */
 export const toClient = (address: string): string => toNetwork(address, 4, 4);
-export const clientNetwork = ({ clientAddress }: WithClient): string => toClient(clientAddress);
 
 export const ADDRESS_LOGGING = ['none', 'network', 'whole'] as const;
 export type AddressLogging = (typeof ADDRESS_LOGGING)[number];
 
-/** What the log may have of an address; `network`: 24 bits of IPv4, 48 of IPv6, which identify nobody. Undefined: nothing. */
-export function loggedAddress({ clientAddress }: WithClient, logging: AddressLogging): string | undefined {
+/** Returns the loggable part of an address, if any. `network` keeps 24 bits of IPv4 or 48 of IPv6, which identify nobody. */
+export function loggedAddress(clientAddress: string, logging: AddressLogging): string | undefined {
   if (logging === 'none') return undefined;
   if (logging === 'whole') return clientAddress;
   const network = toNetwork(clientAddress, 3, 3);

@@ -14,10 +14,10 @@ import {
   ignoredSettings,
   integer,
   oneOf,
+  type Parsers,
   port,
   readSettings,
   type SettingsOf,
-  settingsReadBy,
   text,
   yesOrNo,
 } from '../common/settings.ts';
@@ -25,7 +25,7 @@ import { MAX_WINDOW_SECONDS, type QuotaPolicy } from './admission/quota/quota-po
 import { readSentinelAddress } from './admission/quota/sentinel-address.ts';
 import { ADDRESS_LOGGING } from './client-address.ts';
 
-export const gatewaySettings = settingsReadBy({
+export const gatewaySettings = {
   ...commonSettings,
   GATEWAY_HOST: text,
   GATEWAY_PORT: port,
@@ -45,9 +45,9 @@ export const gatewaySettings = settingsReadBy({
   QUOTA_WINDOW_SECONDS: integer(1, MAX_WINDOW_SECONDS),
   GATEWAY_METRICS_ADDRESS: address,
   KEPT_PACKAGES_FOLDER: folder,
-});
+} satisfies Parsers;
 
-/** The values of the gateway's settings, with defaults for the addresses that derive from others. */
+/** The values of the gateway's settings, with defaults for addresses that derive from others. */
 export type GatewayConfig = SettingsOf<typeof gatewaySettings> &
   IgnoredSettings &
   CoreAccess & { readonly PUBLIC_URL: string };
@@ -70,14 +70,14 @@ export function readGatewayConfig(env: Environment): GatewayConfig {
   };
 }
 
-/** Returns the default limits, which keys and studios may have other ones in place of. */
+/** Returns the default limits, which keys and studios may override. */
 export const quotaPolicy = (config: GatewayConfig): QuotaPolicy => ({
   limit: config.QUOTA_LIMIT,
   studioLimit: config.QUOTA_STUDIO_LIMIT,
   windowSeconds: config.QUOTA_WINDOW_SECONDS,
 });
 
-/** What the settings come to, for the log: whether the core is reached by TLS, with what, and where is counted. */
+/** Returns a summary of the settings for the log. */
 export function gatewaySummary(config: GatewayConfig): object {
   const { CORE_TOKEN, CORE_CLIENT_CERT_FILE, CORE_URL, REDIS_URL, REDIS_CLUSTER } = config;
   return {
@@ -115,12 +115,12 @@ function formatHttpUrl(host: string, port: number): string {
   return `http://${hostOfUrl(host)}:${port}`;
 }
 
-/** The value is a secret because the address may contain a password. */
+/** Parses an address of Redis. It is a secret, because it may contain a password. */
 function redisUrl(value: string): Secret {
   if (readSentinelAddress(value)) return new Secret(value);
   const url = URL.parse(value);
-  // The client takes parameters for its own options, which decide what is sent twice, and whether by TLS, as does the case of the scheme. A
-  // database that is not a number it would turn into NaN, and fail only once it is connected.
+  // Query parameters would set client options, which decide on TLS and on sending twice, as does the case of the scheme. A database that is
+  // not a number would become NaN, and fail only after the connection.
   const isPlain = /^rediss?:\/\/[^?#]*$/.test(value) && /^\/?\d*$/.test(url?.pathname ?? '');
   if (!url || !isPlain || !isPercentEncoded(url)) {
     throw new Error(
@@ -130,7 +130,7 @@ function redisUrl(value: string): Secret {
   return new Secret(value);
 }
 
-/** Addresses and networks. Everybody is no proxy: each client could name any address. */
+/** Parses addresses and networks. No network may include everybody: each client could then claim any address. */
 function proxies(value: string): string[] {
   const each = value.split(',').map((part) => part.trim());
   for (const part of each) {
@@ -144,13 +144,13 @@ function proxies(value: string): string[] {
   return each;
 }
 
-/** Without braces: those in the names of a Redis Cluster determine the node. */
+/** Refuses braces: in names of a Redis Cluster they select the node. */
 function keyPrefix(value: string): string {
   if (!/^[\w.:-]{1,64}$/.test(value)) throw new Error('must be 1 to 64 of the characters A-Z a-z 0-9 _ . : -');
   return value;
 }
 
-/** Checked here because the client's error would not name the setting. */
+/** Checked here, because the client's error would not name the setting. */
 function isPercentEncoded({ username, password }: URL): boolean {
   try {
     decodeURIComponent(username + password);

@@ -1,7 +1,7 @@
 import { assert } from '../common/invariants.ts';
 import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
 
-/** The API key of a request, valid or not, and its owner. */
+/** A request's API key, valid or not, and its owner. */
 export interface PresentedKey {
   /** Hash of the secret; 32 bytes. */
   readonly secretSha256: Uint8Array;
@@ -12,9 +12,9 @@ export interface PresentedKey {
 }
 
 /**
- * The check of a request's key. A key is `remembered` if its owner was found before the request came, and `checked` if the
- * core has validated it since, or does so with the call under way. The quota counts a `counted` request with a remembered
- * key, and a `complete` one with a checked key, in these windows.
+ * The check of a request's key. A key is `remembered` if its owner was found before the request came. It is `checked` if the core has
+ * validated it since, or does so with the current call. A counted request is `counted` if its key is remembered, `complete` if it is
+ * checked.
  */
 export type KeyCheck =
   | { readonly name: 'unread'; readonly key?: undefined; readonly windows?: undefined }
@@ -23,33 +23,44 @@ export type KeyCheck =
 
 export const UNREAD: KeyCheck = { name: 'unread', key: undefined, windows: undefined };
 
+/** The event that a key's owner was found. */
+export interface FoundKey {
+  readonly name: 'remembered' | 'checked';
+  readonly key: PresentedKey;
+}
+
 export type KeyEvent =
-  | { readonly name: 'remembered' | 'checked'; readonly key: PresentedKey }
+  | FoundKey
   | { readonly name: 'counted'; readonly windows: readonly number[] }
   | { readonly name: 'sent' | 'keyProblem' | 'uncounted' | 'problem' };
-export type FoundKey = Extract<KeyEvent, { readonly key: PresentedKey }>;
 
-const to = (name: KeyCheck['name'], ...does: ('lookUp' | 'forget' | 'refund' | 'hold')[]) => ({ name, does });
+/** The state after an event, and the resulting actions. */
+interface Transition {
+  readonly name: KeyCheck['name'];
+  readonly does: readonly ('lookUp' | 'forget' | 'refund' | 'hold')[];
+}
 
-/** In such a state the event does not come. */
+const to = (name: Transition['name'], ...does: Transition['does']): Transition => ({ name, does });
+
+/** The event cannot occur in this state. */
 const NO = undefined;
 
 /**
- * The order of checks: the key, its scope, the quota, then the body, and what the core knows. A problem is answered once what
- * stands beside the next state is done, or by the outcome of `lookUp`, which is the next event.
+ * The order of checks: the key, its scope, the quota, the body, then whatever the core knows. A problem is answered after the actions
+ * beside the next state. After `lookUp`, the look-up's outcome is the next event.
  *
  * @rule 7.order 8.counted
  */
-const TRANSITIONS = {
-  // The cache knows the owner of the key, or a look-up that began before the request came.
+const TRANSITIONS: Record<KeyEvent['name'], Record<KeyCheck['name'], Transition | undefined>> = {
+  // The owner comes from the cache, or from a look-up that began before the request came.
   remembered: { unread: to('remembered'), remembered: NO, checked: NO, counted: NO, complete: NO },
-  // A look-up that began since has found the owner.
+  // A look-up that began later has found the owner.
   checked: { unread: to('checked'), remembered: NO, checked: NO, counted: NO, complete: NO },
   // The key has the scope, and the quota counts the request.
   counted: { unread: NO, remembered: to('counted'), checked: to('complete'), counted: NO, complete: NO },
   // The core is called, and validates the key first.
   sent: { unread: NO, remembered: to('checked'), checked: NO, counted: to('complete'), complete: to('complete') },
-  // The core has refused the key. The next request with it is not counted before a look-up.
+  // The core has refused the key, so the next request with it is looked up before it is counted.
   keyProblem: {
     unread: to('unread', 'hold'),
     remembered: NO,
@@ -57,9 +68,9 @@ const TRANSITIONS = {
     counted: NO,
     complete: to('checked', 'forget', 'refund', 'hold'),
   },
-  // It costs the core nothing, or a key would make it work without bound.
+  // No look-up follows, or a key could make the core work without limit.
   uncounted: { unread: to('unread'), remembered: to('remembered'), checked: to('checked'), counted: NO, complete: NO },
-  // A problem of the key precedes it, which only the core knows. Refusals that no quota counts are slowed down.
+  // Looks up the key first, because only the core knows whether it is invalid. Uncounted refusals are slowed down.
   problem: {
     unread: to('unread'),
     remembered: to('remembered', 'lookUp'),
@@ -67,7 +78,7 @@ const TRANSITIONS = {
     counted: to('counted', 'lookUp'),
     complete: to('complete'),
   },
-} satisfies Record<KeyEvent['name'], Record<KeyCheck['name'], ReturnType<typeof to> | undefined>>;
+};
 
 /** Returns the next state of a check, and what to do. */
 export function next(check: KeyCheck, event: KeyEvent) {

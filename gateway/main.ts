@@ -1,5 +1,4 @@
-// Alone and first: the other modules take a second to load, and the first process of a container loses a signal for which
-// it has no handler.
+// Loaded first and alone: the other modules take a second to load. A container's first process loses signals that it does not handle yet.
 import '../common/stop-request.ts';
 
 const { runUntilStopped } = await import('../common/run-until-stopped.ts');

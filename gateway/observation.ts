@@ -10,7 +10,7 @@ import type { PresentedKey } from './key-check.ts';
 import { type FaultyField, PROBLEM_CODES, PROBLEMS, type Problem, type ProblemCode } from './problems.ts';
 import type { Operation } from './request.ts';
 
-/** The readiness of what the gateway depends on, and whether the gateway is stopping. */
+/** The readiness of the gateway's dependencies, and whether the gateway is stopping. */
 export interface GatewayReadiness {
   readonly core: Readiness;
   readonly quota: Readiness;
@@ -24,11 +24,11 @@ declare module 'fastify' {
   }
 }
 
-/** How a request ended. Never contains what it carried. */
+/** How a request ended, without any of its content. */
 interface FinishedRequest {
   readonly requestId: string;
   readonly operation: Operation;
-  /** Undefined when there was no response. */
+  /** Undefined without a response. */
   readonly status: number | undefined;
   /** `not_answered`: the caller disconnected before the response. The core's log has the outcome. */
   readonly outcome: 'ok' | 'not_answered' | ProblemCode;
@@ -38,9 +38,9 @@ interface FinishedRequest {
   readonly leadId?: string | undefined;
   readonly studioId?: string | undefined;
   readonly apiKeyId?: string | undefined;
-  /** Of a request whose key is not valid: where it came from, as far as LOG_CLIENT_ADDRESSES allows. */
+  /** Only for an invalid key: where the request came from, as far as LOG_CLIENT_ADDRESSES allows. */
   readonly client?: string | undefined;
-  /** Of a request that is traced. */
+  /** Only for a traced request. */
   readonly traceId?: string | undefined;
   readonly durationMs: number;
 }
@@ -56,7 +56,7 @@ export const unknownRequest = (requestId: string, { status, code }: Problem): Fi
 
 export type RequestObserver = (finished: FinishedRequest) => void;
 
-/** Takes an answered request of a studio for its log of requests. */
+/** Records an answered request in its studio's request log. */
 export type RecordRequest = (finished: FinishedRequest, key: PresentedKey, faults: readonly FaultyField[]) => void;
 
 /** Returns an observer that logs and counts every request; undefined when neither is enabled. */
@@ -69,10 +69,10 @@ export function requestObserver(log: Logger, metrics: GatewayMetrics | undefined
   };
 }
 
-/** How requests end whose key is not valid. */
+/** Outcomes of requests with an invalid key. */
 const OF_KEYS: readonly ProblemCode[] = ['integration_key_invalid', 'integration_rate_limited'];
 
-/** Begin no traces: they come every few seconds, and say nothing of a request. */
+/** Operations that begin no traces: they come every few seconds, and say nothing about requests. */
 const PROBES: readonly Operation[] = ['healthz', 'readyz'];
 
 interface Observers {
@@ -85,9 +85,7 @@ interface Observers {
 /** Observes a request, and calls `next` within its trace. */
 export type ObserveRequest = (request: FastifyRequest, reply: FastifyReply, next: () => void) => void;
 
-/**
- * Reports how each request ended, once its response is sent or its connection closed; undefined: nothing is observed.
- */
+/** Returns a function that reports how each request ended, once its response is sent or its connection closed; undefined if nothing observes. */
 export function arrivalObserver(
   { observe, record, metrics, tracer }: Observers,
   addresses: AddressLogging,
@@ -123,7 +121,10 @@ export function arrivalObserver(
       durationMs: Math.round((performance.now() - arrivedAt) * 100) / 100,
     };
     span?.end({ failed: isAnswered && reply.statusCode >= 500, attributes: finished });
-    const client = !key && problemCode && OF_KEYS.includes(problemCode) ? loggedAddress(request, addresses) : undefined;
+    const client =
+      !key && problemCode && OF_KEYS.includes(problemCode)
+        ? loggedAddress(request.clientAddress, addresses)
+        : undefined;
     observe?.({ ...finished, client, traceId: span?.traceId });
     if (key) record?.(finished, key, faults);
   }
@@ -157,11 +158,11 @@ export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined,
 
 const toOutcome = ({ admitted, waitMs }: QuotaDecision) => (admitted ? 'admitted' : waitMs > 0 ? 'delayed' : 'limited');
 
-/** Exported from the start, so that `increase()` sees the first fault. */
+/** Series that exist from the start, so that `increase()` sees the first fault. */
 const OPERATIONS = ['createLead', 'getLead', 'listLeads'] as const;
 const INITIAL_OUTCOMES = ['ok', ...PROBLEM_CODES.filter((code) => PROBLEMS[code].status >= 500)];
 
-/** Creates the gateway's metrics. Each label has a closed list of values; none comes from a caller. */
+/** Creates the gateway's metrics. Each label has a closed list of values, and none comes from a caller. */
 export function createGatewayMetrics() {
   const registry = new Metrics();
   const requests = registry.histogram(
@@ -203,7 +204,7 @@ export function createGatewayMetrics() {
 
   return {
     registry,
-    /** Counts a request that begins, or one that ends. */
+    /** Counts a request that begins or ends. */
     countInFlight(change: 1 | -1) {
       inFlight += change;
     },
@@ -216,7 +217,7 @@ export function createGatewayMetrics() {
       quota.observe({ decision: outcome }, durationMs / 1000),
     batchSent: (operation: string, size: number) => batches.observe({ operation }, size),
     watchWaiting: (operation: string, count: () => number) => void waiting.set(operation, count),
-    /** Exports the state of the gateway, and of what it depends on. */
+    /** Exports the state of the gateway and of its dependencies. */
     watch({ core, quota, isStopping }: GatewayReadiness, { countedShare }: Quota, credentials: TlsCredentials) {
       registry.gaugeExpiries('lead_intake_gateway_certificate_expiry_timestamp_seconds', credentials);
       registry.gauge(

@@ -1,22 +1,22 @@
 import type { KeyOperation } from '../common/rules/public-api.ts';
 import type { RefusalReason } from '../proto/gen/leadintake/v1/refusal_pb.ts';
 
-/** What a code means, and where it occurs. */
+/** The meaning of a code, and where it occurs. */
 interface ProblemKind {
   readonly status: number;
   readonly title: string;
-  /** The operations that answer it; undefined: all. */
+  /** The operations that may answer with it; undefined means all. */
   readonly of?: readonly KeyOperation[];
-  /** Whether the request was counted, so that the response has the headers of the quota. */
+  /** Whether the request was counted, so that the response has quota headers. */
   readonly counted?: 'always' | 'sometimes';
-  /** The event for the check of the key: the key is not valid, or not now, or the quota does not count the request. */
+  /** The event for the key check: the key is invalid now, or the quota does not count the request. */
   readonly event?: 'keyProblem' | 'uncounted';
   /** Headers of every response. @rule 7.wait 7.www-authenticate */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * Every error code of this API. What to do about it is in `gateway/docs/problems/`.
+ * Every error code of this API. `gateway/docs/problems/` says what to do about each.
  *
  * @rule 7.integration_invalid_request 7.integration_source_invalid 7.integration_key_invalid 7.subscription_suspended
  * @rule 7.integration_scope_forbidden 7.integration_issuer_forbidden 7.integration_lead_not_found
@@ -88,8 +88,8 @@ export const PROBLEM_CODES = Object.keys(PROBLEMS) as ProblemCode[];
 export const findKind = (code: ProblemCode): ProblemKind => PROBLEMS[code];
 
 /**
- * The code for each refusal of the core. A core that refuses the gateway itself cannot serve it. A refusal that only other RPC callers get is an
- * internal error here. @rule 7.order
+ * The code for each refusal of the core. If the core refuses the gateway itself, the service is unavailable. A refusal that only other RPC
+ * callers get is an internal error here. @rule 7.order
  */
 export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECIFIED'>, ProblemCode> = {
   INVALID_REQUEST: 'integration_invalid_request',
@@ -119,8 +119,8 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
 };
 
 /**
- * What is not of the data of a creation: headers, framing, and the body as a whole. Something in between may spoil these in one attempt and
- * not in another, so their faults do not tell a client what became of the others. Its released versions know no name that is added.
+ * Fields outside the data of a creation: headers, framing, and the body as a whole. An intermediary may spoil these in one attempt only, so
+ * their faults do not tell a client what happened to its other attempts. Released clients know no further names.
  */
 export const NOT_OF_DATA = [
   'body',
@@ -133,10 +133,10 @@ export const NOT_OF_DATA = [
   'Transfer-Encoding',
 ] as const;
 
-/** A path into the data. Its type makes each other name one of a list. */
+/** A path into the data. The type ensures that every other name is in a list. */
 export type DataPath = string & { readonly ofData: true };
 
-/** A fault of one part of a request: a header, a parameter, or a path into the body (`contact.value`). */
+/** A fault in one part of a request: a header, a parameter, or a path into the body (`contact.value`). */
 export interface FaultyField {
   readonly field: (typeof NOT_OF_DATA)[number] | 'id' | 'limit' | 'cursor' | DataPath;
   /** Completes the sentence "The value …". */
@@ -150,16 +150,16 @@ export class Problem extends Error {
   readonly detail: string | undefined;
   readonly faults: readonly FaultyField[];
   readonly headers: Readonly<Record<string, string>>;
-  /** The open lead that prevented a creation, if the core named one. */
+  /** The open lead that prevented a creation, if the core named it. */
   readonly existingLeadId: string | undefined;
-  /** Whether the code that created the problem logs it. */
+  /** Whether the problem is already logged, or need not be. */
   readonly isLogged: boolean;
 
   constructor(
     code: ProblemCode,
     more: {
-      readonly status?: number;
-      readonly detail?: string;
+      readonly status?: number | undefined;
+      readonly detail?: string | undefined;
       readonly faults?: readonly FaultyField[];
       readonly headers?: Readonly<Record<string, string>>;
       readonly existingLeadId?: string | undefined;
@@ -179,26 +179,22 @@ export class Problem extends Error {
   }
 }
 
-/** A request that is not begun because too many are waiting. */
+/** A request that was not begun because too many are waiting. */
 export const OVERLOADED = new Problem('integration_unavailable', {
   detail: 'Too many requests are waiting, so this one was not begun: nothing was written. Repeat it later.',
-  // Or there would be a line for each of thousands.
+  // Otherwise the log would get a line for each of thousands.
   isLogged: true,
 });
 
-/** Returns the event that an error is for the check of the key. */
+/** Returns the key-check event for an error. */
 export const problemEvent = (error: unknown) => (error instanceof Problem && findKind(error.code).event) || 'problem';
 
-/** The maximum number of faults in a response; a hostile body can have thousands. @rule 2.5.together */
+/** The maximum number of faults in a response. A hostile body can have thousands. @rule 2.5.together */
 const MAX_FIELDS = 50;
 
-/** Creates the problem of a request that breaks the contract. */
+/** Creates the problem for a request that breaks the contract. */
 export function invalidRequest(faults: readonly FaultyField[], detail?: string, status?: number): Problem {
-  return new Problem('integration_invalid_request', {
-    faults: faults.slice(0, MAX_FIELDS),
-    ...(detail !== undefined && { detail }),
-    ...(status !== undefined && { status }),
-  });
+  return new Problem('integration_invalid_request', { faults: faults.slice(0, MAX_FIELDS), detail, status });
 }
 
 export const TOO_SLOW = invalidRequest([], 'The request did not arrive in time.', 408);
@@ -226,8 +222,8 @@ export function problemBody(problem: Problem, requestId: string, publicUrl: stri
 }
 
 /**
- * Built from entries: callers choose the names of unknown properties, and one may be `__proto__`. A name with half a
- * surrogate pair would make the body unreadable for strict parsers.
+ * Built from entries, because callers choose the names of unknown properties, and one may be `__proto__`. Half a surrogate pair in a name
+ * would make the body unreadable for strict parsers.
  *
  * @rule 2.5.fields
  */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { isRequestId, type KeyOperation, SCOPE_OF } from '../common/rules/public-api.ts';
 import { ApiKeyScope } from '../proto/gen/leadintake/v1/api_key_pb.ts';
 import { type KeyCheck, next, type PresentedKey, UNREAD } from './key-check.ts';
@@ -15,7 +15,7 @@ export class RequestState {
   problemCode: ProblemCode | undefined;
   faults: readonly FaultyField[] = [];
   isAnswered = false;
-  /** For a creation: whether an earlier request had created the lead. */
+  /** Creations only: whether an earlier request had created the lead. */
   replayed: boolean | undefined;
   /** The lead that was created or read, or the open one that prevented a creation. */
   leadId: string | undefined;
@@ -26,26 +26,30 @@ export class RequestState {
   }
 }
 
-/** The sender of a request, as the core is told. The id joins the logs of both sides; the studio may not be known. */
-export type Sender = Pick<PresentedKey, 'secretSha256' | 'requestId'> & Partial<Pick<PresentedKey, 'studioId'>>;
+/** The sender of a request, as the core gets it. The id joins the logs of both sides. The studio may be unknown. */
+export interface Sender {
+  readonly secretSha256: Uint8Array;
+  readonly requestId: string;
+  readonly studioId?: string;
+}
 
-/** Returns the sender of a request, for a call in which the core validates its key. */
+/** Returns the sender of a request for a call in which the core validates its key. */
 export function senderToCheck(state: RequestState): Sender {
   state.keyCheck = next(state.keyCheck, { name: 'sent' }).check;
   return state.key as PresentedKey;
 }
 
-/** Whether the key of a request has the scope of an operation; other operations are for none. */
+/** Returns whether a request's key has the scope of an operation. No key has one for operations outside the contract. */
 export const hasScopeFor = ({ key }: RequestState, operation: Operation | undefined): boolean =>
   key?.caller.scopes.includes(SCOPES[SCOPE_OF[operation as KeyOperation]]) === true;
 
 const SCOPES = { 'leads.read': ApiKeyScope.LEADS_READ, 'leads.create': ApiKeyScope.LEADS_CREATE } as const;
 
-/** The header that names a request, in both directions. */
+/** The header that carries a request's id in both directions. */
 export const REQUEST_ID_HEADER = 'x-request-id';
 
-/** Returns the caller's id for the request if it is a valid one, else a new one. @rule 2.5.requestId 7.request-id */
-export function chooseRequestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
+/** Returns the caller's id for the request if it is valid, or a new one. @rule 2.5.requestId 7.request-id */
+export function chooseRequestId({ headers }: { readonly headers: IncomingHttpHeaders }): string {
   const given = headers[REQUEST_ID_HEADER];
   return isRequestId(given) ? given : randomUUID();
 }
@@ -53,9 +57,9 @@ export function chooseRequestId({ headers }: Pick<IncomingMessage, 'headers'>): 
 export const BROKEN_ENCODING = invalidRequest([], 'The address has broken percent-encoding.');
 export const FRAGMENT = invalidRequest([], 'The address has a fragment.');
 
-/** Returns what is wrong with the address of a request. */
+/** Returns the fault of a request's address. */
 export function addressFault(url: string): Problem | undefined {
-  // Clients do not send a fragment; the router would treat it as a query.
+  // Clients never send a fragment, and the router would take it for a query.
   if (url.includes('#')) return FRAGMENT;
   try {
     // The router accepts a broken query and passes it on undecoded.

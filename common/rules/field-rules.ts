@@ -1,17 +1,17 @@
 /**
- * The field rules of the contract, independent of the transport. The core checks every request with them; the gateway
- * applies them first, so that it can report header, path and body faults together.
+ * The field rules of the contract, independent of the transport. The core checks every request with them. The gateway applies them first,
+ * so that it can report header, path and body faults together.
  *
  * Lengths are in Unicode code points.
  */
 
 /**
- * The fields of a lead that callers give when they create it, and can correct; in the order of the audit log and of an
- * export. The rest of the code derives from this list, BOUNDS and CAPTURE_RULES. A new field is an optional text.
+ * The fields that callers give when they create a lead, and can correct, in the order of the audit log and of exports. The rest of the code
+ * derives from this list, BOUNDS and CAPTURE_RULES. A new field is an optional text.
  */
 export const DATA_FIELDS = ['displayName', 'contact', 'sourceId', 'note'] as const;
 
-/** The fields that are one text. Only `displayName` is required. */
+/** The fields that are a single text. Only `displayName` is required. */
 export const TEXT_FIELDS = DATA_FIELDS.filter((field) => field !== 'contact');
 export type TextField = (typeof TEXT_FIELDS)[number];
 
@@ -25,7 +25,7 @@ export const BOUNDS = {
   pageToken: { min: 1, max: 512 },
 } as const;
 
-/** What is wrong with a value, as the end of the sentence "The value …"; undefined: it is valid. */
+/** The fault of a value, completing the sentence "The value …"; undefined if it is valid. */
 export type Fault = string | undefined;
 
 const HEX = '[0-9a-fA-F]';
@@ -36,24 +36,27 @@ const UUID = new RegExp(UUID_PATTERN);
 export const CRM_ID_PATTERN = '^[A-Za-z0-9_-]{1,64}$';
 const CRM_ID = new RegExp(CRM_ID_PATTERN);
 
-/** The name of a consumer of the change feed, and the maximum number of these. Each change is written once for each of them. */
+/** The form of the name of a feed consumer, and how many there may be. Each change is written once per consumer. */
 export const CONSUMER_NAME_PATTERN = '^[a-z][a-z0-9-]{0,62}$';
 export const MAX_CONSUMERS = 16;
 
 const BASE64URL = /^[A-Za-z0-9_-]*$/;
 
-/** How a person may be reached. What is particular to a type is in tables that have an entry for each. */
+/** The ways to reach a person. Tables with an entry for each hold whatever depends on the type. */
 export const CONTACT_TYPES = ['email', 'phone'] as const;
 export type ContactType = (typeof CONTACT_TYPES)[number];
 
 export const isContactType = (type: unknown): type is ContactType => CONTACT_TYPES.some((each) => each === type);
 
-/** A text must match the pattern. The fault says what is wrong with one that does not, and clients get its code. */
+/** A text field of a creation. */
+export type CaptureField = TextField | ContactType;
+
+/** The pattern that a text must match. The fault says what is wrong if it does not, and clients get the code. */
 type Rule = readonly [pattern: RegExp, fault: string, code: string];
 
 /**
- * The rules of each text of a creation; the first that it breaks is its fault. `sdk/generate-rules.ts` translates the
- * patterns for the clients in all languages, which check with them before a visitor is thanked.
+ * The rules of each text of a creation. A text's fault is the first rule that it breaks. `sdk/generate-rules.ts` translates the patterns
+ * for the clients in all languages, which check with them before they thank a visitor.
  */
 export const CAPTURE_RULES = {
   /** @rule 2.2.displayName */
@@ -70,37 +73,35 @@ export const CAPTURE_RULES = {
   sourceId: [[UUID, 'must be a UUID with hyphens', 'no_uuid']],
   /** @rule 2.2.note */
   note: textRules(BOUNDS.note),
-} as const satisfies Readonly<Record<TextField | ContactType, readonly Rule[]>>;
+} as const satisfies Readonly<Record<CaptureField, readonly Rule[]>>;
 
 const NAME_RULES = textRules(BOUNDS.name);
 
-/** A UUID with hyphens, in any letter case. */
+/** Returns what is wrong with a UUID; it needs hyphens, and any letter case is valid. */
 export const uuidFault = (value: string): Fault => firstFault(CAPTURE_RULES.sourceId, value);
 
-/** Whether a value is a UUID in lower case, the form in which all are stored. */
+/** Returns whether a value is a UUID in lower case, the form in which all are stored. */
 export const isCanonicalUuid = (value: unknown): value is string =>
   typeof value === 'string' && UUID.test(value) && value === value.toLowerCase();
 
-/** Whether a value is an id that the CRM has assigned, of a studio or a member. */
+/** Returns whether a value is an id that the CRM assigned to a studio or a member. */
 export const isCrmId = (value: unknown): value is string => typeof value === 'string' && CRM_ID.test(value);
 
 export const crmIdFault = (value: string): Fault =>
   isCrmId(value) ? undefined : 'must be 1 to 64 letters, digits, underscores or hyphens';
 
-/** The code of a reason, which is never personal data. */
+/** The form of a reason, a code that is never personal data. */
 export const REASON_PATTERN = '^[A-Z][A-Z0-9_]{0,62}$';
 const REASON = new RegExp(REASON_PATTERN);
 
 export const reasonFault = (value: string): Fault =>
   REASON.test(value) ? undefined : 'must be 1 to 63 of A to Z, 0 to 9 and _, and begin with a letter';
 
-/** A text of a creation. */
-export const captureFault = (field: keyof typeof CAPTURE_RULES, value: string): Fault =>
-  firstFault(CAPTURE_RULES[field], value);
+export const captureFault = (field: CaptureField, value: string): Fault => firstFault(CAPTURE_RULES[field], value);
 
 export const nameFault = (value: string): Fault => firstFault(NAME_RULES, value);
 
-/** The form of a page token; only the core can tell whether it is genuine. @rule 4.3.cursor 8.cursor */
+/** Checks the form of a page token. Only the core can tell whether it is genuine. @rule 4.3.cursor 8.cursor */
 export function pageTokenFault(value: string): Fault {
   const { min, max } = BOUNDS.pageToken;
   if (!BASE64URL.test(value)) return 'must contain only letters, digits, underscores and hyphens';
@@ -113,7 +114,7 @@ const firstFault = (rules: readonly Rule[], value: string): Fault =>
 // @rule 2.2.lengths 2.2.unicode
 function textRules({ min, max }: { readonly min: number; readonly max: number }): readonly Rule[] {
   return [
-    // A database would store something else than was sent, or cut the text.
+    // A database would store something other than what was sent, or cut the text.
     [/^\P{Cs}*$/u, 'must be well-formed Unicode (it contains half of a surrogate pair)', 'malformed'],
     [/^[^\0]*$/, 'must not contain the NUL character', 'malformed'],
     [new RegExp(`^[\\s\\S]{${min},${max}}$`, 'u'), `must be ${min} to ${max} characters long`, 'wrong_length'],

@@ -2,8 +2,8 @@ import { hash, randomFillSync } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
- * The secret of an API key: `lik_`, then base64url of 32 random bytes and their CRC-32 (4 bytes, big-endian). The
- * prefix lets scanners find leaked keys; by the checksum the gateway refuses a mistyped key without a call.
+ * The secret of an API key: `lik_`, then base64url of 32 random bytes and their CRC-32 (4 bytes, big-endian). The prefix lets scanners find
+ * leaked keys. The checksum lets the gateway refuse a mistyped key without a call.
  */
 const PREFIX = 'lik_';
 const RANDOM_BYTES = 32;
@@ -12,17 +12,17 @@ const ENCODED_LENGTH = 48;
 const ENCODED = `${BASE64URL}{${ENCODED_LENGTH}}`;
 const SECRET_LENGTH = PREFIX.length + ENCODED_LENGTH;
 
-/** The prefix of the token of a caller of the core. */
+/** The prefix of a core caller's token. */
 const TOKEN_PREFIX = 'lic_';
 
 const SECRET = new RegExp(`^${PREFIX}${ENCODED}$`);
 const SECRET_OR_TOKEN = new RegExp(`(?:${PREFIX}|${TOKEN_PREFIX})${ENCODED}`);
-/** Also after an escape: `%20lik_…`. */
+/** Also matches after an escape: `%20lik_…`. */
 const EACH_SECRET = new RegExp(`${PREFIX}${ENCODED}(?!${BASE64URL})`, 'g');
 
 export const newKeySecret = (): string => newSecret(PREFIX);
 
-/** Creates a token for a caller of the core: like a key's secret, but for its prefix. */
+/** Creates a core caller's token, which differs from a key's secret only in its prefix. */
 export const newCoreToken = (): string => newSecret(TOKEN_PREFIX);
 
 function newSecret(prefix: string): string {
@@ -31,7 +31,7 @@ function newSecret(prefix: string): string {
   return prefix + bytes.toString('base64url');
 }
 
-/** Whether a text has the form and the checksum of a secret. */
+/** Returns whether a text has the form and the checksum of a secret. */
 export function isKeySecret(text: string): boolean {
   if (!SECRET.test(text)) return false;
   const bytes = Buffer.from(text.slice(PREFIX.length), 'base64url');
@@ -45,11 +45,11 @@ export const toHint = (secret: string): string => secret.slice(-HINT_LENGTH);
 
 export const isHint = (value: unknown): value is string => typeof value === 'string' && value.length === HINT_LENGTH;
 
-/** Whether a text has the form of the secret of a key, or of a caller's token, anywhere. */
+/** Returns whether a text contains something that looks like a key's secret or a caller's token. */
 export const hasSecretForm = (text: string): boolean => SECRET_OR_TOKEN.test(text);
 
 /**
- * The secrets in a text, each once, and the number of texts that look like one but fail the checksum.
+ * Finds the distinct secrets in a text, and counts texts that look like one but fail the checksum.
  *
  * @param pieces the text, cut anywhere, because it may be longer than a string can be
  */
@@ -59,7 +59,7 @@ export async function secretsIn(
   const found = new Set<string>();
   let text = '';
   for await (const piece of pieces) {
-    // What begins before these could be seen with the character behind it.
+    // A secret that begins before this overlap was already seen, with the character behind it.
     text = text.slice(-SECRET_LENGTH) + piece;
     for (const { 0: each, index } of text.matchAll(EACH_SECRET)) if (index + each.length < text.length) found.add(each);
   }
@@ -68,10 +68,10 @@ export async function secretsIn(
   return { secrets, misspelt: found.size - secrets.length };
 }
 
-/** The SHA-256 of a secret, the only form in which it is stored or sent to the core; 32 bytes. */
+/** Returns the SHA-256 of a secret, the only form in which it is stored or sent to the core; 32 bytes. */
 export function hashKeySecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }
 
-/** A hash as a text, for use as a key of a Map. */
+/** Returns a hash as a text, for use as a key of a Map. */
 export const textOfHash = (secretSha256: Uint8Array): string => Buffer.from(secretSha256).toString('latin1');

@@ -1,11 +1,11 @@
 import { DATA_FIELDS } from './field-rules.ts';
 
-/** What gateways and cores must have alike about the log of requests. */
+/** Facts about the request log that gateways and cores share. */
 
-/** The maximum number of requests that a gateway records at a time. */
+/** The maximum number of requests that a gateway records in one call. */
 export const MAX_RECORDED_REQUESTS = 500;
 
-/** The names of the contract for parts of a request, one of which stands for every other name. */
+/** The contract's names for parts of a request. `(unknown)` stands for every other name. */
 export const RECORDED_FIELDS = [
   ...DATA_FIELDS,
   'contact.type',
@@ -22,7 +22,7 @@ export const RECORDED_FIELDS = [
 
 export type RecordedField = (typeof RECORDED_FIELDS)[number];
 
-/** Returns the names by which faulty fields are recorded. Callers choose those of unknown properties, which may be data. */
+/** Returns the names under which faulty fields are recorded. Callers choose names of unknown properties, which may be personal data. */
 export const recordedFields = (names: readonly string[]): RecordedField[] => [
   ...new Set(names.map((name) => RECORDED_FIELDS.find((known) => known === name) ?? '(unknown)')),
 ];

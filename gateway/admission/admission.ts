@@ -10,17 +10,17 @@ import { KeyLookUps } from './key-look-ups.ts';
 import { loadShedding } from './load-shedding.ts';
 
 /**
- * Admits callers before any body is read, as the check of the key says.
+ * Admits callers before any body is read, in the order of `gateway/key-check.ts`.
  *
- * @param keyCacheMs how long the owner of a key is remembered
+ * @param keyCacheMs how long the owner of a key is cached
  * @rule 5.3 5.9 7.order 8.counted 8.quota-headers
  */
 export function admitCallers(app: FastifyInstance, keyCacheMs: number): void {
   const { core, metrics, quota, config } = app;
   const shedLoad = loadShedding(core);
   const cache = new ApiKeyCache(keyCacheMs);
-  const lookUps = new KeyLookUps(core);
-  // More than there are look-ups: many requests share one.
+  const lookUps = new KeyLookUps(core.authenticate);
+  // Exceeds the number of look-ups, because many requests share one.
   metrics?.watchWaiting('AuthenticateApiKey', () => lookUps.waiting);
   const authenticate = authenticator(lookUps, cache);
   const count = requestCounter(quota, quotaPolicy(config));
@@ -28,7 +28,7 @@ export function admitCallers(app: FastifyInstance, keyCacheMs: number): void {
 
   app.addHook('onRequest', async (request, reply) => {
     const { state } = request;
-    // Both are rarely promises, and only promises are awaited: each await costs a turn of the event loop.
+    // Awaits only promises, which these rarely are: each await costs a turn of the event loop.
     const refusal = shedLoad(request);
     if (refusal) await refusal;
     const answer = authenticate(request);
@@ -53,7 +53,7 @@ export function admitCallers(app: FastifyInstance, keyCacheMs: number): void {
     if (key && does.includes('forget')) cache.delete(textOfHash(key.secretSha256));
     if (key && windows && does.includes('refund')) {
       removeQuotaHeaders(reply);
-      // At worst the request stays counted.
+      // A failed refund leaves the request counted.
       await quota.refund(key.caller, windows).catch(() => {});
     }
     if (does.includes('hold')) await holdIfTooMany(request);

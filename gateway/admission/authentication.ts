@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { CORE_CALL_MS } from '../../common/deadlines.ts';
 import { hashKeySecret, isKeySecret, textOfHash, toHint } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { clientNetwork } from '../client-address.ts';
+import { toClient } from '../client-address.ts';
 import type { FoundKey } from '../key-check.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
 import type { Sender } from '../request.ts';
@@ -12,8 +12,8 @@ import type { KeyLookUps } from './key-look-ups.ts';
 import { createMemoryQuota } from './quota/memory-quota.ts';
 
 /**
- * Identifies the caller. A replaced or revoked key stops working immediately, because the core validates the key of each
- * request: an unknown one before anything else, a cached one together with the operation, which saves a round trip.
+ * Identifies the caller. A replaced or revoked key stops working immediately, because the core validates the key of each request. It checks
+ * an unknown key before anything else, and a cached one with the operation, which saves a round trip.
  *
  * @returns a function that throws, or rejects with, the Problem for the caller
  * @rule 3.2.replaced 5.2 5.7 5.8
@@ -22,13 +22,13 @@ export function authenticator(lookUps: KeyLookUps, cache: ApiKeyCache) {
   const findUnknown = unknownKeys(lookUps);
   return (request: FastifyRequest): FoundKey | Promise<FoundKey> => {
     const secret = readBearerSecret(request);
-    // A malformed key is refused here, so guesses cost the core nothing.
+    // Malformed keys are refused here, so guesses cost the core nothing.
     if (secret === undefined || !isKeySecret(secret)) throw new Problem('integration_key_invalid');
     const presented = { secretSha256: hashKeySecret(secret), secretHint: toHint(secret), requestId: request.id };
     const name = textOfHash(presented.secretSha256);
     const cached = cache.get(name);
     if (cached) return { name: 'remembered', key: { ...presented, studioId: cached.studioId, caller: cached } };
-    // An expired key is no guess: it was valid.
+    // A key whose entry expired is not a guess: it was valid.
     const found = cache.has(name) ? lookUps.find(presented) : findUnknown(presented, request);
     return found.then(({ caller, ...event }) => {
       cache.set(name, caller);
@@ -39,7 +39,7 @@ export function authenticator(lookUps: KeyLookUps, cache: ApiKeyCache) {
 
 // @rule 5.1 5.5 5.header
 function readBearerSecret(request: FastifyRequest): string | undefined {
-  // Of several headers, Node silently uses the first.
+  // Node silently uses the first of several headers.
   const [authorization, ...more] = request.raw.headersDistinct.authorization ?? [];
   if (authorization === undefined || more.length > 0) return undefined;
   return /^Bearer +(\S+)$/i.exec(authorization)?.[1];
@@ -49,16 +49,15 @@ function readBearerSecret(request: FastifyRequest): string | undefined {
 export const MAX_CACHED_KEYS = 50_000;
 
 /**
- * Caches what rarely or never changes about an API key: its id, studio and scopes, and the quotas. Because quotas can
- * change, an entry expires after a fixed time, however often it is used. The cache does not say whether a key is still
- * valid; that can change at any moment.
+ * Caches what rarely or never changes about an API key: id, studio, scopes and quotas. An entry expires after a fixed time, because quotas
+ * can change. It does not say whether the key is still valid, which can change at any moment.
  */
 export class ApiKeyCache<Value = AuthenticateApiKeyResponse> {
   readonly #entries = new Map<string, { readonly value: Value; readonly expiresAtMs: number }>();
   readonly #ttlMs: number;
   readonly #clock: () => number;
 
-  /** @param clock milliseconds since any moment; never goes back */
+  /** @param clock milliseconds since any moment; must never go back */
   constructor(ttlMs: number, clock = () => performance.now()) {
     this.#ttlMs = ttlMs;
     this.#clock = clock;
@@ -69,7 +68,7 @@ export class ApiKeyCache<Value = AuthenticateApiKeyResponse> {
     return entry && this.#clock() < entry.expiresAtMs ? entry.value : undefined;
   }
 
-  /** Whether there is an entry, even an expired one. */
+  /** Returns whether there is an entry, even an expired one. */
   has(name: string): boolean {
     return this.#entries.has(name);
   }
@@ -87,37 +86,36 @@ export class ApiKeyCache<Value = AuthenticateApiKeyResponse> {
 }
 
 /**
- * The number of different keys of one address that the core looks up in vain, in a window of some seconds. A website that
- * goes on with a key of yesterday is one of them, however often it sends: it takes nothing from others behind its address.
- * Keys are well formed with a checksum that is public, so guesses are as cheap as requests. The number is less than half of
- * those that may wait for the core, so that one address sheds no other one's requests.
+ * The number of different keys per address and window that the core may look up in vain. Retries with one outdated key count once, so they
+ * do not affect others behind the same address. A key's checksum is public, so a well-formed guess is as cheap as a request. Less than half
+ * of the requests that may wait for the core, so one address cannot have other addresses' requests shed.
  */
 export const MAX_UNKNOWN_KEYS = 500;
 export const UNKNOWN_KEYS_WINDOW_SECONDS = 10;
 
 /**
- * The number of unknown keys of one address that are looked up at once; further ones wait. Fewer than may be in vain, so that
- * keys which are new to a gateway that has just begun are not refused for one another, however slow the core is.
+ * The number of unknown keys per address that are looked up at once; further ones wait. It is less than MAX_UNKNOWN_KEYS, so a gateway that
+ * has just started does not refuse valid keys because of each other.
  */
 const MAX_LOOK_UPS_AT_ONCE = MAX_UNKNOWN_KEYS / 2;
 
 const LIMITS = { key: MAX_UNKNOWN_KEYS, studio: undefined };
 
-/** Returns what these quotas count in place of a key: the network of the client. */
-const toQuotaCaller = (request: FastifyRequest) => ({ apiKeyId: clientNetwork(request), studioId: '' });
+/** Returns the quota caller that stands for a client's network instead of a key. */
+const toQuotaCaller = (request: FastifyRequest) => ({ apiKeyId: toClient(request.clientAddress), studioId: '' });
 
 /**
- * How long a refusal waits, more or less, of an address that has too many that no quota counts. So a flood on hundreds of
- * connections becomes a trickle, and leaves the processor to the requests of others.
+ * How long, on average, to hold an uncounted refusal of an address that has too many. A flood on hundreds of connections becomes a trickle,
+ * and leaves the processor to other requests.
  */
 export const HELD_REFUSAL_MS = 1000;
 
 const MAX_HELD_MS = 1.5 * HELD_REFUSAL_MS;
 
-/** Those that came together do not end together. */
+/** Jitter. */
 const holdRefusal = (): Promise<void> => sleep(MAX_HELD_MS - HELD_REFUSAL_MS * Math.random());
 
-/** @returns a function that waits before a refusal that no quota counts, if its address has too many of them */
+/** Returns a function that delays an uncounted refusal if its address has too many of them. */
 export function uncountedRefusals(): (request: FastifyRequest) => Promise<void> {
   const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
   return async (request) => {
@@ -125,12 +123,12 @@ export function uncountedRefusals(): (request: FastifyRequest) => Promise<void> 
   };
 }
 
-/** @returns a function that looks up a key which this gateway has not seen valid, or rejects with the Problem */
+/** Returns a function that looks up a key that is new to this gateway, or rejects with the Problem. */
 function unknownKeys(lookUps: KeyLookUps) {
   const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
-  /** The keys that are counted in its window, by network and hash. */
+  /** Keys that the current window has counted, by network and hash. */
   const counted = new ApiKeyCache<true>(UNKNOWN_KEYS_WINDOW_SECONDS * 1000);
-  /** The number of look-ups under way, by network. */
+  /** Look-ups in flight, by network. */
   const underWay = new Map<string, number>();
   return async (sender: Sender, request: FastifyRequest) => {
     const caller = toQuotaCaller(request);
@@ -147,7 +145,7 @@ function unknownKeys(lookUps: KeyLookUps) {
       try {
         const decision = await consumePatiently(quota, caller, LIMITS);
         if (decision.admitted) {
-          // Before its look-up, or those that come with the same key meanwhile would count too.
+          // Set before the look-up, so that concurrent requests with the same key do not count.
           counted.set(name, true);
           const found = lookUps.find(sender);
           const { code } = await found.catch((problem) => problem);
@@ -157,7 +155,7 @@ function unknownKeys(lookUps: KeyLookUps) {
           }
           return await found;
         }
-        // Only once it was held, because its response says what is so then.
+        // Refuses only after a hold, so that the response describes the state after it.
         if (isHeld)
           throw rateLimited(decision, UNKNOWN_KEYS_WINDOW_SECONDS, 'Too many unknown keys came from this address');
         isHeld = true;

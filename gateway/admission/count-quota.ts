@@ -14,10 +14,10 @@ import {
 } from './quota/quota-port.ts';
 
 /**
- * Counts every request against the quotas of its key and studio before its body is read. The gateway's settings are the
- * defaults. A request that cannot be counted is refused.
+ * Counts every request against the quotas of its key and studio before its body is read. The gateway's settings are the defaults. Refuses a
+ * request that cannot be counted.
  *
- * @returns a function that returns the windows of the request, or rejects with the Problem for the caller
+ * @returns a function that returns the request's windows, or rejects with the Problem for the caller
  * @rule 4.1.6 7.integration_rate_limited 7.1 8.quota 8.quota-headers
  */
 export function requestCounter(quota: Quota, { limit, studioLimit, windowSeconds }: QuotaPolicy) {
@@ -34,13 +34,13 @@ export function requestCounter(quota: Quota, { limit, studioLimit, windowSeconds
   };
 }
 
-/** Named as in the IETF draft "RateLimit header fields for HTTP". They describe one window. */
+/** Returns the headers of the IETF draft "RateLimit header fields for HTTP", for one window. */
 const quotaHeaders = ({ limit, remaining, resetSeconds }: QuotaDecision, windowSeconds: number) => ({
   'ratelimit-policy': `"default";q=${limit};w=${windowSeconds}`,
   ratelimit: `"default";r=${remaining};t=${resetSeconds}`,
 });
 
-/** Takes them from the reply to a request that turns out not to be counted. */
+/** Removes the quota headers from the reply to a request that is refunded. */
 export const removeQuotaHeaders = (reply: FastifyReply): FastifyReply =>
   reply.removeHeader('ratelimit-policy').removeHeader('ratelimit');
 
@@ -52,8 +52,7 @@ export const rateLimited = (decision: QuotaDecision, windowSeconds: number, why:
   });
 
 /**
- * Consumes a request, once it has waited for the end of a refusal that is less than a second away: no `Retry-After` could
- * say so, and the request would be too early.
+ * Consumes a request. Waits first if a refusal ends within a second: `Retry-After` cannot say that, and a retry would be too early.
  *
  * @throws Problem integration_rate_unavailable
  * @rule 7.integration_rate_unavailable 7.1 7.3

@@ -6,23 +6,23 @@ import type { Sender } from '../request.ts';
 
 interface LookUp {
   readonly answer: Promise<AuthenticateApiKeyResponse>;
-  /** The one after it, for all requests that came meanwhile. */
+  /** The look-up after this one, shared by all requests that came meanwhile. */
   next?: Promise<AuthenticateApiKeyResponse>;
 }
 
 /**
- * Looks up keys at the core, each once at a time: no quota counts the requests with a key that is not valid, or lacks the
- * scope, and anybody can repeat one on thousands of connections. No request is refused by what was so before it came. One
- * that waits for a look-up without an answer gets the Problem of that.
+ * Looks up keys at the core, each once at a time. No quota counts requests with an invalid key or a missing scope, and anybody can repeat
+ * one on thousands of connections. No request is refused because of an earlier state. A request that shares a look-up without an answer
+ * shares its Problem.
  */
 export class KeyLookUps {
-  readonly #core: Pick<CoreClient, 'authenticate'>;
-  /** By the hash of the key. */
+  readonly #authenticate: CoreClient['authenticate'];
+  /** By hash of the key. */
   readonly #underWay = new Map<string, LookUp>();
   #waiting = 0;
 
-  constructor(core: Pick<CoreClient, 'authenticate'>) {
-    this.#core = core;
+  constructor(authenticate: CoreClient['authenticate']) {
+    this.#authenticate = authenticate;
   }
 
   /** The number of requests that wait for look-ups. */
@@ -30,7 +30,7 @@ export class KeyLookUps {
     return this.#waiting;
   }
 
-  /** Finds the owner of a key, who is only `remembered` if an earlier look-up tells it and the key need not be checked. */
+  /** Finds the owner of a key. It is only `remembered` if it comes from an earlier look-up and the key need not be checked. */
   async find(sender: Sender, mustCheck = false) {
     this.#waiting += 1;
     try {
@@ -49,7 +49,7 @@ export class KeyLookUps {
 
   #begin(sender: Sender): Promise<AuthenticateApiKeyResponse> {
     const name = textOfHash(sender.secretSha256);
-    const answer = this.#core.authenticate(sender);
+    const answer = this.#authenticate(sender);
     this.#underWay.set(name, { answer });
     const end = () => {
       if (this.#underWay.get(name)?.answer === answer) this.#underWay.delete(name);

@@ -6,16 +6,16 @@ import { MAX_PENDING_REQUESTS } from '../core/exchange-batcher.ts';
 import { OVERLOADED } from '../problems.ts';
 
 /**
- * The number of pending requests of an operation from which further ones are refused. The other half is for requests that
- * were admitted earlier and have yet to reach the core.
+ * The number of pending requests of an operation from which further ones are shed. The other half is for admitted requests that have not
+ * reached the core yet.
  *
  * @rule 7.overload
  */
 export const BUSY_THRESHOLD = MAX_PENDING_REQUESTS / 2;
 
 /**
- * The number of refusals per second that are immediate, and the maximum delay of further ones; milliseconds. Without a
- * delay, thousands of clients that retry immediately would take all of the gateway's time.
+ * The number of immediate refusals per second, and the maximum delay of further ones; milliseconds. Without a delay, thousands of clients
+ * that retry at once would take all of the gateway's time.
  */
 const MAX_IMMEDIATE_REFUSALS_PER_SECOND = 1000;
 const MAX_DELAY_MS = 1000;
@@ -23,14 +23,14 @@ const MAX_DELAY_MS = 1000;
 const LOG_INTERVAL_MS = 10_000;
 
 /**
- * Refuses a request before any work is done for it while too many of its operation wait for the core: looking up its
- * key and reading its body, only to refuse it then, would take time from the waiting ones.
+ * Sheds a request before any work is done for it while too many of its operation wait for the core. Looking up its key and reading its body
+ * first would take time from the waiting requests.
  *
  * @returns a function: undefined for an admitted request, a promise that rejects with the Problem for a refused one
  * @rule 7.overload
  */
 export function loadShedding(core: CoreClient): (request: FastifyRequest) => Promise<never> | undefined {
-  /** The earliest time of the next refusal, at the rate above. */
+  /** When the next refusal may be sent, at the rate above. */
   let nextAt = 0;
   let refused = 0;
   const logThrottle = new Throttle(LOG_INTERVAL_MS);

@@ -21,21 +21,21 @@ import { ExchangeBatcher, type Item, MAX_PENDING_REQUESTS, type Share } from './
 import { exchangeOver } from './exchange-calls.ts';
 
 /**
- * The number of waiting lists of one studio from which further ones are refused, so that no studio makes the others' fail: a quarter of
- * those from which all are (`gateway/admission/load-shedding.ts`).
+ * The number of one studio's waiting lists from which further ones are refused, so that no studio makes the others' fail. A quarter of
+ * BUSY_THRESHOLD, from which all lists are refused (`gateway/admission/load-shedding.ts`).
  */
 const MAX_WAITING_LISTS_PER_STUDIO = MAX_PENDING_REQUESTS / 8;
 
-/** The number of leads in lists that are sent and not answered from which lists wait, and studios take turns. */
+/** From this many leads in unanswered lists on, further lists wait, and studios take turns. */
 const MAX_SENT_LEADS = 1000;
 
 /** The validated data of a creation. */
 export type LeadCreation = MessageInitShape<typeof CreateLeadItemSchema>;
 
-/** A request that was answered, as the core records it. */
+/** An answered request, as the core records it. */
 export type RecordedRequest = MessageInitShape<typeof LoggedRequestSchema>;
 
-/** It is recorded once, however often it is sent. */
+/** A batch of requests. The core records it once, however often it is sent. */
 export interface RequestBatch {
   readonly batchId: string;
   readonly requests: RecordedRequest[];
@@ -47,24 +47,25 @@ export interface PageToRead {
   readonly cursor: string | undefined;
 }
 
-/** A successful outcome, and what a creation has besides. */
-type Answer<Case> = Pick<ExchangeResult, 'leadId' | 'replayed'> & {
-  readonly value: Extract<ExchangeResult['outcome'], { readonly case: Case }>['value'];
-};
+/** A lead that this or an earlier request created. */
+export interface Creation {
+  readonly body: Uint8Array;
+  readonly leadId: string;
+  readonly replayed: boolean;
+}
 
 /**
- * The core. It returns the response bodies of the public API as bytes. Every method rejects with the Problem for the
- * caller. The core authenticates the sender on every request, and confines it to the studio of the key.
+ * The core. Returns response bodies of the public API as bytes. Every method rejects with the Problem for the caller. The core
+ * authenticates the sender on every request, and confines it to its key's studio.
  */
 export interface CoreClient {
   authenticate(sender: Sender): Promise<AuthenticateApiKeyResponse>;
-  /** Returns the body, the id of the lead, and whether an earlier request had created it. */
-  createLead(sender: Sender, creation: LeadCreation): Promise<Answer<'body'>>;
+  createLead(sender: Sender, creation: LeadCreation): Promise<Creation>;
   getLead(sender: Sender, leadId: string): Promise<Uint8Array>;
   listLeads(sender: Sender, page: PageToRead): Promise<Uint8Array>;
-  /** Returns the number of requests that were skipped. @throws ConnectError */
+  /** Returns how many requests were skipped. @throws ConnectError */
   recordRequests(batch: RequestBatch): Promise<number>;
-  /** Returns the number of pending requests of an operation, or of authentications if they are more. */
+  /** Returns the number of pending requests of an operation, or of authentications if that is higher. */
   pending(operation: Operation | undefined): number;
   /** Rejects with the reason unless the core would serve a call now. */
   check(): Promise<void>;
@@ -86,27 +87,31 @@ export function createCoreClient(
 ): CoreClient {
   const { transport, sessions } = connectToCore(access, credentials, token);
   const exchange = exchangeOver(access.CORE_URL, sessions, token);
-  const authenticate = batched('AuthenticateApiKey', 'bearer');
-  const createLead = batched('CreateLead', 'body');
-  const getLead = batched('GetLead', 'body');
-  const listLeads = batched('ListLeads', 'body', MAX_SENT_LEADS);
+  const authenticate = batched('AuthenticateApiKey');
+  const createLead = batched('CreateLead');
+  const getLead = batched('GetLead');
+  const listLeads = batched('ListLeads', MAX_SENT_LEADS);
   const operations: Partial<Record<Operation, typeof createLead>> = { createLead, getLead, listLeads };
   const requestLog = createClient(RequestLogService, transport);
   const health = createClient(Health, transport);
 
   return {
-    authenticate: async (sender) => (await authenticate.send(sender, { case: 'authenticate', value: {} })).value,
+    authenticate: (sender) => authenticate.send(sender, { case: 'authenticate', value: {} }, bearerIn),
 
-    createLead: (sender, creation) => createLead.send(sender, { case: 'createLead', value: creation }),
+    createLead: (sender, creation) =>
+      createLead.send(sender, { case: 'createLead', value: creation }, (result) => {
+        const { leadId, replayed } = result;
+        return { body: bodyIn(result), leadId, replayed };
+      }),
 
-    getLead: async (sender, leadId) => (await getLead.send(sender, { case: 'getLead', value: { leadId } })).value,
+    getLead: (sender, leadId) => getLead.send(sender, { case: 'getLead', value: { leadId } }, bodyIn),
 
     async listLeads(sender, { limit, cursor }) {
       const { studioId: group = '' } = sender;
       if (listLeads.batcher.countPending(group) >= MAX_WAITING_LISTS_PER_STUDIO) throw OVERLOADED;
       const item = { pageSize: limit, pageToken: cursor ?? '' };
       const share = { group, weight: Math.max(1, limit) };
-      return (await listLeads.send(sender, { case: 'listLeads', value: item }, share)).value;
+      return listLeads.send(sender, { case: 'listLeads', value: item }, bodyIn, share);
     },
 
     recordRequests: async (batch) =>
@@ -125,30 +130,35 @@ export function createCoreClient(
         const reason = HEALTH_CHECK_FAULTS[ConnectError.from(error).code];
         throw reason === undefined ? error : new Error(reason, { cause: error });
       });
-      // A core that drains serves until it closes the connection; the next one leads to another core.
+      // A draining core serves until it closes the connection. The next connection leads to another core.
       if (status !== Serving.SERVING && !isDraining) throw new Error('it reports that it is not serving; see its log');
     },
 
     close: () => sessions.abort(),
   };
 
-  /** Returns a batcher of the requests for an RPC of the core, and a function that sends one and rejects with the Problem for the caller. */
-  function batched<Case extends 'bearer' | 'body'>(rpc: string, expected: Case, maxSentWeight?: number) {
+  /** Returns a batcher for an RPC of the core, and a function that sends one request and rejects with the Problem for the caller. */
+  function batched(rpc: string, maxSentWeight?: number) {
     const onMessage = (size: number) => metrics?.batchSent(rpc, size);
-    // Each request has a timeout of its own, so the call has none.
+    // The call has no timeout, because each request has its own.
     const batcher = new ExchangeBatcher(exchange, { timeoutMs: CORE_CALL_MS, maxSentWeight, onMessage });
     metrics?.watchWaiting(rpc, () => batcher.pending);
     return {
       batcher,
-      async send({ secretSha256, requestId }: Sender, request: Item['request'] & object, share?: Share) {
+      async send<Answer>(
+        { secretSha256, requestId }: Sender,
+        request: Item['request'] & object,
+        read: (result: ExchangeResult) => Answer,
+        share?: Share,
+      ): Promise<Answer> {
         const span = currentSpan.getStore()?.child(`core ${rpc}`, { requestId });
         const item = { secretSha256, requestId, request, ...(span && { traceparent: span.traceparent }) };
         try {
-          const { outcome, leadId, replayed } = await batcher.send(item, share);
-          if (outcome.case === 'error') throw problemOfStatus(outcome.value);
-          if (outcome.case !== expected) throw new Error(`unexpected outcome: ${outcome.case}`);
+          const result = await batcher.send(item, share);
+          if (result.outcome.case === 'error') throw problemOfStatus(result.outcome.value);
+          const answer = read(result);
           span?.end({ failed: false });
-          return { value: outcome.value as Answer<Case>['value'], leadId, replayed };
+          return answer;
         } catch (error) {
           const problem = error instanceof Problem ? error : problemOfError(error);
           span?.end({ failed: problem.status >= 500, attributes: { outcome: problem.code } });
@@ -157,6 +167,16 @@ export function createCoreClient(
       },
     };
   }
+}
+
+function bearerIn({ outcome }: ExchangeResult): AuthenticateApiKeyResponse {
+  if (outcome.case !== 'bearer') throw new Error(`unexpected outcome: ${outcome.case}`);
+  return outcome.value;
+}
+
+function bodyIn({ outcome }: ExchangeResult): Uint8Array {
+  if (outcome.case !== 'body') throw new Error(`unexpected outcome: ${outcome.case}`);
+  return outcome.value;
 }
 
 /** The meaning of an error of the health check. */

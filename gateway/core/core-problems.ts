@@ -3,12 +3,12 @@ import { BrokenInvariant } from '../../common/invariants.ts';
 import { CONTACT_TYPES } from '../../common/rules/field-rules.ts';
 import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
-import { CODE_OF_REASON, type DataPath, type FaultyField, OVERLOADED, Problem } from '../problems.ts';
+import { CODE_OF_REASON, type DataPath, type FaultyField, OVERLOADED, Problem, type ProblemCode } from '../problems.ts';
 import { TooManyPending } from './exchange-batcher.ts';
 
 /**
- * The codes by which the core reports, without a reason, a fault on either side. After any other code the outcome is
- * unknown, or nothing was begun.
+ * The codes with which the core, without a reason, reports a fault on either side. After any other code, the outcome is unknown or nothing
+ * was begun.
  *
  * @rule 7.internal_error 7.integration_unavailable 7.unknown-outcome
  */
@@ -19,14 +19,14 @@ export function problemOfError(thrown: unknown): Problem {
   if (thrown instanceof BrokenInvariant) return new Problem('internal_error', { cause: thrown });
   if (thrown instanceof TooManyPending) return OVERLOADED;
   const error = ConnectError.from(thrown);
-  // An error with a cause does not come from the core: a call that is cut off is reported as internal too.
+  // An error with a cause is not the core's own: a call that is cut off is also reported as internal.
   return toCoreProblem(error, error.cause === undefined && FAULTS.has(error.code));
 }
 
-/** The codes of a call whose connection ends or that is late, and of one that the next token may get through. */
+/** Codes of calls that were late or cut off, or that may succeed with another token. */
 const PASSING = new Set([Code.Canceled, Code.Aborted, Code.Unavailable, Code.DeadlineExceeded, Code.Unauthenticated]);
 
-/** Whether a core has refused a call, and would again. An error with a cause does not come from it. */
+/** Returns whether a core has refused a call, and would do so again. An error with a cause is not the core's own. */
 export function isRefusedByCore(thrown: unknown): boolean {
   const { code, cause } = ConnectError.from(thrown);
   return cause === undefined && !PASSING.has(code);
@@ -39,31 +39,26 @@ export function problemOfStatus({ code, message, details }: Status): Problem {
   return toCoreProblem(error, FAULTS.has(code));
 }
 
+const CODES = new Map<string, ProblemCode>(Object.entries(CODE_OF_REASON));
+
 function toCoreProblem(error: ConnectError, isFault: boolean): Problem {
   const info = error.findDetails(ErrorInfoSchema).find(({ domain }) => domain === 'leadintake');
-  const code = Object.hasOwn(CODE_OF_REASON, info?.reason ?? '')
-    ? CODE_OF_REASON[info?.reason as keyof typeof CODE_OF_REASON]
-    : undefined;
+  const code = CODES.get(info?.reason ?? '');
   if (code === undefined) {
     return new Problem(isFault ? 'internal_error' : 'integration_unavailable', { cause: error });
   }
   const faults = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations.map(publicFault));
-  // Callers do not send these fields: gateway and core are incompatible, as during an update of one of them.
+  // Callers do not send these fields. Gateway and core are incompatible, for example while one of them is updated.
   if (faults.some(({ field }) => OWN_FIELDS.has(field)))
     return new Problem('integration_unavailable', { cause: error });
-  const detail = info?.metadata.erased === 'true' ? ERASED : undefined;
-  return new Problem(code, {
-    faults,
-    existingLeadId: info?.metadata.leadId,
-    ...(detail !== undefined && { detail }),
-    cause: error,
-  });
+  const { leadId: existingLeadId, erased } = info?.metadata ?? {};
+  return new Problem(code, { faults, existingLeadId, detail: erased === 'true' ? ERASED : undefined, cause: error });
 }
 
-/** The detail of a conflict with a key whose lead was erased. */
+/** The detail of a conflict with the key of an erased lead. */
 const ERASED = 'The lead that was created with this Idempotency-Key was erased since. Nothing was written.';
 
-/** Fields that the gateway sets, not its caller. */
+/** Fields that the gateway sets, not the caller. */
 const OWN_FIELDS = new Set(['studioId', 'secretSha256', 'request', 'items']);
 
 /** The public names of fields that the core names differently. */

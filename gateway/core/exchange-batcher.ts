@@ -16,24 +16,24 @@ import type { Exchange } from './exchange-calls.ts';
 /** The maximum number of requests in a message: enough to share its cost. */
 const MAX_PER_MESSAGE = 32;
 
-/** The maximum number of pending requests; further ones are rejected. */
+/** The maximum number of pending requests. Further ones are rejected. */
 export const MAX_PENDING_REQUESTS = 2048;
 
-/** A request got no response: it timed out, or the core accepts no requests. */
+/** Reports that a request got no response: it timed out, or the core accepts no requests. */
 export class NoResponse extends Error {}
 
-/** A request was not begun. */
+/** Reports that a request was not begun. */
 export class TooManyPending extends Error {}
 
 export type Item = MessageInitShape<typeof ExchangeItemSchema>;
 
-/** The caller on whose behalf a request is sent, which takes turns with others, and what the request costs. */
+/** The group that a request takes turns in, such as a studio, and what the request costs. */
 export interface Share {
   readonly group: string;
   readonly weight: number;
 }
 
-/** A request without a response: it waits in a queue, or was sent on a call. */
+/** A request without a response, which waits in a queue or was sent on a call. */
 interface Request {
   readonly item: Item;
   readonly share: Share;
@@ -47,17 +47,17 @@ interface Request {
 interface Call {
   state: CallState;
   readonly cut: AbortController;
-  /** There may be requests to send, or the call is lost. */
+  /** Notified when there may be requests to send, or the call is lost. */
   readonly changed: Condition;
 }
 
 interface Serving {
   readonly is: 'Serving';
-  /** The requests without a result, by their index among all requests of the call. */
+  /** Requests without a result, by their index among all requests of the call. */
   readonly sent: Map<number, Request>;
   sentCount: number;
   sentWeight: number;
-  /** The number of requests that were sent before the last result arrived. */
+  /** How many requests were sent before the last result arrived. */
   sentBeforeResult: number;
 }
 
@@ -73,7 +73,7 @@ export type CallState =
  * - `sends`: requests are sent
  * - `stalls`: a request is late, and no result has arrived since it was sent
  * - `empties`: the last request without a result is settled
- * - `ends`: the core accepts no more requests, and has not processed those without a result
+ * - `ends`: the core accepts no more requests, and has not processed the unanswered ones
  * - `fails`: the call is cut off or refused, and the outcome of its requests is unknown
  */
 export type CallEvent = 'sends' | 'stalls' | 'empties' | 'ends' | 'fails';
@@ -90,32 +90,29 @@ const TRANSITIONS = {
   Lost: { sends: stay, stalls: stay, empties: stay, ends: stay, fails: stay },
 } satisfies { [State in CallState as State['is']]: Record<CallEvent, (state: State) => CallState> };
 
-/** Returns the state of a call after an event. */
 export const next = (state: CallState, event: CallEvent): CallState =>
   (TRANSITIONS[state.is][event] as (state: CallState) => CallState)(state);
 
 interface Options {
   readonly timeoutMs: number;
-  /** The weight of sent requests without a result from which further ones wait here, where their groups take turns. */
+  /** The weight of unanswered requests from which further ones wait here, where their groups take turns. */
   readonly maxSentWeight?: number | undefined;
   /** Called with the number of requests in each message. */
   readonly onMessage?: (size: number) => void;
 }
 
 /**
- * Sends requests over one long-lived call, because opening a call costs many times what a request costs. Requests that
- * arrive in one turn of the event loop share a message. Each promise settles as soon as its own result arrives, and a
- * single request does not wait for others.
+ * Sends requests over one long-lived call, because opening a call costs far more than a request. Requests that arrive in one turn of the
+ * event loop share a message. Each promise settles with its own result, and a single request does not wait for others.
  */
 export class ExchangeBatcher {
   readonly #exchange: Exchange;
   readonly #options: Options;
-  /** Requests that are not sent yet, by group. Insertion order is the order of turns. */
+  /** Queued requests, by group. Insertion order is the order of turns. */
   readonly #queues = new Map<string, Set<Request>>();
-  /** The call that was opened last: the only one that may take requests. */
+  /** The newest call, the only one that may take requests. */
   #call: Call | undefined;
   #pending = 0;
-  /** The number of pending requests of each group. */
   readonly #pendingByGroup = new Map<string, number>();
 
   constructor(exchange: Exchange, options: Options) {
@@ -128,14 +125,14 @@ export class ExchangeBatcher {
     return this.#pending;
   }
 
-  /** The number of a group's requests without a response. */
+  /** Returns the number of a group's requests without a response. */
   countPending(group: string): number {
     return this.#pendingByGroup.get(group) ?? 0;
   }
 
   /** @throws TooManyPending, NoResponse, or the error of the call */
   send(item: Item, share: Share = { group: '', weight: 0 }): Promise<ExchangeResult> {
-    // Many may come at once, such as those that have shared the look-up of their key.
+    // Many may come at once, for example after they shared a key look-up.
     if (this.#pending >= MAX_PENDING_REQUESTS) return Promise.reject(new TooManyPending());
     const { promise, resolve, reject } = Promise.withResolvers<ExchangeResult>();
     const timer = setTimeout(() => this.#giveUp(request), this.#options.timeoutMs);
@@ -146,18 +143,18 @@ export class ExchangeBatcher {
     return promise;
   }
 
-  /** Settles a request that is late. */
+  /** Settles a late request. */
   #giveUp(request: Request): void {
     const { call, index = 0 } = request.sent ?? {};
-    // A balancer may keep a call whose core has vanished, and lead the next call to another core.
+    // A balancer may keep a call whose core has vanished, and route the next call to another core.
     const hasStalled = call?.state.is === 'Serving' && index >= call.state.sentBeforeResult;
     if (hasStalled) call.state = next(call.state, 'stalls');
     this.#settle(request, new NoResponse(`no response within ${this.#options.timeoutMs} ms`));
-    // In another turn: what came together is late together.
+    // In another turn, because requests that came together are late together.
     setImmediate(() => this.#flush());
   }
 
-  /** Settles a request with its result, or else with the error. */
+  /** Settles a request with its result or, without one, with the error. */
   #settle(request: Request, error: unknown, result?: ExchangeResult): void {
     clearTimeout(request.timer);
     const isCounted = this.#count(request.share, -1);
@@ -165,12 +162,12 @@ export class ExchangeBatcher {
     const { call, index = 0 } = request.sent ?? {};
     if (call && 'sent' in call.state && call.state.sent.delete(index)) {
       if (call.state.is === 'Serving') call.state.sentWeight -= request.share.weight;
-      // It may be what they have waited for.
+      // Queued requests may have waited for this one.
       if (this.#queues.size > 0) call.changed.notify();
       if (call.state.sent.size === 0) call.state = next(call.state, 'empties');
       if (call.state.is === 'Lost') call.cut.abort();
     }
-    // Not thrown: it may be the timer that settles.
+    // Rejected instead of thrown, because a timer may have called this.
     if (!isCounted) request.reject(new BrokenInvariant('pending_not_negative'));
     else if (result) request.resolve(result);
     else request.reject(error);
@@ -197,7 +194,7 @@ export class ExchangeBatcher {
     if (queue?.delete(request) && queue.size === 0) this.#queues.delete(group);
   }
 
-  /** Has the queued requests sent, over another call if the last one takes none. */
+  /** Sends the queued requests, over a new call if the last one takes none. */
   #flush(): void {
     if (this.#queues.size === 0) return;
     if (this.#call?.state.is !== 'Opening' && this.#call?.state.is !== 'Serving') {
@@ -230,7 +227,7 @@ export class ExchangeBatcher {
         else this.#settle(request, error);
       }
     } else if (state.is === 'Opening') {
-      // Another attempt would fail for the queued requests, too.
+      // A new call would fail for the queued requests, too.
       for (const queue of this.#queues.values()) for (const request of queue) this.#settle(request, error);
     }
     this.#flush();
@@ -259,7 +256,7 @@ export class ExchangeBatcher {
       call.state = state;
       const request = queue.values().next().value as Request;
       this.#dequeue(request);
-      // After all others.
+      // Moves the group behind all others.
       if (this.#queues.delete(group)) this.#queues.set(group, queue);
       request.attempts += 1;
       request.sent = { call, index: state.sentCount };

@@ -22,13 +22,13 @@ const { exchange } = ExchangeService.method;
 type Messages = AsyncIterable<MessageInitShape<typeof ExchangeRequestSchema>>;
 
 /**
- * Makes a call of the exchange, and yields the responses, until the signal cuts it off.
+ * Makes a call of the exchange, and yields the responses until the signal aborts it.
  *
- * @throws ConnectError without a cause: the core has refused the call. Anything else: the call was cut off
+ * @throws ConnectError without a cause if the core refused the call, anything else if the call was cut off
  */
 export type Exchange = (messages: Messages, signal: AbortSignal) => AsyncGenerator<ExchangeResponse>;
 
-/** Returns calls of the exchange as Connect's library makes them, on a stream of HTTP/2 without what it has between the two. */
+/** Returns exchange calls as Connect's library makes them, but directly on an HTTP/2 stream. */
 export function exchangeOver(coreUrl: string, sessions: CoreSessions, token: CoreToken): Exchange {
   const path = new URL(createMethodUrl(coreUrl, exchange)).pathname;
   return async function* call(messages, signal) {
@@ -44,14 +44,14 @@ export function exchangeOver(coreUrl: string, sessions: CoreSessions, token: Cor
         stream.destroy(error as ConnectError);
       }
     });
-    // A message that cannot be written, which only a fault of ours makes, ends the call and not the process.
+    // Only a bug of ours makes a message that cannot be written. It ends the call, not the process.
     send(messages, stream).catch((error) => stream.destroy(error));
     try {
       for await (const { flags, message } of envelopes) {
         sessions.notifyResponseByteRead(stream);
         if (flags & endStreamFlag) {
           const { error } = endStreamFromJson(message);
-          // Refused with one of two tokens: as when the core takes no more messages, none was read.
+          // One of two tokens was refused. No message was read, as when the core takes no more of them.
           if (error && token.findReplacement(authorization, error) === undefined) throw error;
           return;
         }
@@ -64,12 +64,12 @@ export function exchangeOver(coreUrl: string, sessions: CoreSessions, token: Cor
   };
 }
 
-/** Sends one message after the other: what does not wait in a stream can be overtaken, or be given up. */
+/** Sends one message after the other. A message that is not yet in the stream can be overtaken or dropped. */
 async function send(messages: Messages, stream: ClientHttp2Stream): Promise<void> {
   for await (const message of messages) {
     const bytes = enveloped(toBinary(ExchangeRequestSchema, create(ExchangeRequestSchema, message)));
     const isSent = await new Promise((resolve) => stream.write(bytes, (error) => resolve(!error)));
-    // Whoever reads learns why.
+    // The reader of the stream gets the error.
     if (!isSent) return;
   }
   stream.end();

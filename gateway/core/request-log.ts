@@ -8,33 +8,33 @@ import type { GatewayMetrics, RecordRequest } from '../observation.ts';
 import type { CoreClient, RecordedRequest, RequestBatch } from './core-client.ts';
 import { isRefusedByCore } from './core-problems.ts';
 
-/** How often requests are sent to the core, so how long one is at the gateway only; milliseconds. */
+/** How often requests are sent to the core, so how long a record exists only here; milliseconds. */
 const INTERVAL_MS = 500;
 
-/** The maximum number of requests of one studio in that time, a tenth of all: further ones are only counted. */
+/** The maximum number of requests per studio in that time, a tenth of all. Further ones are only counted. */
 const MAX_PER_STUDIO = 50;
 
-/** How long nothing is recorded after a core has refused it, as one of an earlier release does; milliseconds. */
+/** How long recording pauses after a core refused it, as a core of an earlier release does; milliseconds. */
 const PAUSE_MS = 60_000;
 
 type Recorded = RecordedRequest & { omittedCount: number };
 
-/** Records answered requests at the core, some at a time. No request waits for that. */
+/** Records answered requests at the core, in batches. No request waits for that. */
 export class RequestLog {
-  readonly #core: Pick<CoreClient, 'recordRequests'>;
+  readonly #recordRequests: CoreClient['recordRequests'];
   readonly #log: Logger;
   readonly #metrics: GatewayMetrics | undefined;
   readonly #timer: NodeJS.Timeout;
   #collected = new Map<string, Recorded[]>();
   #count = 0;
-  /** A batch whose outcome is unknown, which is sent again as it is. */
+  /** A batch with an unknown outcome, which is sent again unchanged. */
   #unsent: RequestBatch | undefined;
   #sending: Promise<void> | undefined;
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #isRefused = false;
 
-  constructor(core: Pick<CoreClient, 'recordRequests'>, log: Logger, metrics: GatewayMetrics | undefined) {
-    this.#core = core;
+  constructor(recordRequests: CoreClient['recordRequests'], log: Logger, metrics: GatewayMetrics | undefined) {
+    this.#recordRequests = recordRequests;
     this.#log = log;
     this.#metrics = metrics;
     this.#timer = setInterval(() => this.#sendSome(), INTERVAL_MS).unref();
@@ -61,7 +61,7 @@ export class RequestLog {
       code: outcome === 'ok' || outcome === 'not_answered' ? '' : outcome,
       faultyFields: recordedFields(faults.map(({ field }) => field)),
       requestId,
-      // Of a lead that there is. Otherwise it may be anything that has the form.
+      // Only the id of an existing lead is recorded. Other ids may be anything that looks like one.
       ...(isOfLead && leadId !== undefined && { leadId: leadId.toLowerCase() }),
       replayed,
       durationMs: Math.round(durationMs),
@@ -77,7 +77,7 @@ export class RequestLog {
     clearInterval(this.#timer);
     const sendRest = async () => {
       await this.#sending;
-      // What was to be sent again, and what was collected since.
+      // First the batch to retry, then the requests collected since.
       for (const _ of [1, 2]) await this.#send();
     };
     await Promise.race([sendRest(), sleep(REQUEST_LOG_CLOSE_MS, undefined, { ref: false })]);
@@ -94,7 +94,7 @@ export class RequestLog {
     if (!this.#unsent) return;
     const { requests } = this.#unsent;
     try {
-      this.#lost('core', await this.#core.recordRequests(this.#unsent));
+      this.#lost('core', await this.#recordRequests(this.#unsent));
       this.#isRefused = false;
     } catch (error) {
       if (!isRefusedByCore(error)) return;
@@ -114,9 +114,9 @@ export class RequestLog {
     return { batchId: randomUUID(), requests };
   }
 
-  /** Takes the newest request of the studio that has most. Its list says so; that of one without any could not. */
+  /** Evicts the newest request of the studio with the most. Its list can record that; a studio without requests could not. */
   #makeRoom(): boolean {
-    // Each has one.
+    // Every studio has only one.
     if (this.#collected.size === MAX_RECORDED_REQUESTS) return false;
     const most = [...this.#collected.values()].reduce((most, each) => (each.length > most.length ? each : most));
     const taken = most.pop();

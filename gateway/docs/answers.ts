@@ -39,7 +39,7 @@ const HEADERS = {
 
 type HeaderName = keyof typeof HEADERS;
 
-/** Headers that a response always has, and those that it may have. */
+/** Headers that a response always has, and headers that it may have. */
 interface HeaderNames {
   readonly always?: readonly HeaderName[];
   readonly sometimes?: readonly HeaderName[];
@@ -50,7 +50,6 @@ const COMMON: readonly HeaderName[] = ['X-Request-Id', 'Cache-Control'];
 /** The headers of responses to counted requests. */
 const COUNTED: readonly HeaderName[] = ['RateLimit', 'RateLimit-Policy'];
 
-/** Describes a successful response. */
 export function success(
   description: string,
   schema: object,
@@ -66,8 +65,8 @@ export function success(
 }
 
 /**
- * Describes the response for these errors, which have the same status, with an example of each code. All errors share
- * one schema, because client generators create a separate type for each schema of a status.
+ * Describes the response for errors that share a status, with an example of each code. All errors share one schema, because client
+ * generators create a separate type for each schema of a status.
  */
 export function failure(publicUrl: string, problems: readonly Problem[]): object {
   const linked = ({ code }: Problem) => `[\`${code}\`](${publicUrl}/docs/problems/${code}): ${PROBLEMS[code].title}`;
@@ -97,7 +96,7 @@ function headersOfProblem({ code, headers }: Problem): HeaderNames {
   };
 }
 
-/** Returns the headers of a status with several responses; those that all of them always have are required. */
+/** Returns the headers of all responses with a status. A header that every response has is required. */
 function describeHeaders(answers: readonly HeaderNames[]): object {
   const names = answers.flatMap(({ always = [], sometimes = [] }) => [...COMMON, ...always, ...sometimes]);
   const required = (name: HeaderName) => answers.every(({ always = [] }) => [...COMMON, ...always].includes(name));

@@ -4,7 +4,7 @@ import { PACKAGE_SETTINGS } from '../../common/package-settings.ts';
 import type { KeyOperation } from '../../common/rules/public-api.ts';
 import { CAPTURE, OLDER_LEAD } from './examples.ts';
 
-/** By client library: its name, the language of its samples, a program, and the statements of each operation. */
+/** Per client library: its name, the language of its samples, a program, and the statements of each operation. */
 const CLIENTS = readFileSync(join(import.meta.dirname, 'code-samples.md'), 'utf8')
   .split(/^## /m)
   .slice(1)
@@ -15,14 +15,14 @@ const CLIENTS = readFileSync(join(import.meta.dirname, 'code-samples.md'), 'utf8
     return { label, lang: blocks[0]?.[2] ?? '', texts };
   });
 
-/** A program of one operation; `lang` is its language, as the reference names it. */
+/** A program for one operation. `lang` is its language, as the reference names it. */
 interface CodeSample {
   readonly lang: string;
   readonly label: string;
   readonly source: string;
 }
 
-/** Returns a code sample per client library; the reference generates those for curl. */
+/** Returns one code sample per client library. The reference generates samples for curl itself. */
 export function codeSamples(publicUrl: string, operation: KeyOperation): CodeSample[] {
   const { displayName, contact } = CAPTURE;
   const values: Readonly<Record<string, string>> = {

@@ -29,7 +29,7 @@ export const LEAD = {
   updatedAt: '2026-03-02T09:30:00.000Z',
 } as const satisfies PublicLead;
 
-/** The lead created from FULL_CAPTURE, a few days later. */
+/** The lead created from FULL_CAPTURE, as it is a few days later. */
 export const OLDER_LEAD = {
   id: '019c9fd8-d058-7a94-8e13-2b6f4c8d9071',
   displayName: FULL_CAPTURE.displayName,

@@ -28,20 +28,20 @@ export const openApiInfo = {
 } as const;
 
 /**
- * Returns the OpenAPI 3.1 document of the public API. Request bodies are validated with its schema of a creation; the
- * HTTP tests validate every response against it.
+ * Returns the OpenAPI 3.1 document of the public API. The gateway validates request bodies with its schema of a creation. The HTTP tests
+ * validate every response against it.
  *
  * @param publicUrl the address of the gateway for callers
  */
 export const openApiDocument = (publicUrl: string): object => withReferences(wholeDocument(publicUrl));
 
-/** Returns the same with each component where it is used, in place of a reference to it. */
+/** Returns the same document with components in place of the references to them. */
 export function wholeDocument(publicUrl: string) {
   const responses = Object.fromEntries(
     Object.entries(SHARED).map(([status, name]) => [name, failure(publicUrl, sharedProblems(Number(status)))]),
   );
   const shared = Object.fromEntries(Object.entries(SHARED).map(([status, name]) => [status, responses[name]]));
-  /** Describes an operation, with what all of them have, and the errors of its own. */
+  /** Describes an operation with its own errors, and everything that all operations share. */
   const operation = (id: KeyOperation, description: string, { parameters, responses, ...own }: Operation) => ({
     operationId: id,
     description: `${description} Requires the scope \`${SCOPE_OF[id]}\`.`,
@@ -123,7 +123,7 @@ export function wholeDocument(publicUrl: string) {
   };
 }
 
-/** `EmailContact`, for example. */
+/** Returns a name such as `EmailContact`. */
 const nameSchema = ({ properties }: (typeof contactSchemas)[number]): string =>
   `${properties.type.const.replace(/^./, (first) => first.toUpperCase())}Contact`;
 
@@ -149,7 +149,7 @@ const SECURITY_SCHEMES = {
   },
 };
 
-/** What an operation has of its own. */
+/** The parts that differ between operations. */
 interface Operation {
   readonly summary: string;
   readonly parameters: object[];
@@ -157,7 +157,7 @@ interface Operation {
   readonly responses: object;
 }
 
-/** The name of the response of every operation with a status. */
+/** Names of the responses that all operations share, by status. */
 const SHARED: Readonly<Record<number, string>> = {
   401: 'KeyInvalid',
   402: 'Suspended',
@@ -169,11 +169,11 @@ const SHARED: Readonly<Record<number, string>> = {
   503: 'Unavailable',
 };
 
-/** The problems that have a status in any operation. */
+/** Returns the problems with a status that any operation may have. */
 const sharedProblems = (status: number): Problem[] =>
   [TOO_SLOW, HEADERS_TOO_LARGE, ...PROBLEM_CODES.map(toExample)].filter((problem) => problem.status === status);
 
-/** The other problems of an operation, by their status. */
+/** Returns an operation's other problems, by status. */
 const ownProblems = (id: KeyOperation): Map<number, Problem[]> =>
   Map.groupBy(
     PROBLEM_CODES.filter((code) => (findKind(code).of ?? [id]).includes(id) && !(findKind(code).status in SHARED)).map(
@@ -231,7 +231,7 @@ Errors are \`application/problem+json\`. Programs decide by \`code\`; the page a
 and what to do. In addition to the errors below, any request can get \`route_not_found\` (404) or \`method_not_allowed\` \
 (405, with the methods of the path in \`Allow\`), even without a key.`;
 
-/** Replaces each use of a component of an OpenAPI document, which is the same object, by a reference to it. */
+/** Replaces each use of a component, which is the same object, by a reference to it. */
 function withReferences<Document extends { readonly components: Readonly<Record<string, object>> }>(
   document: Document,
 ): object {

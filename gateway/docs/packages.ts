@@ -5,7 +5,7 @@ import type { PackageDescription, PackageKind, PackageRelease } from '../../comm
 /** The version of this installation. */
 const VERSION: string = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version;
 
-/** The path below which packages are served. Composer takes it for the address of a repository. */
+/** The path below which packages are served. Composer uses it as the address of a repository. */
 export const PACKAGES_PATH = '/docs/packages';
 
 /** A file of a package: an archive, its bill of materials, or checksums. */
@@ -13,9 +13,9 @@ export interface PackageFile {
   readonly name: string;
   readonly folder: string;
   readonly mediaType: string;
-  /** Of an archive; in hexadecimal. */
+  /** Archives only; in hexadecimal. */
   readonly sha256?: string;
-  /** Of an archive. */
+  /** Archives only. */
   readonly bytes?: number;
 }
 
@@ -25,16 +25,16 @@ interface StoredRelease extends PackageRelease {
 
 /** The packages that a gateway serves. */
 export interface Packages {
-  /** Those of this installation; undefined when they were not built. */
+  /** The release of this installation; undefined when its packages were not built. */
   readonly present: PackageRelease | undefined;
-  /** These, and those of earlier releases, the newest first. */
+  /** This release and earlier ones, newest first. */
   readonly releases: readonly StoredRelease[];
 }
 
 /**
- * Finds the packages of this installation and of earlier releases. Where two folders have the same version, the first counts.
+ * Finds the packages of this and earlier releases. If two folders have the same version, the first one counts.
  *
- * @throws Error when a folder or a file of a release that is there cannot be read, or lacks an archive
+ * @throws Error when a folder or a release file cannot be read, or an archive is missing
  */
 export function findPackages(folders: readonly string[]): Packages {
   const releases = new Map<string, StoredRelease>();
@@ -55,7 +55,7 @@ function readRelease(folder: string, name: string): StoredRelease {
   try {
     const release: PackageRelease = JSON.parse(readFileSync(join(folder, name), 'utf8'));
     for (const { name, bytes } of listFiles({ ...release, folder })) {
-      // It becomes a part of a path, and of an address.
+      // The name becomes part of a path and of an address.
       if (!/^\w[\w.+-]*$/.test(name)) throw new Error(`${JSON.stringify(name)} is no name of a file`);
       const { size } = statSync(join(folder, name));
       if (bytes !== undefined && size !== bytes) throw new Error(`${name} has ${size} bytes instead of ${bytes}`);
@@ -76,7 +76,7 @@ export function listFiles({ folder, checksums, packages }: StoredRelease): Packa
   return [...files, { folder, name: checksums, mediaType: 'text/plain; charset=utf-8' }];
 }
 
-/** All packages, the newest first. */
+/** Returns all packages, newest first. */
 const listPackages = ({ releases }: Packages) =>
   releases.flatMap(({ version, packages }) => packages.map((each) => ({ version, ...each })));
 
@@ -84,7 +84,7 @@ const ofKind = (packages: Packages, kind: PackageKind) => listPackages(packages)
 
 const formatPackageUrl = (publicUrl: string, file: string) => `${publicUrl}${PACKAGES_PATH}/${file}`;
 
-/** A file below PACKAGES_PATH that is written when the gateway starts. */
+/** A file below PACKAGES_PATH, written when the gateway starts. */
 export interface PackageIndex {
   readonly path: string;
   readonly mediaType: string;
@@ -92,8 +92,8 @@ export interface PackageIndex {
 }
 
 /**
- * Returns the indexes: for programs, all packages; for Composer, a repository; for pip, a simple index (PEP 503), whose links are
- * relative. Composer takes absolute addresses only.
+ * Returns the indexes: all packages for programs, a repository for Composer, a simple index (PEP 503) with relative links for pip. Composer
+ * accepts only absolute addresses.
  */
 export function packageIndexes(packages: Packages, publicUrl: string): PackageIndex[] {
   const all = listPackages(packages).map(
@@ -110,7 +110,7 @@ export function packageIndexes(packages: Packages, publicUrl: string): PackageIn
   ];
 }
 
-/** What the plugins of websites ask this deployment about an update. */
+/** Returns the index that website plugins ask about updates. */
 function pluginIndex(packages: Packages): PackageIndex[] {
   const [newest] = ofKind(packages, 'wordpress');
   if (!newest?.update) return [];
@@ -147,11 +147,11 @@ ${links.join('<br>\n')}
   return [page('', 'Packages for pip', Object.keys(projects).map(project)), ...pages];
 }
 
-/** Returns what a request for something is told that was not built. */
+/** Returns the detail for a request for something that was not built. */
 export const notBuilt = (what: 'packages' | 'docs'): string =>
   `The ${what} of this release are not here: whoever runs this deployment builds them by npm run build:${what}, and restarts the gateway.`;
 
-/** Returns what a request for a package that is not there is told. */
+/** Returns the detail for a request for a missing package. */
 export function absence({ present, releases }: Packages, publicUrl: string): string {
   if (!present) return notBuilt('packages');
   const earlier = releases.filter((each) => each !== present).map(({ version }) => version);

@@ -51,13 +51,13 @@ interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
 
-/** Returns the OpenAPI document as a page in Markdown: each operation with its samples, its data and its responses. */
+/** Returns the OpenAPI document as a Markdown page: each operation with its samples, data and responses. */
 export function referencePage(publicUrl: string): string {
   const { info, paths } = wholeDocument(publicUrl) as OpenApi;
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => operationText(method.toUpperCase(), path, operation)),
   );
-  // Links to pages are relative there, as on every other.
+  // Links to pages are relative, as on every other page.
   return `# Reference\n\n${info.description}\n\n${operations.join('\n')}`.replaceAll(`](${publicUrl}/`, '](/');
 }
 
@@ -97,7 +97,7 @@ function operationText(method: string, path: string, operation: Operation): stri
   ].join('\n');
 }
 
-/** Lists every property of an object, and of those within. */
+/** Lists every property of an object, nested ones included. */
 function renderPropertyTable(schema: Schema): string {
   return ['| Property | Required | What it is |', '|---|---|---|', ...renderPropertyRows(schema, '')].join('\n');
 }
@@ -114,7 +114,7 @@ function renderPropertyRows({ properties = {}, required = [] }: Schema, within: 
   });
 }
 
-/** Lists the properties of an object that has one of several forms; all of them have the same names. */
+/** Lists the properties of an object with several forms, which all have the same names. */
 function renderAlternatives(forms: readonly Schema[], within: string): string[] {
   return (forms[0]?.required ?? []).map((name) => {
     const schemas = forms.flatMap(({ properties }) => properties?.[name] ?? []);
@@ -127,7 +127,7 @@ function renderAlternatives(forms: readonly Schema[], within: string): string[] 
   });
 }
 
-/** What a value may be, in words. */
+/** Describes the allowed values in words. */
 function describeValue(schema: Schema, description = ''): string {
   const { enum: values, const: constant, minLength, maxLength, minimum, maximum, default: fallback } = schema;
   const types = [schema.type ?? []].flat();

@@ -2,13 +2,13 @@ import { hash } from 'node:crypto';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 
-/** The folder of the built site; `npm run build:docs` writes it. */
+/** The folder of the built site, which `npm run build:docs` writes. */
 export const SITE_FOLDER = join(import.meta.dirname, 'site');
 
-/** Values on the pages that are known only once a gateway starts; `limit` is that of a key per window. */
+/** Values on the pages that are known only when a gateway starts. `limit` is a key's requests per window. */
 export type SiteValues = Readonly<{ publicUrl: string; limit: number; windowSeconds: number }>;
 
-/** The built files have these in place of the values. None has a character that Markdown, HTML or JavaScript would escape. */
+/** The built files contain these instead of the values. None has a character that Markdown, HTML or JavaScript would escape. */
 export const PLACEHOLDERS = {
   publicUrl: 'https://public-url.invalid',
   publicPath: '/public-path.invalid',
@@ -26,29 +26,28 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** A file of the site, as it is sent. */
+/** A file of the site, ready to send. */
 export interface SiteFile {
   readonly mediaType: string;
-  /** It is made of the bytes, so that the gateways of one release have the same. */
+  /** Derived from the bytes, so gateways of one release agree on it. */
   readonly etag: string;
-  /** Undefined for a large file, which is sent from its folder as it is. */
+  /** Undefined for a large file, which is sent unchanged from its folder. */
   readonly content: Buffer | undefined;
-  /** The hashes of the scripts within a page, as its Content-Security-Policy names them. */
+  /** Hashes of inline scripts for the Content-Security-Policy of a page. */
   readonly scripts: readonly string[];
 }
 
-/** The site of a gateway. */
 export interface Site {
-  /** The names of the files below SITE_FOLDER, by the paths that they are served at. */
+  /** The names of files below SITE_FOLDER, by the paths that serve them. */
   readonly paths: ReadonlyMap<string, string>;
-  /** Reads a file, with the values in place of its placeholders, and keeps it; undefined if it has gone since the site was opened. */
+  /** Reads and caches a file with its placeholders replaced; undefined if it was deleted since the site was opened. */
   load(name: string): SiteFile | undefined;
 }
 
-/** The page for a path that is none. */
+/** The page for unknown paths. */
 export const NO_PAGE = '404.html';
 
-/** Opens the built site; one that was not built has no paths. */
+/** Opens the built site. A site that was not built has no paths. */
 export function openSite(values: SiteValues, folder = SITE_FOLDER): Site {
   const names = globSync('**/*.*', { cwd: folder }).filter((name) => name !== NO_PAGE && !name.endsWith('.gz'));
   const files = new Map<string, SiteFile>();
@@ -75,14 +74,14 @@ export function openSite(values: SiteValues, folder = SITE_FOLDER): Site {
   };
 }
 
-/** Returns the paths at which a file is served. `llms.txt` is at the root, where programs look for it. */
+/** Returns the paths that serve a file. `llms.txt` is at the root, where programs look for it. */
 function pathsOf(name: string): string[] {
   if (name === 'index.html') return ['/docs', '/docs/'];
   if (name === 'index.md') return ['/docs.md'];
   return [name.endsWith('.txt') ? `/${name}` : `/docs/${name.replace(/\.html$/, '')}`];
 }
 
-/** Replaces the placeholders of a text. No value has a character that needs escaping: settings see to that. */
+/** Replaces the placeholders in a text. No value needs escaping: the settings ensure that. */
 export function fillPlaceholders(text: string, { publicUrl, limit, windowSeconds }: SiteValues): string {
   const publicPath = new URL(publicUrl).pathname.replace(/\/$/, '');
   return text

@@ -13,22 +13,22 @@ export const MAX_CONNECTIONS = 10_000;
 /** The maximum number of connections that linger after their last answer. */
 export const MAX_LINGERING = 1000;
 
-/** Of a response that waits in the process, a client must take MIN_READ_BYTES per READ_TIMEOUT_MS, or all there is. */
+/** A client must take MIN_READ_BYTES of a buffered response per READ_TIMEOUT_MS, or all that is left. */
 export const MIN_READ_BYTES = 16 * 1024;
 export const READ_TIMEOUT_MS = 30_000;
 
-/** The maximum of unread bytes of the responses to one API key, to all keys, and again without a key. */
+/** The maximum number of unread response bytes: per API key, for all keys together, and again for all responses without a key. */
 export const MAX_UNREAD_BYTES_PER_KEY = 8 * 1024 * 1024;
 export const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 
-/** One client has at most this part of each: others find room, but a load balancer is every client. */
+/** One client gets half of MAX_CONNECTIONS and MAX_UNREAD_BYTES, so others find room. A load balancer counts as one client. */
 export const ADDRESS_SHARE_DIVISOR = 2;
 
-/** Connections are checked at this interval, and after responses of this many characters. */
+/** Connections are checked at this interval, and after this many characters of responses to API keys. */
 const CHECK_INTERVAL_MS = 1000;
 const CHECK_AFTER_CHARACTERS = 4 * 1024 * 1024;
 
-/** The maximum number of waiting requests of all connections. Each holds up to 4 KB and its body. */
+/** The maximum number of waiting requests on all connections. Each holds up to 4 KB and its body. */
 export const MAX_WAITING_REQUESTS = 20_000;
 
 const LOG_INTERVAL_MS = 10_000;
@@ -36,22 +36,22 @@ const TIMING = { arrivalMs: REQUEST_ARRIVAL_MS, readTimeoutMs: READ_TIMEOUT_MS, 
 
 class Connection {
   readonly socket: Socket;
-  /** The client, or the load balancer in front, by its address. */
+  /** The address of the client, or of the load balancer in front of it. */
   readonly client: string;
-  /** The response that is being made, and what waits for its end: requests, or the answer that ends the connection. */
+  /** The current response, and whatever waits for its end: requests, or the answer that ends the connection. */
   current: ServerResponse | undefined;
   readonly waiting: (() => void)[] = [];
-  /** The request whose head was received last. */
+  /** The request whose head arrived last. */
   last: IncomingMessage | undefined;
-  /** Whether nothing that is received from now on is a request. */
+  /** Whether further input is no longer read as requests. */
   isEnding = false;
-  /** Refuses a request that was late when its connection was not read. */
+  /** Refuses a request that became late while its connection was paused. */
   refuseLate: (() => void) | undefined;
-  /** What is wrong with the body of the current request. */
+  /** The fault of the current request's body. */
   fault: Problem | undefined;
   /** The API key of the last response. */
   apiKeyId: string | undefined;
-  /** Since when the client has read too little, by `performance.now()`, and how much it had taken then; bytes. */
+  /** When the client began to read too little, by `performance.now()`, and the bytes it had taken by then. */
   unreadSince: number | undefined;
   takenBytes = 0;
 
@@ -62,9 +62,9 @@ class Connection {
 }
 
 /**
- * The connections of the gateway's port. It closes those of slow readers, whose responses would fill the memory, and
- * handles the requests of each one at a time, in order, and none after the response that closes it (RFC 9112, section
- * 9.6): the client could not receive its outcome. While requests wait, their connection is not read.
+ * The connections of the gateway's port. It closes those of slow readers, whose responses would fill the memory. It handles the requests of
+ * a connection one at a time, in order, and pauses the connection while requests wait. Nothing is handled after the response that closes it
+ * (RFC 9112, section 9.6): the client could not receive the outcome.
  */
 export class ClientConnections {
   readonly timing: typeof TIMING;
@@ -83,46 +83,46 @@ export class ClientConnections {
     this.timing = { ...TIMING, ...timing };
   }
 
-  /** Bounds the connections of a server. */
+  /** Limits the connections of a server. */
   watch(server: Server): void {
     server.maxConnections = MAX_CONNECTIONS;
     server.on('connection', (socket) => this.#add(socket, server.maxConnections / ADDRESS_SHARE_DIVISOR));
     server.on('drop', () => this.#refused++);
     const check = () => {
       this.#check();
-      // Idle connections make room for new ones.
+      // Closes idle connections to make room for new ones.
       if (this.#all.size >= server.maxConnections) server.closeIdleConnections();
     };
     const timer = setInterval(check, this.timing.checkIntervalMs).unref();
     server.on('close', () => clearInterval(timer));
   }
 
-  /** Calls the handler immediately, or once the earlier requests of the connection have their responses. */
+  /** Calls the handler at once, or after the responses to the connection's earlier requests. */
   serve(request: IncomingMessage, response: ServerResponse, handler: RequestListener): void {
-    // Node emits it a moment after it has looked for a listener, which may be gone then.
+    // Node looks for a listener, and emits the error a moment later, when that listener may be gone.
     request.on('error', ignore);
     const connection = this.#findOpenConnection(request.socket);
     if (!connection) return;
     const run = () => {
       connection.current = response;
       response.on('close', () => this.#next(connection));
-      // No upgrade is supported, and Node may pass what follows a request for one to no listener.
+      // Upgrades are not supported, and Node may pass the bytes after such a request to no listener.
       if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
       handler(request, response);
     };
     connection.last = request;
     if (!connection.current) run();
     else if (this.#waiting < MAX_WAITING_REQUESTS) this.#wait(connection, run);
-    // The connection closes after the requests that it has.
+    // Closes the connection after its current requests.
     else connection.isEnding = true;
   }
 
   /**
-   * Ends a connection with the answer to input that is malformed or late, after the responses to the requests before
-   * it. If it is the body of a request that is being handled, that one has the fault, and gets its only response.
+   * Answers malformed or late input after the responses to earlier requests, and ends the connection. If it is the body of the current
+   * request, that request gets the fault with its only response.
    */
   refuse(socket: Socket, problem: Problem, answer: (request: IncomingMessage | undefined) => void): void {
-    // Node reports the error again for each chunk that follows.
+    // Node reports the error again for each further chunk.
     const connection = this.#findOpenConnection(socket);
     if (!connection) return;
     const { current, last, waiting } = connection;
@@ -139,19 +139,19 @@ export class ClientConnections {
       current.shouldKeepAlive = false;
       arriving.emit('error', problem);
     } else {
-      // A request that arrives and does not wait has its response.
+      // A request that is still arriving and does not wait already has its response.
       const run = () => (arriving ? socket.destroySoon() : answer(undefined));
       if (current) this.#wait(connection, run);
       else run();
     }
   }
 
-  /** Returns what is wrong with the body of the request that is being handled. */
+  /** Returns the fault of the current request's body. */
   findBodyFault({ socket }: IncomingMessage): Problem | undefined {
     return this.#all.get(socket)?.fault;
   }
 
-  /** Records a response before it is sent: its length, and the API key that it is for, if any. */
+  /** Records a response before it is sent: its length, and its API key, if any. */
   recordResponse(socket: Socket, characters: number, apiKeyId: string | undefined): void {
     const connection = this.#all.get(socket);
     if (connection) connection.apiKeyId = apiKeyId;
@@ -159,18 +159,18 @@ export class ClientConnections {
     if (this.#charactersSinceCheck >= CHECK_AFTER_CHARACTERS) this.#check();
   }
 
-  /** Ends the requests that are still arriving, as late: once its server is closed, Node looks for such no more. */
+  /** Ends requests that are still arriving, as late. Node does not do so once its server is closed. */
   endArriving(server: Server): void {
     const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
     for (const [socket, { last }] of this.#all) if (last?.complete === false) server.emit('clientError', late, socket);
   }
 
-  /** Resets all connections. Node's server knows no more of one after CONNECT. */
+  /** Resets all connections, including those that Node's server forgot after CONNECT. */
   closeAll(): void {
     for (const socket of this.#all.keys()) socket.resetAndDestroy();
   }
 
-  /** Returns a connection, unless nothing that is received on it is a request any more. */
+  /** Returns a connection, unless its input is no longer read as requests. */
   #findOpenConnection(socket: Socket): Connection | undefined {
     const connection = this.#all.get(socket);
     return connection?.isEnding || !socket.writable ? undefined : connection;
@@ -178,7 +178,7 @@ export class ClientConnections {
 
   #wait(connection: Connection, run: () => void): void {
     this.#waiting += 1;
-    // In another tick: if Node has resumed it in this one, that takes effect after a pause.
+    // In the next tick: if Node resumed the socket in this one, a pause now would be undone.
     if (connection.waiting.push(run) === 1) process.nextTick(() => connection.socket.pause());
   }
 
@@ -191,7 +191,7 @@ export class ClientConnections {
     }
     // In another turn, so that one connection full of requests does not delay the others.
     setImmediate(() => {
-      // Else it is closed, or closes with the previous response.
+      // Otherwise the connection is closed, or closes with the previous response.
       const turns = waiting.splice(0, socket.writable ? 1 : waiting.length);
       this.#waiting -= turns.length;
       if (socket.writable) turns[0]?.();
@@ -199,7 +199,7 @@ export class ClientConnections {
     });
   }
 
-  /** Reads a connection again. A request that was late meanwhile has another time from now on: Node reports it once. */
+  /** Reads a connection again. A request that became late meanwhile gets new time from now on: Node reports it only once. */
   #resume(connection: Connection): void {
     const { socket, last, refuseLate } = connection;
     socket.resume();
@@ -213,7 +213,7 @@ export class ClientConnections {
   }
 
   #add(socket: Socket, maxOfClient: number): void {
-    // CONNECT takes Node's own listener away.
+    // CONNECT removes Node's own listener.
     socket.on('error', ignore);
     // Undefined when the client disconnected before the connection was accepted.
     const client = toClient(socket.remoteAddress ?? '');
@@ -266,7 +266,7 @@ export class ClientConnections {
     return unreadBytes > 0;
   }
 
-  /** Closes the connections of a group, unread for the longest time first, until the others have so many bytes. */
+  /** Closes the longest unread connections of each group, until the rest have at most `maxBytes`. */
   #closeBeyond(maxBytes: number, newestFirst: readonly Connection[], toGroup: (each: Connection) => unknown): void {
     const open = newestFirst.filter(({ socket }) => !socket.destroyed);
     for (const group of Map.groupBy(open, toGroup).values()) {
@@ -285,12 +285,12 @@ export class ClientConnections {
   }
 }
 
-/** An error without a listener ends the process. */
+/** Prevents an error without a listener from ending the process. */
 const ignore = () => {};
 const newestFirst = (a: Connection, b: Connection): number => (b.unreadSince ?? 0) - (a.unreadSince ?? 0);
 const isOfKey = ({ apiKeyId }: Connection): boolean => apiKeyId !== undefined;
 
-/** Returns how much the kernel has not taken of the responses on a connection, and how much it has; bytes. */
+/** Returns how many response bytes of a connection the kernel has not taken, and how many it has. */
 function countSocketBytes(socket: Socket): { readonly unreadBytes: number; readonly takenBytes: number } {
   // Node's internal handle, null once it is closed. `writableLength` counts strings in characters.
   const { _handle: handle } = socket as unknown as { _handle: { bytesWritten: number; writeQueueSize: number } | null };

@@ -20,32 +20,32 @@ import { ClientConnections } from './connections.ts';
 import { ProblemAnswers } from './problem-json.ts';
 import { createHttpServer } from './server.ts';
 
-/** The maximum number of parameters of an address that are read; further ones are ignored. */
+/** The maximum number of query parameters that are read. Further ones are ignored. */
 const MAX_PARAMETERS = 100;
 
-/** The maximum size of a body; bytes. The largest valid one has about 29 KB, all escaped. @rule 4.1.body */
+/** The maximum size of a body; bytes. The largest valid one, fully escaped, takes about 29 KB. @rule 4.1.body */
 export const MAX_BODY_BYTES = 32 * 1024;
 
 /** The parts of the gateway that its hooks and routes take from the app. */
 type Parts = Pick<FastifyInstance, 'config' | 'metrics' | 'core' | 'quota' | 'readiness'>;
 
-/** The observers of requests, of which no route knows. */
+/** The observers of requests, which routes do not know. */
 interface Observers {
   readonly log: Logger;
   readonly tracer: Tracer | undefined;
   readonly record: RecordRequest | undefined;
 }
 
-/** How long a request may take to arrive, and an owner of a key is remembered; milliseconds. */
+/** How long a request may take to arrive, and how long a key's owner is cached; milliseconds. */
 export interface GatewayDeadlines {
   readonly requestArrivalMs: number;
   readonly keyCacheMs: number;
 }
 
 /**
- * Creates the app of the gateway. A request passes, in this order: `connections` takes one of a connection at a time; Fastify finds its route;
- * `beginRequests` observes it, and refuses what is no request of ours; below /v1, `admitCallers` checks load, key, scope and quota; the
- * route reads its body, and has the core do what it asks for. What is refused on the way, `ProblemAnswers` answers.
+ * Creates the app of the gateway. A request passes these steps in order. `connections` takes one per connection at a time; Fastify finds
+ * its route; `beginRequests` observes it, and refuses invalid ones. Below /v1, `admitCallers` checks load, key, scope and quota. The route
+ * reads its body, and calls the core. `ProblemAnswers` answers whatever is refused on the way.
  */
 export function createGatewayServer(
   parts: Parts,
@@ -67,7 +67,7 @@ export function createGatewayServer(
     },
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
     frameworkErrors: answers.ofFramework,
-    clientErrorHandler: answers.ofClients(() => app, connections),
+    clientErrorHandler: answers.ofClients(() => app.allowedMethods, connections),
   }) as unknown as FastifyInstance;
   for (const [name, part] of Object.entries(parts)) app.decorate(name, part as never);
   const readClientAddress = clientAddresses(config.TRUSTED_PROXIES, log);
@@ -93,7 +93,7 @@ export function createGatewayServer(
   return app;
 }
 
-/** Waits for the answers to all accepted requests as the app is closed, for at most GATEWAY_AFTER_CLOSE_MS. */
+/** Waits at most GATEWAY_AFTER_CLOSE_MS for the answers to all accepted requests when the app closes. */
 function endConnections(app: FastifyInstance, connections: ClientConnections): void {
   let timers: NodeJS.Timeout[] = [];
   app.addHook('preClose', async () => {
@@ -106,10 +106,9 @@ function endConnections(app: FastifyInstance, connections: ClientConnections): v
 }
 
 /**
- * Begins and ends every request: creates its state, sets the headers of every response, starts its observation, and
- * refuses ambiguous HTTP, unknown paths, and bodies that are malformed or late. Before such a body, the head has been
- * acted on: the request has an id, and is or will be counted. So it is answered in the order of checks, with its
- * headers, like one with any other fault.
+ * Begins and ends every request: creates its state, sets the headers of every response, and starts its observation. Refuses ambiguous HTTP,
+ * unknown paths, and malformed or late bodies. When such a body is refused, its head was already acted on: the request has an id and is or
+ * will be counted. So it is answered in the order of checks, like any other fault.
  */
 function beginRequests(
   app: FastifyInstance,
@@ -128,8 +127,8 @@ function beginRequests(
     else next();
   });
   app.addHook('preParsing', ({ raw, method }, _reply, payload, done) => {
-    // Node has already ended the stream of a request without a body (`optimizeEmptyRequests`), so a reader would wait for
-    // its end forever. That of a GET has none.
+    // Node has already ended the stream of a request without a body (`optimizeEmptyRequests`), so a reader would wait forever. A GET has no
+    // reader.
     const isEmpty = method !== 'GET' && (payload as Readable).readableEnded;
     done(connections.findBodyFault(raw) ?? null, isEmpty ? Readable.from([]) : payload);
   });
@@ -138,14 +137,14 @@ function beginRequests(
     const fault = state.problemCode === undefined && connections.findBodyFault(raw);
     if (fault) return done(fault);
     state.isAnswered = true;
-    // As late as possible: a keep-alive connection would delay the shutdown.
+    // As late as possible, because a keep-alive connection would delay the shutdown.
     if (isStopping()) reply.header('connection', 'close');
-    // A string or bytes; the length of a file, which is streamed, is in its header.
+    // A string or bytes. A file is streamed, so its length is in the header.
     const { length: characters = Number(reply.getHeader('content-length') ?? 0) } = (payload ?? {}) as {
       readonly length?: number;
     };
     connections.recordResponse(raw.socket, characters, state.key?.caller.apiKeyId);
-    // Node reads all of a body that nobody needs. The length of a body in chunks is not known yet.
+    // Node would read all of an unneeded body. The length of a chunked body is not known yet.
     const { 'content-length': length, 'transfer-encoding': coding } = raw.headers;
     const isUnbounded = coding !== undefined && !raw.complete;
     if (isUnbounded || Number(length) > MAX_BODY_BYTES) reply.header('connection', 'close');
@@ -160,10 +159,10 @@ function findRequestProblem(request: FastifyRequest, reply: FastifyReply): Probl
   if (framing || address === FRAGMENT) reply.header('connection', 'close');
   if (framing) return invalidRequest([framing]);
   if (address) return address;
-  // Before the body is read. The router would take a slash at the end for an empty id.
+  // Before the body is read. The router would take a trailing slash for an empty id.
   const isOther = request.url.split('?', 1)[0]?.endsWith('/') && !/[/*]$/.test(request.routeOptions.url ?? '');
   if (isOther) return new Problem('route_not_found');
-  return request.is404 ? routeProblem(request.server, request.url) : undefined;
+  return request.is404 ? routeProblem(request.server.allowedMethods, request.url) : undefined;
 }
 
 /** Refuses ambiguous framing and hosts, which an intermediary may interpret differently (request smuggling). */

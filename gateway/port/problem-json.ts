@@ -4,7 +4,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { type RequestObserver, unknownRequest } from '../observation.ts';
 import { HEADERS_TOO_LARGE, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody, TOO_SLOW } from '../problems.ts';
 import { BROKEN_ENCODING, chooseRequestId, REQUEST_ID_HEADER, RequestState } from '../request.ts';
-import { routeProblem } from '../routes/allowed-methods.ts';
+import { type AllowedMethods, routeProblem } from '../routes/allowed-methods.ts';
 import type { ClientConnections } from './connections.ts';
 
 const EXPECTATION = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);
@@ -16,7 +16,7 @@ const SOCKET_FAULTS: Readonly<Record<string, Problem>> = {
 };
 const MALFORMED = invalidRequest([], 'The request is not valid HTTP.');
 
-/** Answers what fails as problem+json: within the framework, before it, and outside of it. */
+/** Answers failures as problem+json: within the framework, before it, and outside of it. */
 export class ProblemAnswers {
   readonly #publicUrl: string;
   readonly #observe: RequestObserver | undefined;
@@ -38,7 +38,7 @@ export class ProblemAnswers {
   /** Answers an error of the router, which occurs before a route is known. */
   readonly ofFramework = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const problem = toProblem(error, request);
-    // Hooks, which would set the state, observe the request and bound its body, do not run for it.
+    // Hooks would set the state, observe the request and limit its body, but none runs for it.
     request.state = new RequestState();
     reply.header('connection', 'close');
     this.#observe?.(unknownRequest(request.id, problem));
@@ -48,7 +48,7 @@ export class ProblemAnswers {
   /** Answers a request that is not HTTP. */
   readonly malformed = this.#refuseWith(MALFORMED);
 
-  /** Answers the requests that Node would otherwise answer without the framework. */
+  /** Answers requests that Node would otherwise answer without the framework. */
   ofServer(server: Server, connections: ClientConnections): void {
     const refuseExpectation = this.#refuseWith(EXPECTATION);
     server.on('checkExpectation', (request, response) => connections.serve(request, response, refuseExpectation));
@@ -60,15 +60,15 @@ export class ProblemAnswers {
     });
   }
 
-  /** Answers input that is not valid HTTP, or is not completed in time. */
-  ofClients(app: () => Pick<FastifyInstance, 'allowedMethods'>, connections: ClientConnections) {
+  /** Answers input that is not valid HTTP, or does not arrive in time. */
+  ofClients(findAllowed: () => AllowedMethods, connections: ClientConnections) {
     return (error: NodeJS.ErrnoException, socket: Socket): void => {
       if (error.code === 'ECONNRESET' || !socket.writable) {
         socket.destroy();
         return;
       }
       const head = headWithUnknownMethod(error);
-      const problem = head ? routeProblem(app(), head.url) : (SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED);
+      const problem = head ? routeProblem(findAllowed(), head.url) : (SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED);
       connections.refuse(socket, problem, (request) =>
         this.#answerAndClose(problem, chooseRequestId(head ?? request ?? { headers: {} }), socket),
       );
@@ -81,11 +81,11 @@ export class ProblemAnswers {
     state.faults = problem.faults;
     state.leadId ??= problem.existingLeadId;
     reply.code(problem.status).headers(createProblemHeaders(problem, request.id));
-    // As bytes, because the framework adds a charset, which JSON does not have, to the media type of a string.
+    // Sent as bytes: for a string, the framework adds a charset to the media type, which JSON does not have.
     reply.send(Buffer.from(problemBody(problem, request.id, this.#publicUrl)));
   }
 
-  /** Returns what answers a request that does not reach the framework, and ends its connection. */
+  /** Returns a handler that answers a request outside the framework, and ends its connection. */
   #refuseWith(problem: Problem): RequestListener {
     return (request, response) => {
       const { headers, body } = this.#lastAnswer(problem, chooseRequestId(request));
@@ -102,47 +102,47 @@ export class ProblemAnswers {
     socket.destroySoon();
   }
 
-  /** Observes a request that does not reach the framework, and returns its answer, the last of the connection. */
+  /** Observes a request outside the framework, and returns its answer, the last of the connection. */
   #lastAnswer(problem: Problem, requestId: string) {
     this.#observe?.(unknownRequest(requestId, problem));
     const body = problemBody(problem, requestId, this.#publicUrl);
-    // The length, too: HTTP/1.0 has no chunks.
+    // The length is required, because HTTP/1.0 has no chunks.
     const length = { 'content-length': Buffer.byteLength(body) };
     return { headers: { ...createProblemHeaders(problem, requestId), ...length, connection: 'close' }, body };
   }
 }
 
-/** What Node's parser reports besides the code: the bytes that it got, and how many of them it has read. */
+/** A parser error of Node, with the bytes that it got and how many of them it has read. */
 interface ParserError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer;
   readonly bytesParsed?: number;
 }
 
-/** The errors of Node's parser for a method that it does not know, for those of RTSP, and for PRI. */
+/** Parser errors for an unknown method, for RTSP methods, and for PRI. */
 const METHOD_FAULTS = new Set(['HPE_INVALID_METHOD', 'HPE_INVALID_CONSTANT', 'HPE_INVALID_VERSION']);
 
-/** A character of a method, and the rest of a first line. */
+/** Patterns for a character of a method, and for the rest of a first line. */
 const TOKEN = /[\w!#$%&'*+.^`|~-]/;
 const TARGET = /^(?:\/[!-~]*|\*|https?:\/\/[!-~]+)$/;
 const VERSION = /^HTTP\/1\.[01]$/;
 
 /**
- * Reads the address and the request id of a request whose method Node's parser does not know. No expression searches
- * the bytes, because a search that begins again at each of them takes seconds. @rule 7.method_not_allowed
+ * Reads the address and the request id of a request whose method Node's parser does not know. It uses no regular expression on all bytes: a
+ * search that restarts at each byte takes seconds. @rule 7.method_not_allowed
  */
 function headWithUnknownMethod({ code = '', rawPacket, bytesParsed = 0 }: ParserError) {
   if (!METHOD_FAULTS.has(code) || !rawPacket) return undefined;
-  // PRI is refused behind its line.
+  // The parser refuses PRI only after its line.
   const begin = rawPacket.lastIndexOf('\n', bytesParsed - (code === 'HPE_INVALID_VERSION' ? 2 : 0)) + 1;
   const [head = ''] = rawPacket.toString('latin1', begin).split('\r\n\r\n', 1);
   const [line = '', ...headers] = head.split('\r\n');
   const [version = '', url = '', ...words] = line.split(' ').reverse();
-  // The body of the request before may precede the method.
+  // The previous request's body may precede the method.
   const end = line.length - version.length - url.length - 2;
   let start = end;
   while (start > 0 && TOKEN.test(line.charAt(start - 1))) start -= 1;
   if (words.length === 0 || start === end || !TARGET.test(url) || !VERSION.test(version)) return undefined;
-  // Behind what was read, it would not be what the parser has refused.
+  // A method after what was read is not the one that the parser refused.
   if (begin + start > bytesParsed) return undefined;
   const requestId = headers.find((each) => each.toLowerCase().startsWith(`${REQUEST_ID_HEADER}:`));
   return { url, headers: { [REQUEST_ID_HEADER]: requestId?.slice(REQUEST_ID_HEADER.length + 1).trim() } };
@@ -157,7 +157,7 @@ function toProblem(error: FastifyError, request: FastifyRequest): Problem {
   }
   if (error.code === 'FST_ERR_BAD_URL') return BROKEN_ENCODING;
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) return invalidRequest([]);
-  // A client that has left ends the file that was sent to it: no fault of ours, and nobody gets the answer.
+  // A client that left aborts the file sent to it. We have no fault to report, and nobody gets the answer.
   const hasLeft = error.code === 'ERR_STREAM_PREMATURE_CLOSE' && request.raw.socket.destroyed;
   if (!hasLeft) request.log.error({ err: error, requestId: request.id }, 'a request failed');
   return new Problem('internal_error');

@@ -8,15 +8,15 @@ const MAX_HEADER_BYTES = 16 * 1024;
 /** How often Node checks for requests that exceed their timeout; milliseconds. */
 const CONNECTION_CHECK_MS = 1000;
 
-/** The keep-alive timeout; milliseconds. Longer than the 60 s of common load balancers. */
+/** The keep-alive timeout; milliseconds. It exceeds the 60 s of common load balancers. */
 const IDLE_TIMEOUT_MS = 72_000;
 
 const KNOWN_METHODS = new Set<string | undefined>(METHODS);
 
 /**
- * Creates Node's server. `connections` passes it one request of a connection at a time.
+ * Creates Node's server. `connections` passes it one request per connection at a time.
  *
- * @param refuse gets those of RTSP, which Node's parser lets pass: their methods are none to the router
+ * @param refuse gets requests with RTSP methods, which Node's parser accepts and the router does not know
  */
 export function createHttpServer(
   connections: ClientConnections,
@@ -26,7 +26,7 @@ export function createHttpServer(
   const { arrivalMs } = connections.timing;
   const server = createServer(
     {
-      // `beginRequests` checks it, and answers with a problem.
+      // `beginRequests` checks the header, and answers with a problem.
       requireHostHeader: false,
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: arrivalMs,
@@ -43,7 +43,7 @@ export function createHttpServer(
     server.emit('request', request, response);
   });
   connections.watch(server);
-  // A client that closes its direction may still read: complete requests are answered, and then the connection closes.
-  // Writing the first response shows whether the client has disconnected.
+  // A client that half-closes may still read. Its complete requests are answered, then the connection closes. Writing the first response
+  // shows whether the client has disconnected.
   return Object.assign(server, { httpAllowHalfOpen: true });
 }

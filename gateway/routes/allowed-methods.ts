@@ -3,27 +3,29 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../problems.ts';
 import { addressFault } from '../request.ts';
 
+/** The methods of each path, by the path's pattern. */
+export type AllowedMethods = Map<string, string>;
+
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The methods of each path, by the path's pattern. */
-    allowedMethods: Map<string, string>;
+    allowedMethods: AllowedMethods;
   }
 }
 
 export type DocsHandler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
 
-/** Has every method that Node accepts reach the framework, so that a known path answers 405 rather than 404. */
+/** Passes every method that Node accepts to the framework, so that a known path answers 405 instead of 404. */
 export function registerAllMethods(app: FastifyInstance): void {
   app.decorate('allowedMethods', new Map());
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
 }
 
-/** Names the methods of a path; every other one gets 405, without a look at its key or body. @rule 7.method_not_allowed */
+/** Declares the methods of a path. Other methods get 405, whatever the key or body. @rule 7.method_not_allowed */
 export function allowOnly(app: FastifyInstance, url: string, ...allowed: string[]): void {
   app.allowedMethods.set(url, allowed.join(', '));
 }
 
-/** Serves a path of the documentation, without a key and uncounted, to GET and HEAD. */
+/** Serves a path of the documentation for GET and HEAD, without a key, uncounted. */
 export function serveDocs(app: FastifyInstance, url: string, handler: DocsHandler): void {
   app.route({
     method: ['GET', 'HEAD'],
@@ -34,15 +36,14 @@ export function serveDocs(app: FastifyInstance, url: string, handler: DocsHandle
   allowOnly(app, url, 'GET', 'HEAD');
 }
 
-/** Returns the problem of a request that has no route: there is nothing at its path, or the path has other methods. */
-export function routeProblem(app: Pick<FastifyInstance, 'allowedMethods'>, url: string): Problem {
+/** Returns the problem of a request without a route: nothing is at its path, or the path has other methods. */
+export function routeProblem(allowedMethods: AllowedMethods, url: string): Problem {
   const fault = addressFault(url);
   if (fault) return fault;
   const path = decodeURI(url.replace(/^https?:\/\/[^/?]*/, '').split('?', 1)[0] ?? '');
-  // Without a list of its parts, of which an address may have thousands.
+  // Not by splitting the path, which may have thousands of parts.
   const parent = path.slice(0, path.lastIndexOf('/') + 1);
-  const allowed =
-    app.allowedMethods.get(path) ?? (path === parent ? undefined : app.allowedMethods.get(`${parent}:id`));
+  const allowed = allowedMethods.get(path) ?? (path === parent ? undefined : allowedMethods.get(`${parent}:id`));
   if (allowed) return new Problem('method_not_allowed', { headers: { allow: allowed } });
   return new Problem('route_not_found');
 }

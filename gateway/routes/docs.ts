@@ -19,19 +19,19 @@ const MAX_AGE_SECONDS = 300;
 /** The size of a file chunk; bytes. A client that reads nothing holds one chunk, and the 64 KiB that Node buffers. */
 export const READ_AHEAD_BYTES = 16 * 1024;
 
-/** How files are sent: whole, and with no header but those that are set here. The ETag is enough for revalidation. */
+/** Options for sending whole files, with only the headers set here. The ETag is enough for revalidation. */
 const SEND = { cacheControl: false, acceptRanges: false, lastModified: false };
 const CHUNKS = { highWaterMark: READ_AHEAD_BYTES, acceptRanges: false };
 
-/** Returns the policy by which a page loads its own styles, pictures and scripts, which may read from this service, and nothing else. */
+/** Returns a policy that lets a page load only its own styles, pictures and scripts, and read only from this service. */
 const contentPolicy = (name?: string, scripts: readonly string[] = []): string =>
   [
     "default-src 'none'",
     ["script-src 'self'", ...scripts].join(' '),
     "connect-src 'self'",
-    // The reference's script writes styles into the page; the switch to dark colours one, of which this is the hash.
+    // The reference's script writes styles into the page. The dark mode switch writes one, which has this hash.
     `style-src 'self' ${name === TRY_IT_OUT ? "'unsafe-inline'" : "'sha256-skqujXORqzxt1aE0NNXxujEanPTX6raoqSscTV/Ww/Y='"}`,
-    // Icons within the styles.
+    // Styles contain icons.
     "img-src 'self' data:",
     "base-uri 'none'",
     "form-action 'none'",
@@ -44,7 +44,7 @@ const TRY_IT_OUT = 'try-it-out.html';
 /** Serves the documentation, the packages and the OpenAPI document, without a key and uncounted. @rule 10.docs 10.openapi */
 export function docsRoutes(app: FastifyInstance): void {
   const { PUBLIC_URL: publicUrl, KEPT_PACKAGES_FOLDER } = app.config;
-  // Kept packages come first: the lock files of websites have their checksums.
+  // Kept packages come first, because websites' lock files have their checksums.
   const packages = findPackages([KEPT_PACKAGES_FOLDER ?? [], PACKAGES_FOLDER].flat());
   const openApi = Buffer.from(JSON.stringify(openApiDocument(publicUrl)));
   app.get(OPENAPI_PATH, { config: { operation: 'openapi' } }, async (_request, reply) =>
@@ -55,24 +55,19 @@ export function docsRoutes(app: FastifyInstance): void {
   servePackages(app, publicUrl, packages);
 }
 
-/** Serves the packages from their folders, in scopes of their own, because their headers are. */
+/** Serves the packages from their folders, in a separate scope because they have their own headers. */
 function servePackages(app: FastifyInstance, publicUrl: string, packages: Packages): void {
   app.register(async (scope) => {
     scope.register(files, { ...SEND, serve: false, etag: false, contentType: false });
-    packageRoutes(
-      scope,
-      publicUrl,
-      packages,
-      createDocsHeaders(contentPolicy()),
-      (request, reply, { name, folder }) => {
-        ignoreConditionsOfChanges(request);
-        return reply.sendFile(name, folder, CHUNKS);
-      },
-    );
+    const headers = createDocsHeaders(contentPolicy());
+    packageRoutes(scope, publicUrl, packages, headers, (request, reply, { name, folder }) => {
+      ignoreConditionsOfChanges(request);
+      return reply.sendFile(name, folder, CHUNKS);
+    });
   });
 }
 
-/** Serves the built site. Only files that were there at the start are served, so no path leads out of its folder. */
+/** Serves the built site. Only files that existed at the start are served, so no path leads out of its folder. */
 function serveSite(app: FastifyInstance, { paths, load }: Site): void {
   for (const path of paths.keys()) allowOnly(app, path, 'GET', 'HEAD');
   app.get('/', async (request, reply) => {
@@ -84,7 +79,7 @@ function serveSite(app: FastifyInstance, { paths, load }: Site): void {
     scope.addHook('onSend', answerNotModified);
     const send = (reply: FastifyReply, name: string) => {
       const file = load(name);
-      // Somebody has built the docs again since this gateway has started.
+      // The docs were rebuilt after this gateway started.
       if (!file) throw new Problem('route_not_found', { detail: notBuilt('docs') });
       const { content, mediaType, etag, scripts } = file;
       reply.headers({ ...createDocsHeaders(contentPolicy(name, scripts)), etag, 'content-type': mediaType });
@@ -94,7 +89,7 @@ function serveSite(app: FastifyInstance, { paths, load }: Site): void {
     scope.addHook('onRequest', async (request, reply) => {
       const path = pathOf(request);
       if (paths.has(path)) return;
-      // Relative, because the docs may be served under a prefix. Programs look for `llms.txt` here, too.
+      // Relative, because the docs may be served under a prefix. Programs also look for `llms.txt` here.
       if (paths.has(path.slice('/docs'.length))) return reply.redirect(`..${path.slice('/docs'.length)}`, 308);
       if (paths.has(path.replace(/\/$/, ''))) return reply.redirect(`../${basename(path)}`, 308);
       if (paths.size === 0) throw new Problem('route_not_found', { detail: notBuilt('docs') });
@@ -117,7 +112,7 @@ const isBrowser = ({ headers }: FastifyRequest): boolean => headers.accept?.incl
 /** The maximum number of media types that are read, and of parameters of each. */
 const MAX_MEDIA_TYPES = 20;
 
-/** Whether a client names Markdown, as assistants do, and ranks HTML no higher. */
+/** Returns whether a client names Markdown, as assistants do, and ranks HTML no higher. */
 function prefersMarkdown({ headers }: FastifyRequest): boolean {
   const ranked = (headers.accept ?? '').split(',', MAX_MEDIA_TYPES).map((each) => {
     const [type = '', ...parameters] = each.split(';', MAX_MEDIA_TYPES).map((part) => part.trim().toLowerCase());
@@ -132,7 +127,7 @@ function prefersMarkdown({ headers }: FastifyRequest): boolean {
   return markdown > 0 && markdown >= html;
 }
 
-/** Answers 304 to whoever has the file already. */
+/** Answers 304 to a client that already has the file. */
 async function answerNotModified(
   { headers: { 'if-none-match': known = '' } }: FastifyRequest,
   reply: FastifyReply,
@@ -145,7 +140,7 @@ async function answerNotModified(
   return null;
 }
 
-/** Conditions under which a file may be changed. The library would answer 412. */
+/** Removes conditions for changing a file, to which the library would answer 412. */
 function ignoreConditionsOfChanges({ raw }: FastifyRequest): void {
   delete raw.headers['if-match'];
   delete raw.headers['if-unmodified-since'];

@@ -17,7 +17,7 @@ export function reportHealth(app: FastifyInstance): void {
       ...(quotaFault === undefined ? [] : ['the quota store does not answer']),
     ];
     if (faults.length === 0) return READY;
-    // Readiness logs a fault when it begins and ends, which is enough: probes come every few seconds.
+    // Already logged: Readiness logs when a fault begins and ends, and probes come every few seconds.
     throw new Problem('integration_unavailable', { detail: `Not ready: ${faults.join(', ')}.`, isLogged: true });
   });
   allowOnly(app, '/readyz', 'GET');

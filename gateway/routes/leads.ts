@@ -8,6 +8,7 @@ import type {
   RequestPayload,
 } from 'fastify';
 import {
+  type CaptureField,
   CONTACT_TYPES,
   type ContactType,
   captureFault,
@@ -22,15 +23,15 @@ import { type DataPath, type FaultyField, invalidRequest, Problem } from '../pro
 import { hasScopeFor, senderToCheck } from '../request.ts';
 import { LEAD_PATH, LEADS_PATH, leadCaptureSchema } from './schemas.ts';
 
-/** The three operations of the public contract. Callers are authenticated and counted before they run. */
+/** Adds the three operations of the public contract. Callers are authenticated and counted before they run. */
 export function leadRoutes(app: FastifyInstance): void {
   const { core, config } = app;
   const publicUrl = config.PUBLIC_URL;
-  // The operation checks the media type and parses the body, so that all their faults are reported together.
+  // The operation itself checks the media type and parses the body, so that all faults are reported together.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
-  // A path without the host is right under any host name, and includes the prefix of a public URL.
+  // A path without the host is right under any host name. It includes the prefix of a public URL.
   const leadsPath = new URL(publicUrl + LEADS_PATH).pathname;
 
   // @rule 4.1.created 4.1.replayed 4.1.existing-lead
@@ -38,7 +39,9 @@ export function leadRoutes(app: FastifyInstance): void {
     config: { operation: 'createLead' },
     preParsing: readAnyMediaType,
     errorHandler(error: FastifyError, request: FastifyRequest) {
-      throw withHeaderFaults(error, request);
+      // The framework does not read a body that is too large. @rule 2.5.together
+      const isTooLarge = error.code === 'FST_ERR_CTP_BODY_TOO_LARGE';
+      throw isTooLarge ? invalidRequest([...headerFaults(request), TOO_LARGE]) : error;
     },
   } as const;
   app.post(LEADS_PATH, create, async (request, reply) => {
@@ -50,7 +53,7 @@ export function leadRoutes(app: FastifyInstance): void {
       }
       throw error;
     });
-    const { value: body, leadId, replayed } = created;
+    const { body, leadId, replayed } = created;
     Object.assign(state, { leadId, replayed });
     if (replayed) reply.header('idempotent-replayed', 'true');
     reply.code(201).header('location', `${leadsPath}/${leadId}`);
@@ -74,20 +77,20 @@ export function leadRoutes(app: FastifyInstance): void {
 }
 
 /**
- * Returns the core's body unchanged, for the handler to return. A handler that returned the reply would make the
- * framework wait for its end, with a dozen listeners.
+ * Returns the core's body unchanged, for the handler to return. If a handler returned the reply, the framework would wait for its end with
+ * a dozen listeners.
  */
 function asJson(reply: FastifyReply, body: Uint8Array): Buffer {
   reply.type('application/json; charset=utf-8');
-  // A copy, because a response that is not read would otherwise retain the whole message that its body came in.
+  // A copy, because an unread response would otherwise retain the whole message that contained its body.
   return Buffer.from(new Uint8Array(body).buffer);
 }
 
-/** A parameter that is given several times has a list of values. */
+/** A query string. A parameter that is given several times has a list of values. */
 type QueryString = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * Only the core can check a cursor, so a wrong limit is passed on with it, as one that the core refuses as well.
+ * Reads the parameters of a list. Only the core can check a cursor: beside an invalid limit, it gets the cursor with a limit it refuses.
  *
  * @rule 2.5.together 4.3.limit 4.3.cursor 4.3.parameters 8.limit
  */
@@ -119,7 +122,7 @@ function isLimit(limit: string | string[]): boolean {
 
 const CAPTURE_FIELDS = Object.keys(leadCaptureSchema.properties) as (keyof typeof leadCaptureSchema.properties)[];
 
-/** A body in the shape of its schema. */
+/** A body that matches its schema. */
 interface CaptureJson {
   readonly contact: { readonly type: ContactType; readonly value: string };
   readonly [text: string]: unknown;
@@ -152,10 +155,7 @@ function readCapture(request: FastifyRequest): LeadCreation {
   };
 }
 
-/**
- * Makes the framework read the body whatever its media type is, so that its faults are reported, too. The type that was
- * sent is still in `headersDistinct`.
- */
+/** Makes the framework read a body of any media type, so that the body's faults are reported, too. `headersDistinct` keeps the original type. */
 function readAnyMediaType(
   { raw }: FastifyRequest,
   _reply: FastifyReply,
@@ -168,11 +168,6 @@ function readAnyMediaType(
 
 const TOO_LARGE: FaultyField = { field: 'body', message: 'must be at most 32 KiB long' };
 
-/** Adds the faults of headers to that of a body which the framework does not read. @rule 2.5.together */
-function withHeaderFaults(error: FastifyError, request: FastifyRequest): Error {
-  return error.code === 'FST_ERR_CTP_BODY_TOO_LARGE' ? invalidRequest([...headerFaults(request), TOO_LARGE]) : error;
-}
-
 function headerFaults({ headers, raw }: FastifyRequest): FaultyField[] {
   const idempotencyKey = headers['idempotency-key'];
   return toFaultyFields({
@@ -181,13 +176,13 @@ function headerFaults({ headers, raw }: FastifyRequest): FaultyField[] {
   });
 }
 
-/** Returns the faults of those fields that have one. */
+/** Returns the faults of fields that have one. */
 const toFaultyFields = (messages: Readonly<Partial<Record<FaultyField['field'], Fault>>>): FaultyField[] =>
   Object.entries(messages).flatMap(([field, message]) =>
     message === undefined ? [] : { field: field as FaultyField['field'], message },
   );
 
-/** The IETF draft on this header puts the key in quotes; the contract does not. */
+/** Returns the fault of a key. The IETF draft on this header puts the key in quotes; the contract does not. */
 function keyFault(idempotencyKey: string): Fault {
   if (/^".*"$/.test(idempotencyKey)) return 'must be a UUID without quotes around it: leave the quotes out';
   return uuidFault(idempotencyKey);
@@ -199,7 +194,7 @@ function mediaTypeFault(mediaTypes: readonly string[] = []): Fault {
   if (more.length > 0) return 'must be given once';
   if (mediaType === 'application/json') return undefined;
   if (parseEssence(mediaType) !== 'application/json') return 'must be application/json';
-  // Of a parameter that is given twice, readers take either.
+  // If a parameter is repeated, readers differ in which one they take.
   const charsets = [...mediaType.matchAll(/;\s*charset\s*=\s*("[^"]*"|[^;\s]*)/gi)].map(([, charset = '']) => charset);
   return charsets.every((charset) => /^"?utf-?8"?$/i.test(charset)) ? undefined : 'must be application/json, in UTF-8';
 }
@@ -212,12 +207,12 @@ function parseEssence(mediaType: string): string | undefined {
   }
 }
 
-/** The maximum number of values in a body, several times those of a valid one. Parsing thousands takes longer than serving a request. */
+/** The maximum number of values in a body, several times as many as a valid one has. Parsing thousands takes longer than serving a request. */
 const MAX_VALUES = 100;
 
 const [QUOTE, BACKSLASH, ...BEFORE_VALUE] = Buffer.from('"\\,[{');
 
-/** Counts values without parsing them, and stops at the maximum. */
+/** Returns whether a body has too many values, without parsing it. Stops at the maximum. */
 function hasTooManyValues(json: Buffer): boolean {
   let values = 0;
   let isText = false;
@@ -234,7 +229,7 @@ const UNREADABLE = Symbol('unreadable');
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * JSON.parse keeps a property named `__proto__` as a property like any other, so the schema refuses it by name.
+ * Parses a body. JSON.parse keeps `__proto__` as an ordinary property, so the schema refuses it by name.
  *
  * @rule 4.1.body
  */
@@ -251,7 +246,7 @@ function shapeFaults(request: FastifyRequest, body: unknown): FaultyField[] {
   const validate =
     request.getValidationFunction(leadCaptureSchema) ?? request.compileValidationSchema(leadCaptureSchema);
   if (validate(body)) return [];
-  // A contact is validated against all shapes; its errors against the shapes of other types are dropped.
+  // A contact is validated against all shapes. Errors against shapes of other types are dropped.
   const { type } = readProperties(readProperties(body).contact);
   const ownShape = `/oneOf/${isContactType(type) ? CONTACT_TYPES.indexOf(type) : 0}/`;
   return (validate.errors ?? [])
@@ -260,7 +255,7 @@ function shapeFaults(request: FastifyRequest, body: unknown): FaultyField[] {
     .filter((fault) => fault !== undefined);
 }
 
-/** Describes an error of the shape; undefined for one of a value, which the core's rule describes. */
+/** Describes an error of the shape; undefined for an error of a value, which the core's rule describes. */
 function shapeFault({ keyword, instancePath, params }: FastifySchemaValidationError): FaultyField | undefined {
   const parent = instancePath.slice(1).replaceAll('/', '.') as DataPath;
   const child = (name: unknown) => (parent ? `${parent}.${name}` : String(name)) as DataPath;
@@ -296,7 +291,7 @@ function valueFaults(body: unknown): FaultyField[] {
   return toFaultyFields(Object.fromEntries(faults));
 }
 
-const textFault = (field: Parameters<typeof captureFault>[0], value: unknown): Fault =>
+const textFault = (field: CaptureField, value: unknown): Fault =>
   typeof value === 'string' ? captureFault(field, value) : undefined;
 
 function readProperties(value: unknown): Record<string, unknown> {

@@ -10,15 +10,15 @@ import {
 import { Problem } from '../problems.ts';
 import { type DocsHandler, serveDocs } from './allowed-methods.ts';
 
-/** How long an archive may be kept without asking again: its name has its version, so its bytes never change. */
+/** How long caches may keep an archive without revalidation. Its name contains its version, so its bytes never change. */
 const FOREVER = 'public, max-age=31536000, immutable';
 
-/** Sends a file, with the headers that the reply has. */
+/** Sends a file with the headers of the reply. */
 type SendFile = (request: FastifyRequest, reply: FastifyReply, file: PackageFile) => FastifyReply;
 
 /**
- * Serves the packages and their indexes. Each file has its own route, so that nothing
- * else in its folder can be reached; for every other path a 404 says what is here.
+ * Serves the packages and their indexes. Each file has its own route, so nothing else in its folder is reachable. Any other path gets a 404
+ * that lists what exists.
  *
  * @param headers those of all docs
  */
@@ -35,29 +35,23 @@ export function packageRoutes(
     serve(path, (_request, reply) => reply.headers(headers).type(mediaType).send(content));
   }
   for (const file of packages.releases.flatMap(listFiles)) {
-    serve(`/${file.name}`, (request, reply) => sendPackage(request, reply, file, headers, sendFile));
+    serve(`/${file.name}`, (request, reply) => sendPackage(request, reply, file));
   }
   const detail = absence(packages, publicUrl);
   serve('/*', () => {
     throw new Problem('route_not_found', { detail });
   });
-}
 
-function sendPackage(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  file: PackageFile,
-  headers: Readonly<Record<string, string>>,
-  sendFile: SendFile,
-): FastifyReply {
-  const { mediaType, sha256 } = file;
-  reply.headers({ ...headers, 'content-type': mediaType });
-  if (sha256 !== undefined) {
-    // Of the bytes, so that gateways on several machines have the same one.
-    const etag = `"${sha256}"`;
-    reply.headers({ 'cache-control': FOREVER, etag });
-    const known = request.headers['if-none-match'] ?? '';
-    if (known.includes(etag) || known.trim() === '*') return reply.code(304).send();
+  function sendPackage(request: FastifyRequest, reply: FastifyReply, file: PackageFile): FastifyReply {
+    const { mediaType, sha256 } = file;
+    reply.headers({ ...headers, 'content-type': mediaType });
+    if (sha256 !== undefined) {
+      // The hash of the bytes, so gateways on several machines agree on it.
+      const etag = `"${sha256}"`;
+      reply.headers({ 'cache-control': FOREVER, etag });
+      const known = request.headers['if-none-match'] ?? '';
+      if (known.includes(etag) || known.trim() === '*') return reply.code(304).send();
+    }
+    return sendFile(request, reply, file);
   }
-  return sendFile(request, reply, file);
 }

@@ -7,23 +7,23 @@ export const LEADS_PATH = '/v1/integrations/leads';
 export const LEAD_PATH = `${LEADS_PATH}/:id`;
 
 /**
- * The JSON Schemas of the public API. Request bodies are validated with them, and the OpenAPI document contains them;
- * the tests validate every response against that.
+ * The JSON Schemas of the public API. The gateway validates request bodies with them, and the OpenAPI document contains them. The tests
+ * validate every response against that document.
  *
- * They use only what all implementations of JSON Schema interpret alike, and what client generators turn into working
- * code. The gateway also applies rules of the core that are not in them: no lone surrogates, no control characters
- * beyond ASCII in an email address, and at least 3 digits, of any script, in a phone number.
+ * They use only features that all JSON Schema implementations interpret alike, and that client generators turn into working code. The
+ * gateway also applies rules of the core that are missing here. A text has no lone surrogates. An email address has no control characters
+ * beyond ASCII. A phone number has at least 3 digits, of any script.
  */
 
 const NO_NUL = '^[^\\x00]*$';
 
 /**
- * One @ with text on both sides; no white space and no ASCII control characters. Control characters beyond ASCII are
- * left out, because clients in PHP match bytes, and would refuse letters that contain such a byte.
+ * One @ with text on both sides, no white space and no ASCII control characters. Other control characters are left out: clients in PHP
+ * match bytes, and would refuse letters that contain such a byte.
  */
 const EMAIL = '^[^@\\s\\x00-\\x1f\\x7f]+@[^@\\s\\x00-\\x1f\\x7f]+$';
 
-/** Without a format, because clients in Python would apply the pattern to an object and fail on every response. */
+/** No format: clients in Python would apply the pattern to an object and fail on every response. */
 export const uuidSchema = { type: 'string', pattern: UUID_PATTERN } as const;
 
 const toLengthSchema = ({ min, max }: { readonly min: number; readonly max: number }) =>
@@ -71,7 +71,7 @@ export const leadCaptureSchema = {
   },
 } as const;
 
-/** Without a pattern, because clients in Python would apply it to an object. */
+/** No pattern: clients in Python would apply it to an object. */
 const timeSchema = { type: 'string', format: 'date-time' } as const;
 
 export const leadStageSchema = {
@@ -134,7 +134,7 @@ export const leadListSchema = {
 export const problemCodeSchema = {
   type: 'string',
   enum: PROBLEM_CODES,
-  description: 'What happened, for programs.',
+  description: 'The kind of problem, for programs.',
 } as const;
 
 export const problemDetailsSchema = {
@@ -146,7 +146,7 @@ export const problemDetailsSchema = {
     title: { type: 'string', minLength: 1, description: 'The meaning of the code; always the same.' },
     status: { type: 'integer', minimum: 400, maximum: 599 },
     code: problemCodeSchema,
-    detail: { type: 'string', minLength: 1, description: 'What happened this time, for people.' },
+    detail: { type: 'string', minLength: 1, description: 'An explanation of this occurrence, for people.' },
     fields: {
       type: 'object',
       minProperties: 1,

@@ -7,20 +7,20 @@ import {
   QuotaUnavailable,
 } from './quota-port.ts';
 
-/** A window of a key or studio. Times are those of the clock. */
+/** A window of a key or studio. Its times are the clock's. */
 interface Window {
   readonly id: number;
   readonly endsAtMs: number;
   count: number;
-  /** The latest time that a refusal gave for its retry, or 0; and the limit that was used up. */
+  /** The latest retry time that a refusal gave, or 0, and the limit that was used up. */
   refusesUntilMs: number;
   refusedLimit: number | undefined;
 }
 
 /**
- * A quota in this process: for a gateway without replicas. The counts are lost when it stops.
+ * Creates a quota in this process, for a gateway without replicas. Its counts are lost when the process stops.
  *
- * @param clock whole milliseconds since any moment; never goes back
+ * @param clock whole milliseconds since any moment; must never go back
  * @rule 7.1 8.quota 8.counted 8.retry-after
  */
 export function createMemoryQuota(
@@ -29,8 +29,8 @@ export function createMemoryQuota(
 ): Quota {
   const windowMs = windowSeconds * 1000;
 
-  // After this time a window refuses no request, so the windows that began in the current and the previous generation
-  // are enough. Whole generations are dropped; no window needs a timer.
+  // After this time a window refuses no request, so the current and the previous generation suffice. Dropping a whole generation saves a
+  // timer per window.
   const generationMs = windowMs + 1000;
   let current = new Map<string, Window>();
   let previous = new Map<string, Window>();
@@ -79,7 +79,7 @@ export function createMemoryQuota(
         return isNext ? second : first;
       });
       const { of, limit = 0, remaining, resetSeconds, restMs, leftMs } = reported;
-      // Within its window a request that cannot wait any more is refused for another second.
+      // Within its window, a request that cannot wait any longer is refused for another second.
       const waits = !admitted && (restMs < patienceMs || (restMs < MAX_HOLD_MS && leftMs <= 0));
       const waitMs = waits ? restMs : 0;
       const windows: number[] = [];
@@ -114,7 +114,7 @@ export function createMemoryQuota(
 
 const toCounterNames = ({ apiKeyId, studioId }: QuotaCaller) => [apiKeyId, `studio ${studioId}`] as const;
 
-/** A key or studio, whose requests are counted if it has a limit, and its window. */
+/** A key or studio and its window. Requests are counted if it has a limit. */
 interface Subject {
   readonly of: keyof QuotaLimits;
   readonly name: string;

@@ -5,8 +5,8 @@ import type { Quota } from './quota-port.ts';
 import { createRedisQuota } from './redis-quota.ts';
 
 /**
- * Opens the quota. With Redis, waits until the first connection attempt has succeeded or failed, for at most
- * REDIS_OPEN_MS: a gateway that shares its port with others must not refuse requests that the others could count.
+ * Opens the quota. With Redis, waits at most REDIS_OPEN_MS for the outcome of the first connection attempt. A gateway that shares its port
+ * must not refuse requests that the others could count.
  *
  * @param redisUrl undefined: in memory
  * @param isCluster whether `redisUrl` is the address of a node of a Redis Cluster

@@ -3,14 +3,14 @@ import { type Quota, QuotaUnavailable } from './quota-port.ts';
 import { clusterClient, firstConnection, type RedisClient, singleClient } from './redis-client.ts';
 import { defineWindowCommands, windowNames } from './redis-window.ts';
 
-/** The number of timers that the deadline is divided into. */
+/** The number of timers that share the deadline. */
 const SLICES = 5;
 
-/** The callers of readiness checks; no API key has their ids. On a cluster their counts are all over its nodes. */
+/** The callers of readiness checks, whose ids no API key has. On a cluster their counts spread over its nodes. */
 const PROBE = { apiKeyId: 'ready', studioId: 'ready' };
 const CLUSTER_PROBES = Array.from({ length: 32 }, (_, index) => ({ ...PROBE, studioId: `ready-${index}` }));
 
-/** More requests than there ever are, so that readiness checks are never refused. */
+/** A limit so high that readiness checks are never refused. */
 const NO_LIMIT = { key: 1e15, studio: undefined };
 
 interface RedisQuota extends Quota {
@@ -19,13 +19,13 @@ interface RedisQuota extends Quota {
 }
 
 /**
- * A quota in Redis, shared by all gateways that use it. It connects and reconnects in the background: while Redis is
- * unreachable or refuses, calls reject with QuotaUnavailable.
+ * Creates a quota in Redis, shared by all gateways that use it. It connects and reconnects in the background. While Redis is unreachable or
+ * refuses, calls reject with QuotaUnavailable.
  *
  * When the window length changes, an open window keeps its end, or ends one new length from now if that is earlier.
  *
- * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed, of any node of a cluster;
- *   or `redis+sentinel://` (`gateway/admission/quota/sentinel-address.ts`)
+ * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed, of any node of a cluster; or
+ * `redis+sentinel://` (`gateway/admission/quota/sentinel-address.ts`)
  * @param isCluster whether it is a Redis Cluster. The counters of one studio are on one node
  * @param prefix of the names of all entries
  */
@@ -35,7 +35,7 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
   const windowMs = windowSeconds * 1000;
 
   let connectionFault: Error | undefined;
-  /** Whether the connection is in another database than that of the address: the client would count there. */
+  /** Whether the connection uses another database than the address names. The client would count there. */
   let isElsewhere = false;
   const isConnected = () => redis.status === 'ready' && !isElsewhere;
   redis.on('connect', () => {
@@ -51,21 +51,21 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
     if (!isElsewhere) connectionFault = undefined;
   });
 
-  // Calls wait for the outcome of the first attempt.
+  // Calls wait for the outcome of this first attempt.
   const firstAttempt = firstConnection(redis).catch(() => {});
 
   async function count<T>(counting: () => Promise<T>): Promise<T> {
     try {
-      // One deadline, because a script that the server does not have is sent a second time, with a timeout of its own.
+      // A single deadline: a script that the server does not have is sent a second time, with its own timeout.
       return await withinDeadline(firstAttempt, () => {
-        // A cluster's client would queue commands without a limit until it is connected.
+        // Until a cluster's client is connected, it would queue commands without a limit.
         if (!isConnected()) throw new Error('not connected');
         return counting();
       });
     } catch (error) {
-      // Without a connection the error has no reason; the last connection error has it.
+      // Without a connection, this error has no reason, but the last connection error has.
       const reason = isConnected() ? error : (connectionFault ?? error);
-      // Only the message: the error object has the failed command, which may be the one with the password.
+      // Logs only the message: the error object has the failed command, which may contain the password.
       throw new QuotaUnavailable(`Redis cannot count requests: ${describeRedisError(reason)}`);
     }
   }
@@ -75,7 +75,7 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
       const names = windowNames(caller, isCluster, prefix).flatMap(({ counter, refusal }) => [counter, refusal]);
       const args = [...names, windowMs, patienceMs, key, studio ?? ''];
       const reply = await redis.consumeRequest(names.length, ...args);
-      // Of a proxy, or of what only resembles Redis: as a time to wait it would have no end.
+      // The reply of a proxy or a Redis look-alike could make requests wait forever.
       if (!isCounted(reply)) throw new Error('its reply is not that of the script');
       const [isAdmitted, reported, limit, remaining, resetSeconds, waitMs, ...windows] = reply;
       const of = reported === 1 ? 'key' : 'studio';
@@ -93,7 +93,7 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
         const names = windowNames(caller, isCluster, prefix).slice(0, windows.length);
         await redis.refundRequest(names.length, ...names.map(({ counter }) => counter), ...windows);
       }),
-    // Not a ping, which a replica, a loading server and one without memory also answer.
+    // A ping would not do: a replica, a loading server and one without memory also answer it.
     async fault() {
       const probes = isCluster ? CLUSTER_PROBES : [PROBE];
       const outcomes = await Promise.allSettled(probes.map((probe) => consume(probe, NO_LIMIT)));
@@ -101,7 +101,7 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
         outcome.status === 'rejected' ? [describeRedisError(outcome.reason)] : [],
       );
       countedShare = 1 - faults.length / probes.length;
-      // A failed node of a cluster affects only its studios: another gateway could not count for them either.
+      // A failed node of a cluster affects only its own studios, and other gateways could not count for them either.
       return countedShare > 0 ? undefined : faults[0];
     },
     close() {
@@ -115,7 +115,7 @@ const isCounted = (reply: unknown): boolean =>
   Array.isArray(reply) && reply.length >= 6 && reply.every((each) => Number.isSafeInteger(each) && each >= 0);
 
 async function disconnect(redis: RedisClient): Promise<void> {
-  // Between two connection attempts there is no connection that could emit `end`.
+  // Between two connection attempts, no connection exists that could emit `end`.
   const ended =
     redis.status === 'reconnecting' || redis.status === 'end'
       ? undefined
@@ -127,8 +127,8 @@ async function disconnect(redis: RedisClient): Promise<void> {
 /**
  * Waits for a promise, then starts the work, unless the deadline passes first.
  *
- * The deadline consists of several timers in a row. A busy process finds one of them expired, however long it was busy,
- * and reads the responses that arrived meanwhile before the next can expire: its own delay does not count.
+ * The deadline consists of several timers in a row. A busy process finds only one of them expired, however long it was busy. It then reads
+ * the responses that arrived meanwhile, so its own delay does not count.
  *
  * @throws Error when there is no response at the deadline
  */
@@ -152,10 +152,10 @@ async function withinDeadline<T>(wait: Promise<void>, work: () => Promise<T>): P
   }
 }
 
-/** A connection attempt to several addresses fails with an error that has a code but no message. */
+/** Describes an error. A failed attempt to connect to several addresses has a code but no message. */
 function describeRedisError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // The log takes a text that differs for another fault.
+  // Removes a varying number, because the log treats a different text as a different fault.
   const message = error.message.replace(/ Retrying from scratch after \d+ms\./, '');
   return message || ('code' in error ? String(error.code) : error.name);
 }

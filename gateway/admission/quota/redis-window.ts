@@ -2,25 +2,22 @@ import type { Result } from 'ioredis';
 import { MAX_HOLD_MS, MAX_WINDOW_SECONDS, type QuotaCaller } from './quota-port.ts';
 import type { RedisClient } from './redis-client.ts';
 
-/**
- * The tolerance for two computations of the end of one window; milliseconds. Windows of a key end a second or more
- * apart.
- */
+/** The tolerance between two computations of one window's end; milliseconds. Windows of a key end at least a second apart. */
 const END_TOLERANCE_MS = 500;
 
-/** The longest refusal: it outlasts its window by less than a second. */
+/** The longest refusal, which outlasts its window by less than a second. */
 const MAX_REFUSAL_MS = (MAX_WINDOW_SECONDS + 1) * 1000;
 
 /**
- * How windows are stored in Redis. Redis runs one script at a time, so the update of the windows of a key and its
- * studio is atomic. All times are those of Redis, so the clocks of gateways do not matter. A window has two entries:
+ * How windows are stored in Redis. Redis runs one script at a time, so the windows of a key and its studio are updated atomically. All
+ * times are Redis's, so the gateways' clocks do not matter. A window has two entries:
  *
  * The counter: the number of admitted requests. It expires when the window ends.
- * The refusal: exists while requests are refused: its length in milliseconds, and the limit that was used up. It expires
- * at the latest time that a refusal gave for its retry. When Redis's clock is set back, it lasts for its length again.
+ * The refusal: exists while requests are refused, and holds its length in milliseconds and the limit that was used up. It expires at the
+ * latest retry time that a refusal gave. When Redis's clock is set back, it lasts for its length again.
  *
- * An invalid entry (another type, other text, no expiry) counts as missing and is replaced: otherwise the key could not
- * be counted until the entry is removed.
+ * An invalid entry (another type, other text, no expiry) counts as missing and is replaced. Otherwise the key could not be counted until
+ * somebody removes the entry.
  */
 const WINDOW = `
 local function window(counter)
@@ -38,8 +35,8 @@ end
 `;
 
 /**
- * KEYS: the counter and the refusal of the key's window and of the studio's. ARGV: the length of windows; how long the
- * request can wait; the limit of each, or nothing. Result: see `consumeRequest`.
+ * KEYS: counter and refusal of the key's window, then of the studio's. ARGV: the window length; how long the request can wait; the limit of
+ * each, or nothing. Result: see `consumeRequest`.
  *
  * @rule 7.1 8.quota 8.counted 8.retry-after
  */
@@ -120,7 +117,7 @@ end
 return result
 `;
 
-/** KEYS: the counters. ARGV: the ends of the windows that count the request. */
+/** KEYS: the counters. ARGV: the ends of the windows that counted the request. */
 const REFUND = `${WINDOW}
 for i, counter in ipairs(KEYS) do
   local left, count = window(counter)
@@ -131,8 +128,8 @@ end
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     /**
-     * @returns 1 if admitted, else 0; of the reported window the number, from 1, the limit, the requests left and the
-     * seconds; how long to wait; the ends of the windows that count an admitted request
+     * @returns whether it was admitted (1 or 0); the reported window's number (from 1), limit, requests left and seconds; how long to
+     * wait. The ends of an admitted request's windows follow.
      */
     consumeRequest(
       ...args: (string | number)[]
@@ -141,17 +138,17 @@ declare module 'ioredis' {
   }
 }
 
-/** The keys of a window in Redis. */
+/** The Redis keys of a window. */
 export interface WindowNames {
   readonly counter: string;
   readonly refusal: string;
 }
 
 /**
- * Returns the keys of the windows of an API key and its studio. On a cluster, the part in braces determines the node,
- * so that all windows of a studio are on one node.
+ * Returns the Redis keys of the windows of an API key and its studio. On a cluster, the part in braces selects the node, so all windows of
+ * a studio share one.
  *
- * @param prefix what distinguishes the deployments that share a Redis
+ * @param prefix distinguishes deployments that share a Redis
  */
 export function windowNames(
   { apiKeyId, studioId }: QuotaCaller,
@@ -166,7 +163,7 @@ export function windowNames(
   return [toWindowNames(apiKeyId), toWindowNames(`studio:${studioId}`)];
 }
 
-/** Defines the two scripts as commands. Both take the number of their keys first. */
+/** Defines the two scripts as commands. Both take the number of their Redis keys first. */
 export function defineWindowCommands(redis: RedisClient): void {
   redis.defineCommand('consumeRequest', { lua: CONSUME });
   redis.defineCommand('refundRequest', { lua: REFUND });

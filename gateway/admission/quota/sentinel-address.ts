@@ -1,4 +1,4 @@
-/** The addresses of the sentinels that name the primary, and the credentials for the primary. */
+/** The addresses of the sentinels, and the credentials for the primary that they name. */
 export interface SentinelAddress {
   readonly sentinels: readonly { readonly host: string; readonly port: number }[];
   /** The sentinels' name for the primary. */
@@ -8,7 +8,7 @@ export interface SentinelAddress {
   readonly db?: number;
 }
 
-/** Not a URL, because it has several hosts. */
+/** A pattern instead of a URL, because there are several hosts. */
 const FORM =
   /^redis\+sentinel:\/\/(?:(?<username>[^:@/]*)(?::(?<password>[^:@/]*))?@)?(?<hosts>[^@/]+)\/(?<name>[\w.-]+)(?:\/(?<db>\d+))?$/;
 const HOST = /^(?:\[(?<v6>[\da-f:.]+)\]|(?<host>[\w.-]+))(?::(?<port>\d{1,5}))?$/i;
@@ -16,7 +16,7 @@ const HOST = /^(?:\[(?<v6>[\da-f:.]+)\]|(?<host>[\w.-]+))(?::(?<port>\d{1,5}))?$
 const SENTINEL_PORT = '26379';
 
 /**
- * Reads `redis+sentinel://user:password@host:port,host:port/NAME/DATABASE`; all but hosts and name are optional.
+ * Parses `redis+sentinel://user:password@host:port,host:port/NAME/DATABASE`. Everything but hosts and name is optional.
  *
  * @returns undefined for any other address
  */

@@ -4,12 +4,12 @@ import { createCssVariablesTheme } from 'shiki';
 import { defineConfig } from 'vitepress';
 import { PLACEHOLDERS } from '../site.ts';
 
-/** The path of the site; `npm run docs`, which needs no placeholder, has one of its own. */
+/** The path of the site. `npm run docs` sets its own, because it needs no placeholder. */
 const BASE = process.env.DOCS_BASE ?? `${PLACEHOLDERS.publicPath}/docs/`;
 
 const SOURCES = '../../.generated/docs';
 
-/** Words that readers search for, by those that the pages have. */
+/** Search words of readers, by the words on the pages. */
 const SYNONYMS: Readonly<Record<string, string>> = {
   captcha: 'spam honeypot',
   erase: 'delete gdpr privacy',
@@ -20,10 +20,10 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   WordPress: 'wp',
 };
 
-/** Returns a page for the search, which finds a problem by its status and its code first. */
+/** Returns a page for the search, which finds a problem by its status and code first. */
 const withStatusInTitle = (source: string): string =>
   source.replace(/^# (.+)\n\n`(\w+)`, status (\d+)/, (_, title, code, status) => {
-    return `# ${status} ${code}: ${title} {#${new GithubSlugger().slug(title)}}`;
+    return `# ${status} ${code} {#${new GithubSlugger().slug(title)}}\n\n${title}`;
   });
 
 const withSynonyms = (html: string): string =>
@@ -41,12 +41,12 @@ export default defineConfig({
   cacheDir: '../../.generated/docs-cache',
   srcExclude: ['public/**'],
   cleanUrls: true,
-  // Pages are indexed in the order in which they are read: one after the other, two builds have the same bytes.
+  // Pages are indexed in the order in which they are read. One at a time, two builds have the same bytes.
   buildConcurrency: 1,
   metaChunk: true,
   markdown: {
     languageAlias: { mjs: 'js', ru: 'ruby', rake: 'ruby', svg: 'xml' },
-    // The colours of code are classes: a page has no styles of its own, which its Content-Security-Policy forbids.
+    // Code colours are classes: the Content-Security-Policy of a page forbids inline styles.
     theme: createCssVariablesTheme({ name: 'classes', variablePrefix: '--code-' }),
     anchor: { slugify: (text) => new GithubSlugger().slug(text) },
     config(md) {
@@ -56,7 +56,7 @@ export default defineConfig({
           / style="[^"]*?color:var\(--code-([\w-]+)\)[^"]*"/g,
           ' class="code-$1"',
         ) ?? '';
-      // The ids of tabs are random otherwise, and two builds of one release would differ.
+      // Ids of tabs are random otherwise, and two builds of one release would differ.
       const { 'container_code-group_open': openGroup } = md.renderer.rules;
       md.renderer.rules['container_code-group_open'] = (tokens, index, ...parameters) => {
         const ids: string[] = [];
@@ -67,8 +67,17 @@ export default defineConfig({
       };
     },
   },
+  // Their other headings are names of files, which are too long for the margin.
+  transformPageData: ({ relativePath }) =>
+    relativePath.startsWith('recipes/') ? { frontmatter: { outline: 2 } } : undefined,
   transformHtml: (html) => html.replaceAll(/ style="(?:--vp-vh:0px;|position:relative;|)"/g, ''),
   themeConfig: {
+    nav: [
+      { text: 'Quick start', link: '/quick-start' },
+      { text: 'Outbox', link: '/outbox' },
+      { text: 'Inbox', link: '/inbox' },
+      { text: 'Reference', link: '/reference' },
+    ],
     sidebar: JSON.parse(readFileSync(new URL(`${SOURCES}/sidebar.json`, new URL('..', import.meta.url)), 'utf8')),
     outline: [2, 3],
     notFound: {
@@ -79,7 +88,7 @@ export default defineConfig({
     search: {
       provider: 'local',
       options: {
-        translations: { button: { buttonText: 'Search /', buttonAriaLabel: 'Search /' } },
+        translations: { button: { buttonText: 'Search', buttonAriaLabel: 'Search' } },
         miniSearch: { searchOptions: { fuzzy: 0.1 } },
         _render: (source, env, md) => {
           const html = md.render(withStatusInTitle(source), env);

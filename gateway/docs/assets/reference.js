@@ -1,4 +1,4 @@
-/** Returns a new UUID. `crypto.randomUUID` exists only on pages that came over TLS or from this computer. */
+/** Returns a new UUID. `crypto.randomUUID` exists only on pages served over TLS or from this computer. */
 function newUuid() {
   const digits = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0'));
   const text = digits.join('');
@@ -6,15 +6,25 @@ function newUuid() {
 }
 
 // Relative to the page, which may be served under a prefix.
-const openApi = await (await fetch('../v1/openapi.json')).json();
-const parameters = Object.values(openApi.paths).flatMap(({ post }) => post?.parameters ?? []);
-const exampleKey = parameters.find(({ name }) => name === 'Idempotency-Key').example;
+const openApi = await (await fetch('../v1/openapi.json')).text();
+const { post } = Object.values(JSON.parse(openApi).paths).find((operations) => operations.post);
+const documentedKey = post.parameters.find(({ name }) => name === 'Idempotency-Key').example;
+const { contact } = post.requestBody.content['application/json'].examples.email.value;
+const exampleKey = newUuid();
+// A new person for each page, so that an earlier Send of the example is no conflict.
+const example = openApi
+  .replaceAll(documentedKey, exampleKey)
+  .replaceAll(contact.value, `${exampleKey.slice(0, 8)}-${contact.value}`);
 
 window.Scalar.createApiReference('#content', {
-  content: openApi,
-  // A key that nobody has typed is a new one for each request: with that of the document, all but the first would get a conflict.
+  content: JSON.parse(example),
+  // Replaces the example key by a new one per request. Otherwise all requests but the first would get a conflict.
   onRequestBuilt({ request }) {
     if (request.headers.get('idempotency-key') === exampleKey) request.headers.set('idempotency-key', newUuid());
+  },
+  // On a phone, the response is out of sight below the request.
+  onResponseReceived() {
+    setTimeout(() => document.querySelector('section[aria-label="Response"]')?.scrollIntoView());
   },
   // No requests to third parties.
   withDefaultFonts: false,
@@ -23,7 +33,7 @@ window.Scalar.createApiReference('#content', {
   mcp: { disabled: true },
   showDeveloperTools: 'never',
   hideClientButton: true,
-  // The page has one of its own, over all pages.
+  // The page has its own search, over all pages.
   hideSearch: true,
   hideDarkModeToggle: true,
   documentDownloadType: 'direct',

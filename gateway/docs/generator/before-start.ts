@@ -1,6 +1,6 @@
 /**
- * Before `npm start`: builds the pages of `/docs` unless those that are there are newer than all that they are made of. Without the
- * packages of development nothing can be built; the service starts nevertheless, and `/docs` says what to do.
+ * Before `npm start`: builds the pages of `/docs` if any of their sources is newer. Without development packages nothing can be built. The
+ * service still starts, and `/docs` says what to do.
  */
 import { join } from 'node:path';
 import { buildIfOutdated } from '../../../common/build-if-outdated.ts';

@@ -11,14 +11,14 @@ import { indexForPrograms, type Page, type PageGroup, withAbsoluteLinks, written
 /** The folder of the generator's configuration. */
 export const DOCS = join(import.meta.dirname, '..');
 
-/** Where the generator reads the pages from; its configuration names it as well. */
+/** Where the generator reads the pages. Its configuration repeats this path. */
 const SOURCES = join(DOCS, '../../.generated/docs');
 
-/** Builds the pages below `/docs`. The folder has them once they are complete. */
+/** Builds the pages of `/docs`. Replaces the folder once they are complete. */
 export async function buildSite(folder: string): Promise<void> {
   await writeSources();
   const next = `${folder}.${process.pid}`;
-  // Otherwise Vue writes paths of this machine into the site. It reads this as it is loaded.
+  // Otherwise Vue writes paths of this machine into the site. It reads this when it is loaded.
   process.env.NODE_ENV = 'production';
   const { build } = await import('vitepress');
   await build(DOCS, { outDir: next });
@@ -29,10 +29,10 @@ export async function buildSite(folder: string): Promise<void> {
 }
 
 /**
- * Writes what the generator reads.
+ * Writes the generator's input.
  *
- * @param more further pages, which are in the menu below the others
- * @param pictures the folder of those that these pages show
+ * @param more further pages, below the others in the menu
+ * @param pictures the folder of the pictures on these pages
  * @param fill replaces the placeholders, unless a gateway will
  */
 export async function writeSources(
@@ -59,7 +59,7 @@ export async function writeSources(
     text: title,
     items: [
       ...pages.map(({ path, name }) => ({ text: name, link: inSite(path) })),
-      // Another document, whose script needs another Content-Security-Policy.
+      // A separate document, because its script needs another Content-Security-Policy.
       ...(title === 'Reference' ? [{ text: 'Try it out', link: '/try-it-out', target: '_self' }] : []),
     ],
   }));
@@ -80,7 +80,7 @@ function fileOf(path: string): string {
   return inSite(path).slice(1) || 'index';
 }
 
-/** Returns a page for the generator: its links begin below `/docs`, and samples of one thing in several languages are tabs. */
+/** Returns a page for the generator: links begin below `/docs`, and samples in several languages become tabs. */
 function forReaders({ path, markdown }: Page): string {
   const text = markdown
     .replaceAll(
@@ -101,7 +101,7 @@ const SAMPLE = /^(?:In|For) (TypeScript|PHP|Python):\n\n```(\w+)\n([\s\S]*?)^```
 
 const SAMPLES = new RegExp(`(?:${SAMPLE.source}){2,}`, 'gm');
 
-/** Returns the start page, whose title and first paragraph stand beside the picture of the outbox. */
+/** Returns the start page, with its title and first paragraph beside the picture of the outbox. */
 function startPage(markdown: string): string {
   const [, title, lead, rest] = /^# (.+)\n\n(.+)\n\n([\s\S]+)/.exec(markdown) ?? [];
   const hero = {

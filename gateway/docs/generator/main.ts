@@ -1,5 +1,5 @@
 /**
- * `npm run build:docs`: builds the pages below `/docs` that the gateway of this installation serves.
+ * `npm run build:docs`: builds the pages of `/docs` that this installation's gateway serves.
  *
  * Usage: main.ts [FOLDER]
  */

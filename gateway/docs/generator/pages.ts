@@ -17,7 +17,7 @@ import { PLACEHOLDERS } from '../site.ts';
 
 const { publicUrl, limit, windowSeconds } = PLACEHOLDERS;
 
-/** A page in Markdown, with placeholders; `name` is what the menu calls it. */
+/** A page in Markdown with placeholders. `name` is its menu entry. */
 export interface Page {
   readonly path: string;
   readonly name: string;
@@ -30,7 +30,7 @@ export interface PageGroup {
   readonly pages: readonly Page[];
 }
 
-/** Returns every page, in the order of the menu. The manuals of the clients and the recipes come with the packages. */
+/** Returns every page, in the order of the menu. The manuals of clients and recipes come with the packages. */
 export function writtenPages(release: PackageRelease): PageGroup[] {
   const values = pageValues(release);
   const page = (name: string, title: string): Page => ({
@@ -86,7 +86,7 @@ export function writtenPages(release: PackageRelease): PageGroup[] {
   ];
 }
 
-/** The pages that come with the packages: their names below `/docs`, and in the menu. */
+/** Pages that come with the packages: their path below `/docs`, and their menu entry. */
 const MANUALS: Readonly<Record<string, string>> = {
   wordpress: 'WordPress',
   'recipes/nextjs': 'Next.js',
@@ -108,9 +108,9 @@ const manualTexts = ({ packages }: PackageRelease) =>
   );
 
 /**
- * Returns the index for programs (llmstxt.org): the summary, and the pages that the first one lists.
+ * Returns the index for programs (llmstxt.org): the summary, and the pages that the start page lists.
  *
- * @param first the first page
+ * @param first the start page
  */
 export function indexForPrograms(first: string): string {
   const [, lists = ''] = /^(## [\s\S]+)/m.exec(first) ?? [];
@@ -126,10 +126,10 @@ All of them in one file: [llms-full.txt](/llms-full.txt).
 ${lists}`);
 }
 
-/** Makes the links of a page absolute, because readers of Markdown have it without its address. */
+/** Makes the links of a page absolute, because readers of Markdown do not know its address. */
 export const withAbsoluteLinks = (markdown: string, path = ''): string =>
   markdown
-    // Parts that only a browser can show.
+    // Removes parts that only a browser can show.
     .replaceAll(/^<\w+ \/>\n\n/gm, '')
     .replaceAll('](#', `](${path}#`)
     .replaceAll(
@@ -144,7 +144,7 @@ const fill = (markdown: string, values: Readonly<Record<string, string>>): strin
 const read = (folder: string, name: string): string =>
   readFileSync(join(import.meta.dirname, '..', folder, `${name}.md`), 'utf8');
 
-/** Returns what the pages have in place of `{{name}}`. */
+/** Returns the values that replace `{{name}}` on the pages. */
 function pageValues(release: PackageRelease): Record<string, string> {
   const { npm, composer, pypi, licence } = PACKAGE_SETTINGS;
   const archives = archiveNames(PACKAGE_SETTINGS, release.version);
@@ -207,10 +207,10 @@ ${rows.join('\n')}
 [${checksums}](${PACKAGES_PATH}/${checksums}) has the checksums for \`sha256sum --check --ignore-missing\`.`;
 }
 
-/** The sections of the changelog that websites need. */
+/** The sections of the changelog that concern websites. */
 const READERS = /^Who (?:sends leads|generates clients)\n/;
 
-/** Returns what changes for websites, by release. Of links to the repository, which a deployment does not have, it keeps the text at most. */
+/** Returns the changes for websites, by release. Removes links to the repository, which a deployment does not have. */
 function changelog(): string {
   const text = readFileSync(join(import.meta.dirname, '../../../CHANGELOG.md'), 'utf8')
     .replaceAll(/\s\(\[[^\]]+\]\((?!https?:)[^)]+\)\)/g, '')

@@ -4,7 +4,7 @@ import type { Page, PageGroup } from './pages.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
-/** The groups of the menu, by the folders of their pages. */
+/** Menu groups by the folder of their pages. */
 const GROUPS: Readonly<Record<string, string>> = {
   '.': 'The project',
   'docs/tutorial': 'Tutorial of the project',
@@ -13,10 +13,10 @@ const GROUPS: Readonly<Record<string, string>> = {
   'docs/explanation': 'Explanation',
 };
 
-/** The folder of the pictures that these pages show. */
+/** The folder of the pictures on these pages. */
 export const PICTURES = join(ROOT, 'docs/explanation/pictures');
 
-/** Returns the pages for whoever operates the service, writes a CRM, or changes this project. Gateways do not serve them. */
+/** Returns the pages for operators, authors of a CRM, and developers of this project. Gateways do not serve them. */
 export function projectPages(): PageGroup[] {
   const files = globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT }).toSorted();
   return Object.entries(GROUPS).map(([folder, title]) => ({
@@ -25,12 +25,12 @@ export function projectPages(): PageGroup[] {
   }));
 }
 
-/** Returns the folder of a page; the index of them belongs to the project. */
+/** Returns the folder of a page. The index of the docs belongs to the project. */
 const folderOf = (file: string): string => (dirname(file) === 'docs' ? '.' : dirname(file));
 
 const pathOf = (file: string): string => `/docs/project/${file.replace(/\.md$/, '').toLowerCase()}`;
 
-/** A link to a file that is no page becomes its text. */
+/** Returns a file as a page. A link to a file that is not a page becomes its text. */
 function projectPage(file: string, files: readonly string[]): Page {
   const source = readFileSync(join(ROOT, file), 'utf8');
   const markdown = source

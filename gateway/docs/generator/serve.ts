@@ -1,6 +1,6 @@
 /**
- * `npm run docs`: serves all pages with one menu and one search: those of `/docs`, and those of this project for operators and for a CRM.
- * A change of the theme is shown at once; for one of a page, start it again.
+ * `npm run docs`: serves all pages with one menu and one search: those of `/docs`, and the project's for operators and a CRM. Shows changes
+ * of the theme at once. Restart it after a page changes.
  */
 import { createServer } from 'vitepress';
 import { fillPlaceholders } from '../site.ts';

@@ -13,14 +13,14 @@ export interface Attempt {
 const SHOWN_HEADERS = ['Location', 'Idempotent-Replayed', 'Link', 'Retry-After'];
 
 /**
- * Returns a form of a first lead, what it can send, and what came of each.
+ * Returns a form for a first lead, the requests that it can send, and their outcomes.
  *
- * @param sent is called after each
+ * @param sent called after each request
  */
 export function useFirstLead(sent: () => void) {
   const form = reactive({ displayName: 'Katherine Johnson', email: '', key: '' });
   const attempts = reactive<Attempt[]>([]);
-  // In the browser only, since all readers share the page as it is built.
+  // Only in the browser, because all readers share the built page.
   onMounted(() => {
     form.email = newAddress();
   });
@@ -38,7 +38,7 @@ export function useFirstLead(sent: () => void) {
   return {
     form,
     attempts,
-    /** Creates a lead of another person than before, and is what the other three repeat. */
+    /** Sends the form with a new key. The other three repeat it. */
     sendFirst(apiKey: string): Promise<void> {
       form.key = newUuid();
       return send('Send', apiKey);
@@ -55,5 +55,5 @@ function describe({ status, headers, body }: Answer): string {
   return [`HTTP ${status}`, ...shown, '', JSON.stringify(body, null, 2)].join('\n');
 }
 
-/** An address that no lead of another reader has. */
+/** Returns an address that no other reader's lead has. */
 const newAddress = (): string => `katherine-${newUuid().slice(0, 8)}@example.com`;

@@ -2,18 +2,18 @@ import { onMounted, onUnmounted, reactive } from 'vue';
 import type { PublicLead } from '../../../../common/rules/public-api.ts';
 import { ask, type Fault, type Quota, toFault } from './public-api.ts';
 
-/** How often the page looks for new leads: soon after one has arrived, and seldom when none does; milliseconds. */
+/** How often the page polls for new leads: often after one has arrived, rarely while none does; milliseconds. */
 const POLL_MS = { min: 2000, max: 30_000 };
 
-/** The part of the quota that the page leaves to others. */
+/** The share of the quota that the page leaves to others. */
 const LEFT_TO_OTHERS = 0.5;
 
-/** An inbox as it is shown. It alone has the key, which is neither in the address nor in the browser's storage. */
+/** An inbox as it is shown. Only this object holds the key, not the address or the browser's storage. */
 export interface Inbox {
   apiKey: string;
   isOpen: boolean;
   leads: PublicLead[];
-  /** The cursor of the leads before these. */
+  /** The cursor of older leads. */
   older: string | null;
   quota: Quota | undefined;
   fault: Fault | undefined;
@@ -25,7 +25,7 @@ interface Page {
   readonly nextCursor: string | null;
 }
 
-/** Returns what the inbox shows, and what a person can do there. It reads leads for as long as the component is on the page. */
+/** Returns the state of the inbox, and a reader's actions. It polls while its component is on the page. */
 export function useInbox() {
   const inbox: Inbox = reactive({
     apiKey: '',
@@ -38,14 +38,15 @@ export function useInbox() {
   });
   let timer: ReturnType<typeof setTimeout> | undefined;
   let waitMs = POLL_MS.min;
-  /** Ends the requests of a reader whom another one follows, or who has gone. */
+  /** Aborts the requests of a reader who has left or was replaced. */
   let reader = new AbortController();
 
-  /** Reads a page of leads; returns undefined, and shows the fault, when there is none. */
+  /** Reads a page of leads. Shows the fault and returns undefined when there is none. */
   async function read(query: string): Promise<Page | undefined> {
     const { signal } = reader;
     const answer = await ask(query, inbox.apiKey, { signal }).catch(() => undefined);
     if (signal.aborted) return undefined;
+    inbox.now = Date.now();
     inbox.quota = answer?.quota ?? inbox.quota;
     inbox.fault = answer?.status === 200 ? undefined : toFault(answer);
     return answer?.status === 200 ? (answer.body as Page) : undefined;
@@ -55,7 +56,6 @@ export function useInbox() {
     const { signal } = reader;
     const page = document.hidden ? undefined : await read('');
     if (signal.aborted) return;
-    inbox.now = Date.now();
     if (page) {
       inbox.isOpen = true;
       waitMs = merge(inbox, page) ? POLL_MS.min : Math.min(waitMs * 1.5, POLL_MS.max);
@@ -79,7 +79,7 @@ export function useInbox() {
   async function loadOlder(): Promise<void> {
     const cursor = inbox.older;
     const page = await read(`?cursor=${cursor}`);
-    // Meanwhile so many may have arrived that others are shown.
+    // So many leads may have arrived meanwhile that the list was replaced.
     if (!page || cursor !== inbox.older) return;
     inbox.leads.push(...page.leads);
     inbox.older = page.nextCursor;
@@ -94,7 +94,7 @@ export function useInbox() {
   onMounted(() => {
     const [, apiKey] = /^#key=(.+)$/.exec(location.hash) ?? [];
     if (!apiKey) return;
-    // The history and bookmarks must not keep it.
+    // Keeps the key out of the history and bookmarks.
     history.replaceState(history.state, '', location.pathname);
     inbox.apiKey = apiKey;
     void open();
@@ -103,22 +103,38 @@ export function useInbox() {
   return { inbox, open, loadOlder, close };
 }
 
-/** Puts the newest page before the leads that are shown; returns whether it has one that was not. */
+/** Puts the newest page before the shown leads. Returns whether it contains a new lead. */
 function merge(inbox: Inbox, { leads, nextCursor }: Page): boolean {
   const shown = new Set(inbox.leads.map(({ id }) => id));
   const isKnown = ({ id }: PublicLead) => shown.has(id);
   const ids = new Set(leads.map(({ id }) => id));
   const rest = inbox.leads.filter(({ id }) => !ids.has(id));
-  // More have arrived than a page has: between it and the others there may be some that nobody has read.
+  // More than a page has arrived, so leads may be missing between that page and the others.
   const hasGap = !leads.some(isKnown) && nextCursor !== null;
   inbox.leads = hasGap ? leads : [...leads, ...rest];
   if (hasGap || shown.size === 0) inbox.older = nextCursor;
   return !leads.every(isKnown);
 }
 
-/** How long to wait so that at least a part of the window's requests is left to others; milliseconds. */
+/** Returns how long to wait so that a share of the window's requests is left to others; milliseconds. */
 const waitForQuota = (quota: Quota | undefined): number =>
-  quota && quota.left < quota.limit * LEFT_TO_OTHERS ? quota.seconds * 1000 : 0;
+  quota && quota.left < quota.limit * LEFT_TO_OTHERS ? quota.endsAt - Date.now() : 0;
+
+export const formatStage = ({ stage }: PublicLead): string => stage.replace('_', ' ');
+
+const formatTime = (time: string): string => new Date(time).toLocaleString('en-GB');
+
+/** Returns the names and values of a lead's properties, as a reader sees them. */
+export const describeLead = (lead: PublicLead): (readonly [string, string])[] => [
+  ['Name', lead.displayName],
+  ['Contact', 'in the CRM only: the API does not return it'],
+  ['Stage', formatStage(lead)],
+  ['Note', lead.note ?? 'none'],
+  ['Source', lead.sourceId ?? 'none'],
+  ['Received', formatTime(lead.createdAt)],
+  ['Changed', formatTime(lead.updatedAt)],
+  ['Id', lead.id],
+];
 
 const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 

@@ -3,10 +3,10 @@ import FirstLead from './FirstLead.vue';
 import LeadInbox from './LeadInbox.vue';
 import './style.css';
 
-/** The name in the browser's storage of the language that was chosen last. */
+/** The name under which the browser stores the last chosen language. */
 const LANGUAGE = 'language';
 
-/** The generator's own theme, with samples in the language that the reader chose last, on whichever page. */
+/** The generator's own theme, with samples in the language that the reader last chose on any page. */
 export default {
   ...theme,
   enhanceApp(context: Parameters<typeof theme.enhanceApp>[0]) {

@@ -1,38 +1,39 @@
 import { withBase } from 'vitepress';
 
-/** An answer to a request of a page. */
+/** An answer to a page's request. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   /** The JSON of the response; undefined if it has none. */
   readonly body: unknown;
-  /** The quota after the request, if it counted. */
+  /** The quota after the request, if it was counted. */
   readonly quota: Quota | undefined;
 }
 
-/** A window of the quota: `left` of `limit` requests, for `seconds` more. */
+/** A window of the quota: `left` of `limit` requests. */
 export interface Quota {
   readonly left: number;
   readonly limit: number;
-  readonly seconds: number;
+  /** When the window ends; milliseconds since 1970. */
+  readonly endsAt: number;
 }
 
-/** The reason, for a person, why a request got no lead. */
+/** Why a request got no lead, for a person. */
 export interface Fault {
   readonly text: string;
   /** The address of a page that says what to do. */
   readonly page: string | undefined;
-  /** When the same request may succeed; undefined if it needs a person. */
+  /** When the same request may succeed; undefined if a person must act. */
   readonly retrySeconds: number | undefined;
 }
 
-/** The path of the leads. A page is served by the host that serves them, so it needs no permission of another one. */
+/** Returns the path of the leads. The same host serves this page, so requests need no CORS. */
 export const leadsPath = (): string => new URL(withBase('/../v1/integrations/leads'), location.href).pathname;
 
 /**
  * Sends a request to the public API.
  *
- * @param path what follows the path of the leads
+ * @param path appended to the path of the leads
  * @throws TypeError when there is no answer
  */
 export async function ask(path: string, apiKey: string, init: RequestInit = {}): Promise<Answer> {
@@ -45,13 +46,13 @@ export async function ask(path: string, apiKey: string, init: RequestInit = {}):
 function readQuota(headers: Headers): Quota | undefined {
   const [, left, seconds] = /r=(\d+);t=(\d+)/.exec(headers.get('ratelimit') ?? '') ?? [];
   const [, limit] = /q=(\d+)/.exec(headers.get('ratelimit-policy') ?? '') ?? [];
-  return left && limit && seconds ? { left: +left, limit: +limit, seconds: +seconds } : undefined;
+  return left && limit && seconds ? { left: +left, limit: +limit, endsAt: Date.now() + +seconds * 1000 } : undefined;
 }
 
-/** How long a page waits when a service that cannot be reached names no time; seconds. */
+/** How long a page waits when an unavailable service names no time; seconds. */
 const RETRY_SECONDS = 5;
 
-/** Returns what to tell of an answer, or of none, in place of leads. */
+/** Returns what to show instead of leads, for an answer or for none. */
 export function toFault(answer?: Answer): Fault {
   if (!answer) {
     return { text: 'The service does not answer.', page: undefined, retrySeconds: RETRY_SECONDS };
@@ -67,7 +68,7 @@ export function toFault(answer?: Answer): Fault {
   };
 }
 
-/** Sentences that say what to do on this page, because a problem does not know it. */
+/** Advice for this page, which a problem does not give. */
 const HINTS: Readonly<Record<number, string>> = {
   401: 'Paste the whole key, or another one.',
   403: 'This page needs a key with the scope leads.read.',
