@@ -1,6 +1,6 @@
 /**
- * `npm start`: runs the core and the gateway on this machine, each in its own process, as in production. When one
- * exits, the other is stopped, and this process exits with the status of the first.
+ * `npm start`: runs the core and the gateway on this machine, each in its own process, as in production. When one exits, this process stops
+ * the other, and exits with the first status that is not 0.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ interface Demo {
 
 interface Part {
   readonly child: ChildProcess;
-  /** Its exit status, or 1 if a signal killed it that is not this process's own. */
+  /** Its exit status; 1 if a signal killed it that this process did not send. */
   readonly ended: Promise<number>;
 }
 
@@ -32,16 +32,16 @@ let stopping = false;
 stopRequest.addEventListener('abort', () => stopAll(0));
 if (process.env.npm_lifecycle_event === 'start') stopWithParent();
 
-// Only the embedded database gets a demo studio.
+// Only the default database, a SQLite file, gets a demo studio.
 const isDemo = !process.env.DATABASE_URL && !process.env.DATABASE_URL_FILE;
 const defaults = isDemo ? { LOG_LEVEL: 'warn', GATEWAY_REQUEST_LOG: 'yes' } : {};
 
 try {
   // Reflection lets people who try the service explore its RPCs; in production it is off.
   const coreUrl = await startProcess('src/main.ts', { ...defaults, CORE_REFLECTION: 'yes' });
-  // The core starts first: it says what is wrong with the file.
+  // The core starts first, because it reports faults of the database file.
   const demo = isDemo ? makeDemo() : undefined;
-  // At once: it is never shown again, and the gateway may not start.
+  // Printed at once: the key is never shown again, and the gateway may fail to start.
   if (demo?.secret) console.log(`\nThe key of the demo studio, shown this once:\n  ${bold(demo.secret)}`);
   const gatewayUrl = await startProcess('gateway/main.ts', { ...defaults, CORE_URL: coreUrl });
   console.log(welcome(gatewayUrl, coreUrl, demo));
@@ -50,7 +50,7 @@ try {
   await stopAll(1);
 }
 
-/** Stops when npm has ended: it passes on no signal that it gets itself. */
+/** Stops when npm has exited: npm does not pass on signals that it gets itself. */
 function stopWithParent(): void {
   const parent = process.ppid;
   setInterval(() => {
@@ -67,18 +67,18 @@ function makeDemo(): Demo {
 
 /** Starts a process and returns the address that it listens on. Never resolves when the process fails, or all stop. */
 async function startProcess(file: string, settings: Record<string, string>): Promise<string> {
-  // A signal that came while the demo studio was made is heard only now.
+  // A signal that came while the demo studio was made is handled only here.
   await setImmediate();
   if (stopping) return new Promise(() => {});
   const child = spawn(process.execPath, [`${HERE}/${file}`], {
     env: { ...settings, ...process.env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    // In a process group of its own, Ctrl-C in the terminal does not reach it, so that this process decides the order.
+    // In its own process group, Ctrl-C in the terminal does not reach it, so this process decides the order.
     detached: true,
   });
   const ended = once(child, 'exit').then(([code, signal]) => {
     if (!stopping) console.error(`${file} exited (${signal ?? `status ${code}`})`);
-    // Before it hears signals, SIGTERM itself ends it.
+    // SIGTERM kills a process that does not handle signals yet.
     return stopping && signal === 'SIGTERM' ? 0 : (code ?? 1);
   });
   parts.push({ child, ended });
@@ -87,7 +87,7 @@ async function startProcess(file: string, settings: Record<string, string>): Pro
   return (message as { url: string }).url;
 }
 
-/** Stops the gateway, then the core that it needs, and exits; with 0 if everything ended so. */
+/** Stops the gateway, then the core that it needs, and exits; with 0 if all ended cleanly. */
 async function stopAll(status: number): Promise<void> {
   if (stopping) return;
   stopping = true;

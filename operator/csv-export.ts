@@ -3,7 +3,7 @@ import { CONTACT_TYPES } from '../common/rules/field-rules.ts';
 import type { Lead } from '../src/domain/lead.ts';
 import { DATA_FIELDS } from '../src/domain/lead-data.ts';
 
-/** The columns of an export, in their order. */
+/** The columns of an export, in order. */
 export const COLUMNS = [
   'id',
   'studioId',
@@ -15,19 +15,19 @@ export const COLUMNS = [
   'apiKeyId',
 ] as const;
 
-/** Characters that end a cell or a record for some readers unless they are quoted. */
+/** Characters that end a cell or a record for some readers, unless they are quoted. */
 const BREAKS = /[\r\n\t;]/;
 
-/** A text that a spreadsheet would run as a formula, in either character width, or such a text behind apostrophes. */
+/** Text that a spreadsheet would run as a formula, in either character width. Leading apostrophes do not change that. */
 const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/u;
 
 /**
- * Returns a cell that no spreadsheet runs: a text that begins like a formula gets an apostrophe in front. So does such
- * a text behind apostrophes, so that each cell restores to one text.
+ * Returns a cell that no spreadsheet runs: puts an apostrophe before a formula. Text with apostrophes before a formula gets one, too, so
+ * that each cell restores to exactly one text.
  */
 export const defused = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
 
-/** Returns the text of a cell; the inverse of `defused`. */
+/** Returns the text of a cell, as the inverse of `defused`. */
 export const restored = (cell: string): string => (cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell);
 
 export const CSV_HEADER = formatCsv([COLUMNS]);
@@ -36,7 +36,7 @@ export const CSV_HEADER = formatCsv([COLUMNS]);
 export const csvLines = (leads: readonly Lead[]): string =>
   formatCsv(leads.map((lead) => toCells(lead).map((text) => text && defused(text))));
 
-/** Returns the values of a lead in the order of the columns; null: no value. */
+/** Returns a lead's values in column order; null means no value. */
 function toCells({ id, studioId, contact, stage, createdAt, updatedAt, enquiries, apiKeyId, ...texts }: Lead) {
   const contacts = CONTACT_TYPES.map((type) => (type === contact.type ? contact.value : null));
   const data = DATA_FIELDS.flatMap((field) => (field === 'contact' ? contacts : texts[field]));

@@ -9,18 +9,17 @@ import { COLUMNS, restored } from './csv-export.ts';
 import { csvRecords } from './csv-records.ts';
 import { parseTime, TIME_FORM } from './parse-time.ts';
 
-/** The fields that a column may have. */
+/** The fields that columns may have. */
 export const IMPORT_FIELDS: readonly string[] = [...COLUMNS, 'idempotencyKey'];
 
 interface Column {
   readonly heading: string;
-  /** Undefined: ignored. */
+  /** Undefined: the column is ignored. */
   readonly field: string | undefined;
 }
 
 /**
- * Returns the columns of a file. Of a file whose columns are unclear nothing is written: a column that is dropped would not be
- * noticed.
+ * Returns the columns of a file. If any is unclear, nothing is imported, because nobody would notice a dropped column.
  *
  * @throws CommandFault
  */
@@ -63,31 +62,36 @@ function refuse(headings: readonly string[], what: string, remedy: string): void
   if (headings.length > 0) throw new CommandFault(`${what} ${names}: ${remedy}`);
 }
 
-/** A number in the form in which a spreadsheet shows one of many digits, most of which are gone. */
+/** A number that a spreadsheet has abbreviated, so most of its digits are lost. */
 const CUT_NUMBER = /^\d(?:[.,]\d+)?E\+\d+$/i;
 
-/** A lead of a file, or its fault. */
-type ReadLead = { readonly lead: LeadImport } | { readonly fault: string };
+/** A lead in a file, and the line where it begins. */
+export interface LeadLine {
+  readonly line: number;
+  readonly lead: LeadImport;
+}
 
-/** The same with the line on which it begins. */
-export type ImportLine = { readonly line: number } & ReadLead;
+/** A lead in a file, or what is wrong with its line. */
+export type ImportLine = LeadLine | { readonly line: number; readonly fault: string };
 
 export interface ImportReading {
   readonly studioId: string;
-  /** The field of a column, by its heading; an empty one: ignored. */
+  /** Fields of columns by heading. An empty field ignores the column. */
   readonly fields: ReadonlyMap<string, string>;
-  /** Whether columns that are neither named there nor known are ignored. */
+  /** Whether to ignore columns that are neither in `fields` nor known. */
   readonly ignoresOthers: boolean;
-  /** Called with the headings of the columns that are ignored. */
+  /** Called with the headings of ignored columns. */
   readonly onIgnored: (headings: readonly string[]) => void;
 }
 
-/** Reads the leads of a file of CSV. @throws CommandFault, the error of reading */
+/** Reads the leads of a CSV file. @throws CommandFault, the error of reading */
 export async function* csvLeads(input: Readable, reading: ImportReading): AsyncGenerator<ImportLine> {
   let columns: Column[] | undefined;
   for await (const { line, ...record } of csvRecords(input)) {
     if (columns) {
-      yield { line, ...('fault' in record ? record : parseLead(columns, record.cells, reading.studioId)) };
+      yield 'fault' in record
+        ? { line, fault: record.fault }
+        : parseLead(columns, record.cells, line, reading.studioId);
     } else {
       if ('fault' in record) throw new CommandFault(`line ${line}, the header, ${record.fault}`);
       columns = readColumns(record.cells, reading);
@@ -98,11 +102,11 @@ export async function* csvLeads(input: Readable, reading: ImportReading): AsyncG
   if (!columns) throw new CommandFault('the file is empty: the first line must name its columns');
 }
 
-function parseLead(columns: readonly Column[], cells: readonly string[], studioId: string): ReadLead {
+function parseLead(columns: readonly Column[], cells: readonly string[], line: number, studioId: string): ImportLine {
   const fields = new Map<string, string>();
   for (const [index, { heading, field }] of columns.entries()) {
     const text = restored(cells[index] as string);
-    // The key of a lead is derived from all of its line, columns that are ignored included.
+    // A lead's key derives from its whole line, including ignored columns.
     const name = field ?? heading;
     if (text === '' || (field === undefined && IMPORT_FIELDS.includes(heading))) continue;
     fields.set(name, fields.has(name) ? `${fields.get(name)} ${text}` : text);
@@ -121,16 +125,17 @@ function parseLead(columns: readonly Column[], cells: readonly string[], studioI
   for (const name of ['id', 'phone'])
     if (CUT_NUMBER.test(fields.get(name) ?? ''))
       faults.push(`${name} is a number that a spreadsheet has cut: give its column the format text, and fill it again`);
-  if (faults.length > 0) return { fault: faults.join(', ') };
+  if (faults.length > 0) return { line, fault: faults.join(', ') };
   const [id, stage] = [fields.get('id'), fields.get('stage')];
   const uuid = id !== undefined && uuidFault(id) === undefined ? id.toLowerCase() : undefined;
-  // Earlier releases derived it from the letter case of the file.
+  // Earlier releases derived the key from the id in the file's letter case.
   const otherKeys = uuid
     ? [id, uuid.toUpperCase()].filter((each) => each !== uuid).map((each) => deriveKey(each, studioId))
     : [];
   return {
+    line,
     lead: {
-      // Other systems have ids of other forms.
+      // Ids of other systems have other forms.
       leadId: uuid,
       idempotencyKey: fields.get('idempotencyKey') ?? deriveKey(uuid ?? id ?? toRecord(fields), studioId),
       otherKeys: fields.has('idempotencyKey') ? [] : otherKeys,
@@ -143,16 +148,16 @@ function parseLead(columns: readonly Column[], cells: readonly string[], studioI
   };
 }
 
-/** Derives an idempotency key from the id of a record, or from all its fields, so that an import can be repeated. */
+/** Derives an idempotency key from a record's id, or from all its fields, so that an import can be repeated. */
 const deriveKey = (record: unknown, studioId: string): string => idFrom(`${studioId}\0${JSON.stringify(record)}`);
 
-/** Returns the fields of a lead in the form from which an earlier release derived its key. */
+/** Returns a lead's fields in the form from which an earlier release derived its key. */
 function toRecord(fields: ReadonlyMap<string, string>): object {
   const others = [...fields].filter(([name]) => !isContactType(name));
   const contact = CONTACT_TYPES.flatMap((type) => (fields.has(type) ? [[type, fields.get(type)]] : []));
   return { ...Object.fromEntries(others), contact: Object.fromEntries(contact) };
 }
 
-/** Accepts the names of the public API and of the RPCs. */
+/** Parses a stage by its name in the public API or in the RPCs. */
 const parseStage = (stage: string): LeadStage | undefined =>
   LEAD_STAGES.find((each) => each === stage || `LEAD_STAGE_${each.toUpperCase()}` === stage);

@@ -4,13 +4,13 @@ import { linesBehindMark } from './lines.ts';
 
 type Cells = { readonly cells: readonly string[] } | { readonly fault: string };
 
-/** A record of a file, or what is wrong with it, with the line on which it begins. */
+/** A record of a file, or what is wrong with it, and the line where it begins. */
 export type CsvRecord = { readonly line: number } & Cells;
 
-/** More than the longest record that can be imported; bytes. */
+/** Exceeds the longest record that can be imported; bytes. */
 const MAX_RECORD_LENGTH = 256 * 1024;
 
-/** A cell, in quotes or not, and what ends it, by what separates cells. Excel takes the semicolon in most of Europe. */
+/** By delimiter: a cell, quoted or not, and what ends it. Excel uses the semicolon in most of Europe. */
 const CELLS = {
   ',': /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y,
   ';': /(?:"((?:[^"]|"")*)"|([^";]*))(;|$)/y,
@@ -18,7 +18,7 @@ const CELLS = {
 } as const;
 type Delimiter = keyof typeof CELLS;
 
-/** A line, without its end, at whose end a quote is open, if one was at its beginning. */
+/** Matches a line, without its end, that leaves a quote open if one was open at its beginning. */
 const OPEN_BEHIND: Readonly<Record<Delimiter, RegExp>> = {
   ',': /^(?:[^"]|"")*(?:",(?:[^",]*,)*"(?:[^"]|"")*)*$/,
   ';': /^(?:[^"]|"")*(?:";(?:[^";]*;)*"(?:[^"]|"")*)*$/,
@@ -28,14 +28,13 @@ const OPEN_BEHIND: Readonly<Record<Delimiter, RegExp>> = {
 const UNCLOSED = { fault: 'has a quote that nothing closes' };
 const TOO_LONG = { fault: `is longer than ${MAX_RECORD_LENGTH} bytes` };
 
-/** Returns a line without its end, which a file may lack, or have half of. */
+/** Returns a line without its end, which may be missing or incomplete. */
 const withoutEnd = (text: string): string => text.replace(/\r?\n$|\r$/, '');
 
 /**
- * Reads the records of a file of CSV (RFC 4180) in UTF-8. The header, the first record with a text, decides what separates
- * cells (the delimiter that it has most of), and how many each record has. Behind its last name all cells must be empty;
- * they are left out, and so are records without a text. A fault costs the lines of its own record. No library reads this:
- * those that go on behind a fault also cut cells off.
+ * Reads the records of a UTF-8 CSV file (RFC 4180). The header is the first record with text. Its most frequent delimiter separates cells,
+ * and it sets their number per record. Cells after its last name must be empty and are dropped, as are records without text. A fault costs
+ * only its own record's lines. Libraries that can do that also cut cells off, so none is used here.
  *
  * @throws CommandFault for another encoding, or other ends of lines; the error of reading
  */
@@ -46,10 +45,10 @@ export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
     text += next;
     line += 1;
     const mayGoOn = text.length < MAX_RECORD_LENGTH;
-    // Without a header, what follows would read the whole record for each of its lines.
+    // Without a quote the record goes on. Before the header is known, the steps below would read it all for each of its lines.
     if (mayGoOn && line > begin && !next.includes('"')) continue;
     const delimiter = header?.delimiter ?? delimiterIn(text);
-    // A record is parsed with its first line and its last one only: its cost is that of its length.
+    // Parses a record only with its first and last line, so the cost grows with its length.
     if (mayGoOn && line > begin && OPEN_BEHIND[delimiter].test(withoutEnd(next))) continue;
     const record = next.length > MAX_RECORD_LENGTH ? TOO_LONG : cellsIn(withoutEnd(text), delimiter);
     if (mayGoOn && record === UNCLOSED) continue;
@@ -82,7 +81,6 @@ export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
   }
 }
 
-/** Returns the cells of a record. */
 function cellsIn(text: string, delimiter: Delimiter): Cells {
   const cell = CELLS[delimiter];
   const cells: string[] = [];
@@ -96,7 +94,6 @@ function cellsIn(text: string, delimiter: Delimiter): Cells {
   }
 }
 
-/** Returns what is wrong with the quotes of a cell. */
 function quoteFault(text: string, at: number): Cells {
   if (text[at] !== '"')
     return { fault: 'has a quote within a cell: put the cell in quotes, and write the quote twice' };
@@ -110,7 +107,7 @@ function quoteFault(text: string, at: number): Cells {
     : { fault: 'has text behind the closing quote of a cell: write a quote within a cell twice' };
 }
 
-/** Returns what a header has most of, besides what is in quotes. */
+/** Returns the most frequent delimiter of a header, outside quotes. */
 function delimiterIn(header: string): Delimiter {
   const unquoted = header.replaceAll(/"[^"]*"/g, '');
   const countCells = (delimiter: string) => unquoted.split(delimiter).length;
@@ -121,7 +118,7 @@ function delimiterIn(header: string): Delimiter {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Decodes cells, so that a name in another encoding costs only its own record. */
+/** Decodes cells. Text in another encoding costs only its own record. */
 function decoded(cells: readonly string[]): Cells {
   try {
     return { cells: cells.map((cell) => UTF8.decode(Buffer.from(cell, 'latin1'))) };

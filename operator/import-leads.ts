@@ -3,20 +3,17 @@ import { errorSummary } from '../common/error-summary.ts';
 import { printable } from '../common/printable.ts';
 import type { Refusal } from '../src/domain/refusal.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
-import { importLeads, type LeadImport, MAX_IMPORTED_LEADS } from '../src/usecases/import-leads.ts';
+import { importLeads, MAX_IMPORTED_LEADS } from '../src/usecases/import-leads.ts';
 import { getStudio } from '../src/usecases/studios.ts';
 import { BY_HAND } from './command.ts';
-import { csvLeads, type ImportLine, type ImportReading } from './csv-import.ts';
+import { csvLeads, type ImportLine, type ImportReading, type LeadLine } from './csv-import.ts';
 
 const MAX_CONCURRENT_CALLS = 4;
 
-/** A lead and the line on which it begins. */
-type Line = Extract<ImportLine, { readonly lead: LeadImport }>;
-
 /**
- * Imports the leads of a file while it is read. It may be repeated: existing leads are skipped.
+ * Imports leads while it reads their file. It may be repeated: existing leads are skipped.
  *
- * @throws Refusal STUDIO_NOT_FOUND, ImportFault, StoreUnavailable, the error of reading the file
+ * @throws Refusal STUDIO_NOT_FOUND, CommandFault, StoreUnavailable, the error of reading the file
  */
 export async function importFile(
   deps: Dependencies,
@@ -25,7 +22,7 @@ export async function importFile(
 ) {
   const { studioId } = reading;
   await getStudio(deps, studioId);
-  // Of the leads that were there, some are from an earlier import, and some were erased since.
+  // `erased` leads also existed before, but were erased since.
   const counts = { imported: 0, alreadyThere: 0, erased: 0, refused: 0 };
   const file = await open(path);
   try {
@@ -46,7 +43,7 @@ export async function importFile(
         showProgress(`${leads} leads so far`);
       }
     };
-    // The first failure ends the file for all of them, and the others end what they have begun.
+    // The first failure ends the file for all of them. The others finish their current batch.
     const outcomes = await Promise.allSettled(Array.from({ length: MAX_CONCURRENT_CALLS }, sendBatches));
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
     return counts;
@@ -58,8 +55,8 @@ export async function importFile(
 async function* collectBatches(
   lines: AsyncIterable<ImportLine>,
   refuse: (line: number, reason: string) => void,
-): AsyncGenerator<readonly Line[]> {
-  let batch: Line[] = [];
+): AsyncGenerator<readonly LeadLine[]> {
+  let batch: LeadLine[] = [];
   for await (const each of lines) {
     if ('fault' in each) refuse(each.line, each.fault);
     else batch.push(each);

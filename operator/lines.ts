@@ -3,7 +3,7 @@ import { CommandFault } from './command.ts';
 const UTF16_MARKS = ['\xff\xfe', '\xfe\xff'];
 const PACKED = ['\x1f\x8b', 'PK\x03\x04', 'BZh', '\xfd7zXZ', '\x28\xb5\x2f\xfd'];
 
-/** @param beginning of a file, each byte as a character @throws CommandFault when it is no text, or one in UTF-16 */
+/** @param beginning of a file, each byte as a character @throws CommandFault when it is compressed or UTF-16 */
 function refuseOtherForms(beginning: string): void {
   const isMarkedBy = (marks: readonly string[]) => marks.some((mark) => beginning.startsWith(mark));
   if (isMarkedBy(UTF16_MARKS))
@@ -11,14 +11,14 @@ function refuseOtherForms(beginning: string): void {
   if (isMarkedBy(PACKED)) throw new CommandFault('the file is packed, as .gz and .zip are: unpack it');
 }
 
-/** Yields the pieces of a text, each byte as a character. @throws CommandFault where a secret in it could not be seen */
+/** Yields the pieces of a text, each byte as a character. @throws CommandFault where the text could hide a secret */
 export async function* readPieces(input: NodeJS.ReadableStream): AsyncGenerator<string> {
   let [beginning, end] = ['', ''];
   for await (const chunk of input) {
     const piece = (chunk as Buffer).toString('latin1');
     beginning = (beginning + piece).slice(0, 6);
     refuseOtherForms(beginning);
-    // Without a mark, as where a log was appended to.
+    // UTF-16 without a mark, for example appended to a log.
     if ((end + piece).includes('l\0i\0k\0_')) throw new CommandFault('the file has keys in UTF-16: save it as UTF-8');
     yield piece;
     end = (end + piece).slice(-6);
@@ -28,8 +28,8 @@ export async function* readPieces(input: NodeJS.ReadableStream): AsyncGenerator<
 /**
  * Yields the lines of an input with their ends and without a byte order mark, each byte as a character.
  *
- * @param maxLength of a longer line the middle may be missing, but no less than this and one more is left; bytes
- * @throws CommandFault when it is no text, or one in UTF-16
+ * @param maxLength a longer line may lose its middle, but keeps more than this many bytes
+ * @throws CommandFault when it is compressed or UTF-16
  */
 export async function* linesBehindMark(input: NodeJS.ReadableStream, maxLength: number): AsyncGenerator<string> {
   let isFirst = true;

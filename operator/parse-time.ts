@@ -1,4 +1,4 @@
-/** What a person may give as a time. */
+/** The forms of time that a person may give. */
 export const TIME_FORM = 'a time with a zone, such as 2025-01-31T12:00:00Z, or a date, such as 2025-01-31 (UTC)';
 
 const DATE = String.raw`\d{4}-\d{2}-\d{2}`;
@@ -7,17 +7,16 @@ const ZONE = String.raw`Z|[+-](?:[01]\d|2[0-3]):[0-5]\d`;
 const TIME = new RegExp(`^(?<date>${DATE})(?:T(?<clock>${CLOCK})(?<fraction>\\.\\d+)?(?<zone>${ZONE}))?$`, 'i');
 
 /**
- * Reads a time of RFC 3339, or a date as its midnight in UTC, in whole milliseconds, never later than given. `Date`
- * alone guesses: it takes the first of May for the fifth of January, moves 31 February to March, and takes a time
- * without a zone for one of this machine's.
+ * Parses an RFC 3339 time, or a date as midnight UTC. Rounds down to milliseconds. `Date` alone guesses: it takes 1 May for 5 January, and
+ * moves 31 February to March. It also takes a time without a zone for local time.
  *
- * @returns undefined: something else, or a day that is not on the calendar
+ * @returns undefined for anything else, or a day that is not on the calendar
  */
 export function parseTime(text: string): Date | undefined {
   const { date, clock = '00:00:00', fraction = '.000', zone = 'Z' } = TIME.exec(text)?.groups ?? {};
   if (date === undefined) return undefined;
   const day = new Date(`${date}T00:00:00Z`);
-  // Of a day that a month does not have, Date makes one of the next month.
+  // Date turns 31 February into a day of March.
   if (Number.isNaN(day.getTime()) || !day.toISOString().startsWith(date)) return undefined;
   return new Date(`${date}T${clock}${fraction.slice(0, 4).padEnd(4, '0')}${zone.toUpperCase()}`);
 }

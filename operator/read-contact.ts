@@ -8,17 +8,17 @@ Reads the contact from standard input, as JSON with the fields of the public API
   {"type":"email","value":"ada@example.org"}
 It is not an argument, because other users of the machine can see those.`;
 
-/** Fatal, because invalid UTF-8 would be taken for other text. */
+/** Rejects invalid UTF-8 instead of replacing it. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads a contact, whose text the store's rules check. @throws CommandFault */
+/** Reads a contact. The store's rules check its text. @throws CommandFault */
 export async function readContact(input: NodeJS.ReadableStream): Promise<Contact> {
   const bytes = await buffer(input);
   try {
     const { type, value, ...more } = Object(JSON.parse(UTF8.decode(bytes)));
     if (isContactType(type) && typeof value === 'string' && Object.keys(more).length === 0) return { type, value };
   } catch {
-    // It is no JSON.
+    // The input is not JSON.
   }
   throw new CommandFault('the standard input must be a JSON object with a type, email or phone, and a value');
 }

@@ -3,7 +3,7 @@ import { errorSummary } from '../common/error-summary.ts';
 import { printableLines } from '../common/printable.ts';
 import { CommandFault } from './command.ts';
 
-/** Standard output that cannot be written; the message is for the operator. */
+/** Reports that standard output cannot be written, with a message for the operator. */
 export class OutputFault extends CommandFault {
   /** Whether the reader closed the pipe. */
   readonly isClosedPipe: boolean;
@@ -14,11 +14,11 @@ export class OutputFault extends CommandFault {
   }
 }
 
-/** Writes a text to standard output. A terminal gets control characters escaped. @throws OutputFault */
+/** Writes a text to standard output, with control characters escaped on a terminal. @throws OutputFault */
 export async function print(text: string): Promise<void> {
   const { stdout } = process;
   try {
-    // On a file, the stream takes a write that a full disk cut for a whole one.
+    // On a full disk, the stream takes a truncated write to a file for a complete one.
     if (fstatSync(stdout.fd).isFile()) return writeFileSync(stdout.fd, text);
     const escaped = stdout.isTTY ? printableLines(text.replaceAll('\r\n', '\n')) : text;
     await new Promise<void>((resolve, reject) => {

@@ -2,20 +2,20 @@ import { getBorderCharacters, table } from 'table';
 
 export type TextFields = Readonly<Record<string, string>>;
 
-/** A longer word may be wrapped, unless it is an id. */
+/** Longer words may be wrapped, except ids. */
 const MAX_WORD = 10;
 
 const ID = /^[\da-f-]{36}$/;
 
-/** A time, of which a table has the seconds. */
+/** A time, which a table shows in seconds. */
 const TIME = /^(\d{4}-\d\d-\d\d)T([\d:]{8})\.\d{3}Z$/;
 
 const PADDING = { paddingLeft: 0, paddingRight: 2 };
 
 /**
- * Returns records as a table whose longest texts are wrapped.
+ * Returns records as a table with its longest texts wrapped.
  *
- * @returns undefined when it has no room, because there are too many columns
+ * @returns undefined when there are too many columns for the width
  */
 export function tableText(records: readonly TextFields[], maxWidth: number): string | undefined {
   const names = [...new Set(records.flatMap((record) => Object.keys(record)))];

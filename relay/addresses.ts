@@ -1,30 +1,27 @@
 import { type BlockList, isIPv4 } from 'node:net';
 import { addressBlocks as blocks, canonicalAddress } from '../common/addresses.ts';
 
-/**
- * What no endpoint may have, whatever its settings: this network, link-local and multicast addresses, and those at which
- * machines of a cloud are told their credentials.
- */
+/** Addresses that no endpoint may have, whatever its settings: this network, link-local, multicast, and the credential services of clouds. */
 const FORBIDDEN = blocks(
   ...['0.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', '240.0.0.0/4', '::/128', 'fe80::/10', 'ff00::/8'],
   ...['100.100.100.200/32', '168.63.129.16/32', '192.0.0.0/24', 'fd00:ec2::/32', 'fd20:ce::/32'],
 );
 
-/** Addresses of this machine and of private networks, which an endpoint may have if its settings say so. */
+/** Addresses of this machine and of private networks. An endpoint may have one if its settings allow it. */
 const PRIVATE = blocks(
   ...['10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '::1/128', 'fc00::/7'],
 );
 
-/** Special blocks within what would be global addresses (IANA's registries of special-purpose addresses). */
+/** Special-purpose blocks (IANA) within otherwise global addresses. */
 const SPECIAL = blocks(
   ...['192.0.2.0/24', '192.31.196.0/24', '192.52.193.0/24', '192.88.99.0/24', '192.175.48.0/24', '198.18.0.0/15'],
   ...['198.51.100.0/24', '203.0.113.0/24', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
 );
 const GLOBAL_IPV6 = blocks('2000::/3');
 
-/** Whether a webhook may be sent to a resolved address. */
+/** Returns whether a webhook may be sent to a resolved address. */
 export function isAllowed(resolved: string, allowPrivate: boolean): boolean {
-  // One with a zone is link-local.
+  // An address with a zone is link-local.
   const address = resolved.includes('%') ? undefined : canonicalAddress(resolved);
   if (address === undefined) return false;
   const isV4 = isIPv4(address);

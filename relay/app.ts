@@ -9,14 +9,13 @@ import { connectCore } from './core.ts';
 import { Endpoint } from './endpoint.ts';
 import { type Endpoints, parseEndpoints } from './endpoints-file.ts';
 import { createRelayMetrics } from './observation.ts';
-import type { Network } from './send.ts';
 
 /**
- * Starts the relay, which sends changes of leads to the endpoints of its file. The core may start later.
+ * Starts the relay, which sends lead changes to the endpoints in its file. The core may start later.
  *
- * @throws Error when the metrics' port is taken, or the certificates are unusable
+ * @throws Error when the metrics port is taken, or the certificates are unusable
  */
-export async function startRelay(config: RelayConfig, network?: Network): Promise<Running> {
+export async function startRelay(config: RelayConfig): Promise<Running> {
   const credentials = new TlsCredentials(tlsToCore(config));
   const log = await createLogger('relay', config.LOG_LEVEL);
   logSettings(log, relaySummary(config), config);
@@ -25,11 +24,11 @@ export async function startRelay(config: RelayConfig, network?: Network): Promis
   const endpoints = new Map<string, Endpoint>();
   const metrics = config.RELAY_METRICS_ADDRESS && createRelayMetrics(endpoints, credentials);
   const metricsServer = await serveMetrics(metrics?.registry, config.RELAY_METRICS_ADDRESS, log);
-  const parts = { core, log, metrics, concurrency: config.RELAY_CONCURRENCY, network };
+  const parts = { core, log, metrics, concurrency: config.RELAY_CONCURRENCY };
   const stopping = new Map<string, Promise<void>>();
   let wanted: Endpoints = new Map();
 
-  /** Begins, changes and ends endpoints, and leaves the others alone. One that comes back begins once it has ended. */
+  /** Starts, changes and stops endpoints, and leaves the others alone. A returning endpoint starts once its former run has stopped. */
   const use = (next: Endpoints) => {
     wanted = next;
     for (const [name, endpoint] of endpoints) {
@@ -61,7 +60,7 @@ export async function startRelay(config: RelayConfig, network?: Network): Promis
     url: '',
     metricsUrl: metricsServer?.url,
     drainMs: 0,
-    /** Waits for requests in flight, each for at most RELAY_AFTER_STOP_MS, and until the core is told of them. */
+    /** Waits for requests in flight, each for at most RELAY_AFTER_STOP_MS, and until the core knows their outcomes. */
     async stop() {
       for (const stop of stopWatching) stop();
       use(new Map());

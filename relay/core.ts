@@ -7,11 +7,11 @@ import { ConsumerService } from '../proto/gen/leadintake/v1/consumer_pb.ts';
 import { type LeadChange, LeadIntakeService } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { RelayConfig } from './config.ts';
 
-/** How often an idle feed shows that it lives, and how long it may be silent; milliseconds. */
+/** How often an idle feed sends a heartbeat, and how long it may be silent; milliseconds. */
 const HEARTBEAT_MS = 15_000;
 const SILENCE_MS = 45_000;
 
-/** A change of a lead, and the restores of the database that it is read from. */
+/** A lead change, with the restores of the database that it was read from. */
 export interface FeedChange extends LeadChange {
   readonly databaseEpoch: bigint;
   readonly restoredToTime: Timestamp | undefined;
@@ -19,7 +19,7 @@ export interface FeedChange extends LeadChange {
 
 export type Core = ReturnType<typeof connectCore>;
 
-/** The change feed of a core, for its named consumers. Methods reject with a ConnectError. */
+/** Connects to a core's change feed for its named consumers. Methods reject with a ConnectError. */
 export function connectCore(config: RelayConfig, credentials: TlsCredentials, token: CoreToken) {
   const { transport, sessions } = connectToCore(config, credentials, token);
   const leads = createClient(LeadIntakeService, transport);
@@ -27,11 +27,11 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
   const inTime = { timeoutMs: CORE_CALL_MS };
 
   return {
-    /** Yields changes of a consumer, or none as a sign of life, until the core ends the call. */
+    /** Yields a consumer's changes, or an empty list as a heartbeat, until the core ends the call. */
     async *watch(consumer: string, signal: AbortSignal): AsyncGenerator<readonly FeedChange[]> {
-      // This call is repeated with the other token, if there are two; the refusal of a stream comes too late for that.
+      // This call is retried with the other token, if there is one. A stream's refusal would come too late for that.
       await consumers.listSetAsideLeadChanges({ consumer, pageSize: 1 }, { ...inTime, signal }).catch((error) => {
-        // A record cannot be read: the core lets the caller in.
+        // These codes mean that a record cannot be read. The core has accepted the caller.
         if (![Code.Internal, Code.DataLoss].includes(ConnectError.from(error).code)) throw error;
       });
       const silence = new AbortController();
@@ -55,7 +55,7 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
       await leads.acknowledgeLeadChanges({ consumer, acknowledgements: changes.map(toLeadState) }, inTime);
     },
 
-    /** Has a state of a lead not sent until `retryAt`; without that, until somebody takes it back, or it changes. */
+    /** Stops sending a lead's state until `retryAt`. Without a time, until somebody takes it back, or it changes. */
     async setAside(consumer: string, change: LeadChange, reason: string, retryAt: Date | undefined): Promise<void> {
       const retry = retryAt && { retryTime: timestampFromDate(retryAt) };
       await consumers.setAsideLeadChanges({ consumer, leads: [{ ...toLeadState(change), reason, ...retry }] }, inTime);
@@ -65,19 +65,19 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
   };
 }
 
-/** What names the state of a change's lead. */
+/** Returns what identifies the state of a change's lead. */
 const toLeadState = ({ lead, revision }: LeadChange) => ({
   studioId: lead?.studioId ?? '',
   leadId: lead?.id ?? '',
   revision,
 });
 
-/** The same for logs and receivers. */
+/** Returns the same for logs and receivers, with the revision as text. */
 export const formatLeadState = (change: LeadChange) => ({ ...toLeadState(change), revision: `${change.revision}` });
 
-/** Milliseconds since 1970; 0 without a time. */
+/** Returns milliseconds since 1970; 0 without a time. */
 export const toTimeMs = (time: Timestamp | undefined): number => (time ? timestampMs(time) : 0);
 
-/** Whether a call cannot succeed when it is repeated. */
+/** Returns whether retrying a call cannot succeed. */
 export const isRefused = (error: unknown): boolean =>
   [Code.InvalidArgument, Code.NotFound].includes(ConnectError.from(error).code);

@@ -1,38 +1,37 @@
 import { DAY_MS, MINUTE_MS } from '../common/units.ts';
 import { DELIVERED, type Outcome } from './send.ts';
 
-/** The number of failures in a row, whatever the lead, that make an endpoint slow; some codes do so at once. */
+/** How many failures in a row, of any leads, make an endpoint slow. Some codes do so at once. */
 const FAILURES_TO_SLOW = 5;
 const SLOWS_AT_ONCE: readonly string[] = ['HTTP_429', 'HTTP_502', 'HTTP_504'];
 
 /**
- * The pauses between the probes of a slow endpoint. The first is as long as the receiver asks for. It is short after a 429
- * that names no time. Further failures double the pause up to the maximum. A paused endpoint has another.
+ * Pauses between probes of a slow endpoint. The first is what the receiver asks for, short after a 429 without a time, otherwise
+ * FIRST_PROBE_MS. Each further failure doubles it, up to MAX_PROBE_MS. A paused endpoint waits PAUSED_PROBE_MS.
  */
 const FIRST_PROBE_MS = 5000;
 const SHORTEST_PAUSE_MS = 1000;
 const MAX_PROBE_MS = MINUTE_MS;
 const PAUSED_PROBE_MS = 15 * MINUTE_MS;
 
-/** How far a pause may differ from the schedule, so that not all attempts come in one moment. */
+/** Jitter, as a share of the pause. */
 const JITTER = 0.2;
 
 export const ENDPOINT_STATES = ['open', 'slow', 'paused', 'gone'] as const;
 export type EndpointState = (typeof ENDPOINT_STATES)[number];
 
-/** What is known of an endpoint; times are milliseconds of any clock. Not stored: a relay that starts takes it for open. */
+/** The known health of an endpoint; times are milliseconds of any clock. It is not stored: a starting relay assumes `open`. */
 export interface EndpointHealth {
   /**
-   * `open`: leads are sent concurrently. `slow`: it fails, one is tried now and then. `paused`: it has failed for a day.
-   * `gone`: it answered 410, and nothing is sent until its entry of the endpoints file changes.
+   * `open`: leads are sent concurrently. `slow`: it fails, and is probed with one lead at a time. `paused`: it has failed for a day.
+   * `gone`: it answered 410, and gets nothing until its entry in the endpoints file changes.
    */
   readonly state: EndpointState;
-  /** Failures since the last success. One that makes it slow at once counts as FAILURES_TO_SLOW. */
+  /** Failures since the last success. A failure that slows it at once counts as FAILURES_TO_SLOW. */
   readonly failures: number;
-  /** When it became slow. */
   readonly slowSince: number;
   readonly nextProbeAt: number;
-  /** The maximum number of requests in flight; the relay has one, too. It grows by one with each success. */
+  /** The maximum number of requests in flight, besides the relay's own maximum. It grows by one with each success. */
   readonly maxInFlight: number;
 }
 
@@ -47,11 +46,11 @@ export const HEALTHY: EndpointHealth = {
 /** @param random from 0 to 1 */
 export const jittered = (pauseMs: number, random: number): number => pauseMs * (1 + JITTER * (2 * random - 1));
 
-/** Whether the receiver asks for fewer requests, whatever the lead. */
+/** Returns whether the receiver asks for fewer requests, whatever the lead. */
 export const asksForPause = ({ code, retryAfterMs }: Outcome): boolean =>
   code === 'HTTP_429' || (code === 'HTTP_503' && retryAfterMs !== undefined);
 
-/** @param beganAt when the request began that has this outcome now */
+/** Returns the health after an attempt. @param beganAt when the request of this outcome began */
 export function healthAfter(
   health: EndpointHealth,
   outcome: Outcome,
@@ -60,7 +59,7 @@ export function healthAfter(
   const { code, retryAfterMs, retryAfterMs: askedMs = 0 } = outcome;
   if (health.state === 'gone') return health;
   if (code === 'HTTP_410') return { ...health, state: 'gone' };
-  // A request from before it became slow is no probe.
+  // A request that began before the endpoint became slow is not a probe.
   const isProbe = beganAt >= health.nextProbeAt;
   if (code === DELIVERED) return isProbe ? { ...HEALTHY, maxInFlight: health.maxInFlight + 1 } : health;
   if (!isProbe) return { ...health, nextProbeAt: Math.max(health.nextProbeAt, now + askedMs) };
@@ -76,6 +75,6 @@ export function healthAfter(
   return { state, failures, slowSince, nextProbeAt: now + pauseMs, maxInFlight: 1 };
 }
 
-/** Whether another request may begin while so many are in flight. */
+/** Returns whether another request may begin while `inFlight` requests are in flight. */
 export const mayBegin = (health: EndpointHealth, inFlight: number, concurrency: number, now: number) =>
   health.state !== 'gone' && inFlight < Math.min(health.maxInFlight, concurrency) && now >= health.nextProbeAt;

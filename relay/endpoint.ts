@@ -12,7 +12,7 @@ import type { RelayMetrics } from './observation.ts';
 import { formatChangeKey, Schedule } from './schedule.ts';
 import { DELIVERED, type Network, newConnections, type Outcome, send } from './send.ts';
 
-/** The pause before the next call after one to the core that failed; milliseconds. */
+/** The pause after a failed call to the core; milliseconds. */
 const CORE_PAUSE_MS = 1000;
 
 /** How often a lasting fault of the core is logged; milliseconds. */
@@ -28,8 +28,8 @@ interface Parts {
 }
 
 /**
- * Sends the changes of one consumer to its endpoint. It stores nothing: what the core was not told of, it sends again, to
- * this process or to the next. The core is told after the receiver has answered, so a change is sent at least once.
+ * Sends one consumer's changes to its endpoint. It stores nothing: the core resends whatever was not acknowledged, to this process or the
+ * next. The core is told after the receiver has answered, so changes arrive at least once.
  */
 export class Endpoint {
   readonly #name: string;
@@ -39,7 +39,7 @@ export class Endpoint {
   #hasFeed = false;
   #probe: NodeJS.Timeout | undefined;
   #connections: Agent;
-  /** What the core has yet to be told was handled, by lead: all of it in one call at a time. */
+  /** Handled changes that the next call acknowledges, by lead. Only one such call is in flight. */
   readonly #handled = new Map<string, FeedChange>();
   #isTelling = false;
   readonly #log: Logger;
@@ -62,12 +62,12 @@ export class Endpoint {
     return this.#schedule.health.state;
   }
 
-  /** Whether the core sends it changes, or would if there were some. */
+  /** Whether the core sends it changes, or would if there were any. */
   get hasFeed(): boolean {
     return this.#hasFeed;
   }
 
-  /** Puts settings to use if they differ. An attempt then follows at once, whatever requests with the former ones wait for. */
+  /** Applies new settings if they differ. Retries at once, even while requests with the former settings are in flight. */
   change(settings: EndpointSettings): void {
     if (isSame(settings, this.#settings)) return;
     this.#settings = settings;
@@ -76,7 +76,7 @@ export class Endpoint {
     this.#pump();
   }
 
-  /** Begins nothing more, and waits for requests in flight, and until the core is told of them; each for a while. */
+  /** Begins nothing more. Waits a limited time for requests in flight, and until the core knows their outcomes. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearTimeout(this.#probe);
@@ -94,8 +94,8 @@ export class Endpoint {
   async #watch(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      // Each watch sends again what waits. What is not among that is handled, or is not to be sent any more: the database was
-      // restored, or the caller may not have it.
+      // Each watch resends what waits. Other changes are handled or must not be sent any more: the database was restored, or the caller
+      // lost access.
       this.#schedule.forget();
       try {
         for await (const changes of this.#parts.core.watch(this.#name, signal)) {
@@ -106,7 +106,7 @@ export class Endpoint {
           );
           for (const change of wanted) this.#schedule.offer(change);
           this.#pump();
-          // Not awaited: this does not end for a caller whose token is revoked, and the watch does.
+          // Not awaited: it never ends for a caller whose token is revoked, but the watch does.
           this.#do(this.#acknowledge(others));
         }
       } catch (error) {
@@ -116,7 +116,7 @@ export class Endpoint {
     }
   }
 
-  /** Tells the core what was handled: what comes while it is being told makes one call after that. */
+  /** Acknowledges handled changes to the core. Changes that arrive during a call go out in the next one. */
   async #acknowledge(changes: readonly FeedChange[]): Promise<void> {
     for (const change of changes) this.#handled.set(formatChangeKey(change), change);
     if (this.#isTelling) return;
@@ -131,7 +131,7 @@ export class Endpoint {
     this.#isTelling = false;
   }
 
-  /** Calls the core until it succeeds, or cannot: then it sends the leads again, with its next connection. */
+  /** Retries a call to the core until it succeeds or is refused. After a refusal, the core resends the leads on the next connection. */
   async #repeated(call: (core: Core) => Promise<void>): Promise<void> {
     const { signal } = this.#stopping;
     for (;;) {
@@ -152,7 +152,7 @@ export class Endpoint {
       this.#log.warn({ reason }, 'a call of the core failed: check it, the token and the consumer');
   }
 
-  /** Begins requests, as many as the endpoint may have now. */
+  /** Begins as many requests as the endpoint may have now. */
   #pump(): void {
     if (this.#stopping.signal.aborted) return;
     const now = performance.now();
@@ -164,7 +164,7 @@ export class Endpoint {
 
   async #relay(change: FeedChange): Promise<void> {
     const outcome = await this.#send(change);
-    // Not the endpoint's fault: this process stops.
+    // The request was cut because this process stops: not the endpoint's fault.
     if (this.#cutting.signal.aborted && outcome.code !== DELIVERED) return;
     const before = this.state;
     const failure = this.#schedule.ended(change, outcome, performance.now(), Math.random());
@@ -179,7 +179,7 @@ export class Endpoint {
     this.#pump();
   }
 
-  /** One attempt; never rejects. */
+  /** Makes one attempt. Never rejects. */
   async #send(change: FeedChange): Promise<Outcome> {
     const { url, secrets, payload, allowPrivate } = this.#settings;
     const began = performance.now();

@@ -3,26 +3,26 @@ import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from '../common/rules/field-rule
 import { Secret } from '../common/secret.ts';
 import { describePlace, parseStrictJson } from '../common/strict-json.ts';
 
-/** The kinds of change that an endpoint may name; it is sent erasures in any case. */
+/** The kinds of change that an endpoint may select. It always gets erasures. */
 export const KINDS = ['created', 'stage_changed', 'updated', 'resent', 'enquired'] as const;
 type Kind = (typeof KINDS)[number];
 
 export interface EndpointSettings {
   /** Its path or query may be as secret as a password. */
   readonly url: Secret;
-  /** Each signs. */
+  /** Each secret adds a signature. */
   readonly secrets: readonly Secret[];
   readonly payload: 'thin' | 'full';
-  /** Absent: all. */
+  /** Absent: all kinds. */
   readonly kinds?: readonly Kind[];
   /** Whether it may have a private address. */
   readonly allowPrivate: boolean;
 }
 
-/** The endpoints by the name of the consumer of the change feed that each of them has. */
+/** The endpoints, by the name of their consumer of the change feed. */
 export type Endpoints = ReadonlyMap<string, EndpointSettings>;
 
-/** `whsec_`, and 24 to 64 bytes as Standard Webhooks has them. */
+/** `whsec_`, then 24 to 64 bytes in base64, as in Standard Webhooks. */
 const SECRET =
   '^whsec_(?:(?:[A-Za-z0-9+/]{4}){8,20}(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)?|[A-Za-z0-9+/]{86}==)$';
 
@@ -51,9 +51,12 @@ const SCHEMA = {
   },
 };
 
-interface Entry extends Partial<Pick<EndpointSettings, 'payload' | 'kinds' | 'allowPrivate'>> {
+interface Entry {
   readonly url: string;
   readonly secrets: readonly string[];
+  readonly payload?: EndpointSettings['payload'];
+  readonly kinds?: readonly Kind[];
+  readonly allowPrivate?: boolean;
 }
 
 const isEndpointsFile = new Ajv({ allErrors: true, verbose: true }).compile<{
@@ -63,7 +66,7 @@ const isEndpointsFile = new Ajv({ allErrors: true, verbose: true }).compile<{
 /**
  * Parses an endpoints file.
  *
- * @throws Error whose message is the end of a sentence "The file …" and lists all faults, without a secret or an address
+ * @throws Error whose message completes a sentence "The file …" and lists all faults, without a secret or an address
  */
 export function parseEndpoints(text: string): Endpoints {
   const parsed = parseStrictJson(text);
@@ -85,7 +88,7 @@ export function parseEndpoints(text: string): Endpoints {
   );
 }
 
-/** Whether two endpoints have the same settings, secrets included. */
+/** Returns whether two endpoints have the same settings, secrets included. */
 export function isSame(...both: readonly [EndpointSettings, EndpointSettings]): boolean {
   const [one, other] = both.map((each) => JSON.stringify([each, [each.url, ...each.secrets].map((of) => of.reveal())]));
   return one === other;
@@ -98,7 +101,7 @@ function urlFault(text: string, name: string): string | undefined {
     : `${name}/url must be an https:// address without credentials and fragment`;
 }
 
-/** Describes a fault without quoting values: they are secret. */
+/** Describes a fault without quoting values, which are secret. */
 function endpointFault({ instancePath, keyword, message, params, propertyName, parentSchema }: ErrorObject): string {
   const where = describePlace(instancePath.replace(/^\/endpoints/, ''), 'an endpoint') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {

@@ -1,9 +1,9 @@
-// Alone and first, as in the other processes: signals are heard while the other modules are loaded.
+// Loaded first and alone, as in the other processes, so that signals are handled while other modules load.
 import '../common/stop-request.ts';
 
 /**
- * Threads, half of which resolve names: one for each of 16 endpoints, and one for the core. A name whose servers do not
- * answer keeps its thread for some ten seconds, and nothing else is to wait for that.
+ * The number of threads. Half of them resolve names: one for each of 16 endpoints, and one for the core. A name whose servers do not answer
+ * holds its thread for some ten seconds. Nothing else should wait for that.
  */
 const THREADS = 34;
 

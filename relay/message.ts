@@ -1,3 +1,4 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { Webhook } from 'standardwebhooks';
 import { DATA_FIELDS } from '../common/rules/field-rules.ts';
 import type { Secret } from '../common/secret.ts';
@@ -5,32 +6,32 @@ import { type Enquiry, type LeadChange, LeadChangeKind, LeadStage } from '../pro
 import { type FeedChange, formatLeadState, toTimeMs } from './core.ts';
 import type { EndpointSettings } from './endpoints-file.ts';
 
-/** Bytes of a full payload, above which it has no enquiries. */
+/** A full payload larger than this leaves out enquiries; bytes. */
 const MAX_FULL_BYTES = 64 * 1024;
 
-const toIso = (time: Parameters<typeof toTimeMs>[0]): string => new Date(toTimeMs(time)).toISOString();
+const toIso = (time: Timestamp | undefined): string => new Date(toTimeMs(time)).toISOString();
 
-/** What is sent of a change, the same in each attempt. */
+/** The message of a change, the same in each attempt. */
 export interface Message {
   readonly id: string;
   readonly body: string;
 }
 
-/** The name of a number of an enum, as payloads have it. */
+/** Returns the payload name of an enum's number. */
 const nameIn = (names: Readonly<Record<string, number>>, wanted: number | undefined): string | undefined =>
   Object.entries(names)
     .find(([, number]) => number === wanted)?.[0]
     .toLowerCase();
 
-/** The kinds of a change, as payloads have them; one of a later release is `changed`. */
+/** Returns the kinds of a change, as in payloads. A kind of a later release is `changed`. */
 const toPayloadKinds = ({ kinds }: LeadChange): string[] => [
   ...new Set(kinds.map(({ kind }) => nameIn(LeadChangeKind, kind) ?? 'changed')),
 ];
 
-/** Whether an endpoint is sent a change: not if it has only kinds that the endpoint does not name. Erased leads always are. */
+/** Returns whether an endpoint gets a change: it has a kind that the endpoint selects, or the lead is erased. */
 export function isWanted(change: LeadChange, wanted: EndpointSettings['kinds']): boolean {
   const kinds = toPayloadKinds(change);
-  // None: the core does not know what is stored.
+  // A change without kinds: the core does not know what is stored.
   if (!wanted || change.lead?.eraseTime || kinds.length === 0) return true;
   return kinds.some((kind) => ['erased', 'changed', ...wanted].includes(kind));
 }
@@ -58,7 +59,7 @@ export function createMessage(change: FeedChange, payload: EndpointSettings['pay
   return { id, body: Buffer.byteLength(full) > MAX_FULL_BYTES ? write({ lead: fullLead(change, false) }) : full };
 }
 
-/** Returns the contact and the texts of a lead, or of an enquiry. */
+/** Returns the contact and the texts of a lead or an enquiry. */
 function toData(record: LeadChange['lead'] | Enquiry): object {
   const { case: type, value } = record?.contact?.value ?? {};
   const contact = type && { [type]: value };
@@ -77,7 +78,7 @@ function fullLead({ lead }: LeadChange, withEnquiries: boolean): object {
   };
 }
 
-/** Returns the headers of an attempt to send a message: with each secret a signature, of these very bytes at this time. */
+/** Returns the headers of an attempt, with one signature per secret over these exact bytes and this time. */
 export function signHeaders({ id, body }: Message, secrets: readonly Secret[], time: Date): Record<string, string> {
   return {
     'content-type': 'application/json',

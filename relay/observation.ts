@@ -3,7 +3,7 @@ import { Metrics } from '../common/metrics.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { ENDPOINT_STATES, type EndpointState } from './endpoint-health.ts';
 
-/** Creates the relay's metrics. Labels are names of the endpoints file, and codes. */
+/** Creates the relay's metrics. Labels are endpoint names and outcome codes. */
 export function createRelayMetrics(
   endpoints: ReadonlyMap<string, { readonly state: EndpointState; readonly hasFeed: boolean }>,
   credentials: TlsCredentials,

@@ -2,31 +2,31 @@ import { HOUR_MS, MINUTE_MS } from '../common/units.ts';
 import { asksForPause, type EndpointHealth, jittered } from './endpoint-health.ts';
 import type { Outcome } from './send.ts';
 
-/** The pauses after the first to the ninth failure of a lead: the example schedule of Standard Webhooks. */
+/** Pauses after the first to the ninth failure of a lead: the example schedule of Standard Webhooks. */
 export const RETRY_PAUSES_MS: readonly number[] = [
   ...[5000, 5 * MINUTE_MS, 30 * MINUTE_MS],
   ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR_MS),
 ];
 
-/** How many leads a consumer of the feed may have unacknowledged. */
+/** How many unacknowledged leads a consumer of the feed may have. */
 export const WINDOW = 200;
 
-/** What becomes of a lead after a failed attempt. */
+/** The fate of a lead after a failed attempt. */
 export interface Failure {
-  /** Whether it is set aside, which the core counts; else it waits. */
+  /** Whether it is set aside, which the core counts. Otherwise it waits. */
   readonly setAside: boolean;
-  /** After which pause it comes again; undefined: not by itself. */
+  /** The pause before its next attempt; undefined: no automatic retry. */
   readonly pauseMs?: number | undefined;
 }
 
 /**
- * Decides what becomes of a lead. Only failures of an open endpoint count for it, so that an outage sets no lead aside for
- * good. A receiver that asks for a pause refuses no lead. But where a whole window of leads has failed in a row, they make
- * way for others: perhaps only these cannot be taken.
+ * Decides what happens to a lead after a failure. Only failures of an open endpoint count against the lead, so an outage never sets leads
+ * aside for good. A receiver that asks for a pause rejects no lead. When a whole window of leads has failed in a row, they make way for
+ * others: perhaps only these fail.
  *
  * @param health before the attempt
- * @param attempts how often the lead has been set aside before
- * @param unacknowledged how many leads are
+ * @param attempts how often the lead was set aside before
+ * @param unacknowledged the number of unacknowledged leads
  */
 export function afterFailure(
   health: EndpointHealth,

@@ -2,29 +2,29 @@ import { type EndpointHealth, HEALTHY, healthAfter, mayBegin } from './endpoint-
 import { afterFailure, type Failure } from './retries.ts';
 import { DELIVERED, type Outcome } from './send.ts';
 
-/** What is decided by, of a change of a lead. */
+/** The parts of a lead change that scheduling looks at. */
 interface State {
   readonly lead?: { readonly studioId: string; readonly id: string } | undefined;
   readonly revision: bigint;
   readonly attempts: number;
 }
 
-/** What names the lead of a change. */
-export const formatChangeKey = ({ lead }: Pick<State, 'lead'>): string => `${lead?.studioId} ${lead?.id}`;
+/** Returns the identity of a change's lead. */
+export const formatChangeKey = ({ lead }: State): string => `${lead?.studioId} ${lead?.id}`;
 
 /**
- * Decides which lead an endpoint is sent when, and what becomes of it; does nothing itself, and knows no clock. It has the
- * leads that the feed has sent and that are unacknowledged. Of a lead, only the newest state waits, and while a request for
- * it is in flight none begins: so the states of each lead are sent in order.
+ * Decides which lead an endpoint gets when, and what happens after an attempt. It does no I/O and reads no clock. It holds the
+ * unacknowledged leads that the feed has sent. Only the newest state of a lead waits, and only one is in flight, so a lead's states are
+ * sent in order.
  */
 export class Schedule<Change extends State> {
   readonly #concurrency: number;
   readonly #waiting = new Map<string, Change>();
-  /** Leads that have failed since the endpoint last took one. */
+  /** Leads that have failed since the endpoint's last success. */
   readonly #failed = new Set<string>();
-  /** The states that were begun, and that the core has yet to be told of; whether the feed has sent the lead since `forget`. */
+  /** States that were begun and not yet reported to the core. `isKnown`: the feed has sent the lead since `forget`. */
   readonly #begun = new Map<string, { readonly revision: bigint; isKnown: boolean }>();
-  /** The changes that a request is in flight for which began with the present settings of the endpoint, and when. */
+  /** When each request in flight began, if it uses the endpoint's current settings. */
   readonly #inFlight = new Map<Change, number>();
   #health = HEALTHY;
 
@@ -37,32 +37,30 @@ export class Schedule<Change extends State> {
     return this.#health;
   }
 
-  /**
-   * The endpoint may be mended: it is tried at once, even if it was gone. Failures of requests already in flight are ignored.
-   */
+  /** Probes the endpoint at once, even a gone one: it may be fixed. Ignores failures of requests already in flight. */
   retry(): void {
     this.#inFlight.clear();
     const { state } = this.#health;
     this.#health = state === 'gone' ? { ...HEALTHY, maxInFlight: 1 } : { ...this.#health, nextProbeAt: 0 };
   }
 
-  /** The leads that wait, or fail in flight, are not to be sent any more, unless the feed sends them again. */
+  /** Drops waiting leads and stops retrying failed ones until the feed sends them again. */
   forget(): void {
     this.#waiting.clear();
     for (const begun of this.#begun.values()) begun.isKnown = false;
   }
 
-  /** Takes a state from the feed, which sends it again on each new connection. */
+  /** Adds a state from the feed, which resends it on each new connection. */
   offer(change: Change): void {
     const key = formatChangeKey(change);
     const begun = this.#begun.get(key);
     if (begun) begun.isKnown = true;
     if (begun && change.revision <= begun.revision) return;
-    // In the place of the former state: the lead keeps its turn.
+    // Replaces the former state in its position in the queue.
     if (change.revision >= (this.#waiting.get(key)?.revision ?? 0n)) this.#waiting.set(key, change);
   }
 
-  /** Begins with a lead, if the endpoint may have a request now: with one that has not failed, if there is one. */
+  /** Returns the next lead to send, if the endpoint may have a request now. Prefers leads that have not failed. */
   begin(now: number): Change | undefined {
     if (!mayBegin(this.#health, this.#inFlight.size, this.#concurrency, now)) return undefined;
     const free = [...this.#waiting].filter(([key]) => !this.#begun.has(key));
@@ -75,10 +73,10 @@ export class Schedule<Change extends State> {
   }
 
   /**
-   * A request has ended. Unless the lead waits on, the core is to be told of it, and then it is `settled`.
+   * Records the end of a request. Unless the lead waits for a retry, the caller tells the core, then calls `settled`.
    *
    * @param random from 0 to 1
-   * @returns undefined: the lead was delivered
+   * @returns undefined if the lead was delivered
    */
   ended(change: Change, outcome: Outcome, now: number, random: number): Failure | undefined {
     const key = formatChangeKey(change);
@@ -95,7 +93,7 @@ export class Schedule<Change extends State> {
     if (counts) this.#health = healthAfter(this.#health, outcome, { beganAt, now, random });
     if (isDelivered) this.#failed.clear();
     if (failure?.setAside === false) {
-      // It waits after all others.
+      // The lead goes to the end of the queue.
       const newest = this.#waiting.get(key) ?? (this.#begun.get(key)?.isKnown ? change : undefined);
       this.#waiting.delete(key);
       if (newest) this.#waiting.set(key, newest);
@@ -105,7 +103,7 @@ export class Schedule<Change extends State> {
     return failure;
   }
 
-  /** The core was told what became of a state. */
+  /** Records that the core knows the outcome of a state. */
   settled(change: Change): void {
     const key = formatChangeKey(change);
     if ((this.#begun.get(key)?.revision ?? 0n) <= change.revision) this.#begun.delete(key);

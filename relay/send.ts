@@ -6,44 +6,44 @@ import { RELAY_CONNECT_MS, RELAY_REQUEST_MS } from '../common/deadlines.ts';
 import { DAY_MS } from '../common/units.ts';
 import { isAllowed } from './addresses.ts';
 
-/** Bytes of the headers of a response, and of a body that is passed over to use the connection again. */
+/** The maximum size of a response's headers, and of a body that is drained to reuse the connection; bytes. */
 const MAX_HEADER_BYTES = 16 * 1024;
 const MAX_BODY_BYTES = 16 * 1024;
 
-/** How long a body may take; milliseconds. The outcome does not wait for it, but the next request may for its connection. */
+/** How long draining a body may take; milliseconds. The next request may wait for that connection, the outcome does not. */
 const MAX_BODY_MS = 1000;
 
-/** Interim responses (1xx) before the final one. */
+/** The maximum number of interim responses (1xx). */
 const MAX_INTERIM_RESPONSES = 8;
 
-/** How long a connection is used for further requests, and how long it waits for one; milliseconds. */
+/** How long a connection is reused, and how long it may be idle; milliseconds. */
 const CONNECTION_AGE_MS = 60_000;
 const CONNECTION_IDLE_MS = 4000;
 
 /** How an attempt ended. */
 export interface Outcome {
-  /** DELIVERED, or why not: a code. */
+  /** DELIVERED, or a code that says why not. */
   readonly code: string;
-  /** What the receiver asked for; milliseconds, at most a day. */
+  /** The pause that the receiver asks for; milliseconds, at most a day. */
   readonly retryAfterMs?: number | undefined;
 }
 
 export const DELIVERED = 'DELIVERED';
 
-/** What tests replace: how names are resolved, and the authorities of receivers, instead of Node's. */
+/** Test doubles: how names are resolved, and the authorities of receivers, instead of Node's. */
 export interface Network {
   readonly resolve?: ((host: string) => Promise<readonly LookupAddress[]>) | undefined;
   readonly ca?: string;
 }
 
-/** The connections to an endpoint. Without a proxy, which would resolve names itself; each verifies the certificate. */
+/** Creates an endpoint's connections. They use no proxy, which would resolve names itself. Each verifies the certificate. */
 export const newConnections = (maxSockets: number): Agent =>
   new Agent({ keepAlive: true, maxSockets, timeout: CONNECTION_IDLE_MS, maxCachedSessions: 0 });
 
-/** When connections were first used. */
+/** When each connection was first used. */
 const openedAt = new WeakMap<object, number>();
 
-/** A request that is sent to an endpoint. */
+/** A request to an endpoint. */
 export interface Attempt {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -54,14 +54,14 @@ export interface Attempt {
 
 const resolving = new Map<string, Promise<LookupAddress[]>>();
 
-/** Resolves a name, once at a time: each resolution keeps a thread until it is answered, also if nobody waits for it any more. */
+/** Resolves a name, once at a time: each resolution holds a thread until it is answered, even if nobody waits for it any more. */
 function resolveOnce(name: string): Promise<readonly LookupAddress[]> {
   const found = resolving.get(name) ?? lookUp(name, { all: true }).finally(() => resolving.delete(name));
   resolving.set(name, found);
   return found;
 }
 
-/** Sends a request within RELAY_REQUEST_MS, to a checked address only. Never rejects. */
+/** Sends a request within RELAY_REQUEST_MS, to checked addresses only. Never rejects. */
 export async function send(attempt: Attempt, signal: AbortSignal, network: Network = {}): Promise<Outcome> {
   const ending = AbortSignal.any([signal, AbortSignal.timeout(RELAY_REQUEST_MS)]);
   const late = Promise.withResolvers<undefined>();
@@ -70,7 +70,7 @@ export async function send(attempt: Attempt, signal: AbortSignal, network: Netwo
     const { hostname } = new URL(attempt.url);
     const host = hostname.replace(/^\[|\]$/g, '');
     const resolve = network.resolve ?? resolveOnce;
-    // One that is an address already needs no resolution, but the same check.
+    // A literal address needs no resolution, but the same check.
     const found = isIP(host)
       ? [{ address: host, family: isIP(host) }]
       : await Promise.race([resolve(host), late.promise]);
@@ -92,13 +92,13 @@ function sendTo(
   ca?: string,
 ): Promise<Outcome> {
   const { url, body, headers, connections } = attempt;
-  // Connects to nothing but these: the name is not resolved again.
+  // Connects only to the checked addresses: the name is not resolved again.
   const lookup: LookupFunction = (_, { all }, done) =>
     all ? done(null, [...addresses]) : done(null, addresses[0]?.address ?? '', addresses[0]?.family);
   const { promise, resolve } = Promise.withResolvers<Outcome>();
   const sent = request(url, {
     ...{ method: 'POST', headers, agent: connections, lookup, maxHeaderSize: MAX_HEADER_BYTES, signal },
-    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+    // Overrides NODE_TLS_REJECT_UNAUTHORIZED.
     rejectUnauthorized: true,
     ...(ca !== undefined && { ca }),
   });
@@ -128,7 +128,7 @@ function sendTo(
     const { statusCode: status = 0, socket } = response;
     const code = status >= 200 && status < 300 ? DELIVERED : `HTTP_${status}`;
     resolve({ code, retryAfterMs: retryAfter(response.headers['retry-after']) });
-    // A short body is passed over, so that the connection can be used again.
+    // Drains a short body, so that the connection can be reused.
     let bytes = performance.now() - (openedAt.get(socket) ?? 0) < CONNECTION_AGE_MS ? 0 : MAX_BODY_BYTES;
     const reading = setTimeout(() => response.destroy(), MAX_BODY_MS);
     response.on('close', () => clearTimeout(reading));
@@ -140,16 +140,16 @@ function sendTo(
     if (bytes > 0) response.destroy();
   });
   sent.on('error', (error: NodeJS.ErrnoException) => {
-    // An error after the response comes here, too.
+    // Errors after the response are ignored: the outcome is known.
     if (isAnswered) return;
-    // The receiver may have closed a connection as it was used again.
+    // The receiver may have closed the connection just as it was reused.
     if (sent.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(error.code ?? '') && !signal.aborted) {
       resolve(sendTo(addresses, { ...attempt, connections: false }, signal, ca));
     } else resolve({ code: toFailureCode(error, isSecure) });
   });
   sent.on('close', () => {
     clearTimeout(connecting);
-    // Of an unwanted change of protocol (101) no other event tells.
+    // 'close' is the only event after an unsolicited 101.
     resolve({ code: 'RESPONSE_INVALID' });
   });
   sent.end(body);
@@ -163,7 +163,7 @@ function toFailureCode({ name, code = '' }: NodeJS.ErrnoException, isSecure: boo
   return isSecure ? 'RESPONSE_INVALID' : 'TLS';
 }
 
-/** Reads `Retry-After`, seconds or a date; returns milliseconds from now, from 0 to a day. */
+/** Reads `Retry-After`, in seconds or as a date. Returns milliseconds from now, from 0 to a day. */
 function retryAfter(value = ''): number | undefined {
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), DAY_MS);

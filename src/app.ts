@@ -65,7 +65,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   return serve(app, {
     address: { host: config.CORE_HOST, port: config.CORE_PORT },
     reusePort: config.REUSE_PORT,
-    isSecure: credentials.pem.cert !== undefined,
+    isSecure: credentials.loaded.pem.cert !== undefined,
     metrics,
     metricsAddress: config.CORE_METRICS_ADDRESS,
     dependencies: [readiness],
@@ -74,7 +74,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   });
 }
 
-/** Opens the store, whose state may be one that whoever runs the core wants to know of. */
+/** Opens the store, and logs if its file was just created or is an unregistered backup. */
 async function openOwnStore(config: CoreConfig, log: Logger, metrics: CoreMetrics | undefined) {
   const databaseUrl = config.DATABASE_URL.reveal();
   const created = absentFileIn(databaseUrl);
@@ -83,7 +83,7 @@ async function openOwnStore(config: CoreConfig, log: Logger, metrics: CoreMetric
   );
   if (created !== undefined)
     log.info({ file: created }, 'a new database was created: there was no such file, or an empty one');
-  // A server is perhaps not there yet, and notes nothing in its backups.
+  // A MongoDB server may not be reachable yet, and its backups carry no note.
   store.findEpoch().then(
     ({ backedUpAt }) =>
       backedUpAt &&

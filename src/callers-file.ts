@@ -4,7 +4,6 @@ import { CONSUMER_NAME_PATTERN, CRM_ID_PATTERN, MAX_CONSUMERS } from '../common/
 import { describePlace, parseStrictJson } from '../common/strict-json.ts';
 import { CALLER_ROLES, type CallerRole } from './domain/caller.ts';
 
-/** A caller's token in the callers file. */
 export interface CallerToken {
   /** 64 hexadecimal digits. */
   readonly sha256: string;
@@ -15,7 +14,6 @@ export interface CallerToken {
 /** The subject of a certificate: values by attribute, such as `{ "CN": "crm", "O": "Example" }`. */
 export type CertificateSubject = Readonly<Record<string, string | readonly string[]>>;
 
-/** A caller in the callers file. */
 export interface CallerEntry {
   readonly may: readonly CallerRole[];
   /** The ids of the studios it may access; absent: all. */
@@ -32,7 +30,7 @@ export type CallerEntries = Readonly<Record<string, CallerEntry>>;
 /** The maximum number of callers. Each name is a label value of a metric. */
 export const MAX_NAMED_CALLERS = 500;
 
-/** The maximum number of tokens of a caller: during a rotation it has the old one and the new one. */
+/** The maximum number of tokens of a caller. During a rotation it has the old one and the new one. */
 export const MAX_TOKENS = 2;
 
 const NAME = '^[a-z0-9][a-z0-9._-]{0,62}$';
@@ -84,11 +82,7 @@ const SCHEMA = {
 
 const isCallersFile = new Ajv({ allErrors: true, allowUnionTypes: true }).compile<{ callers: CallerEntries }>(SCHEMA);
 
-/**
- * Parses a callers file.
- *
- * @throws Error whose message is the end of a sentence "The file …" and lists all faults
- */
+/** Parses a callers file. @throws Error whose message completes the sentence "The file …" and lists all faults */
 export function parseCallers(text: string): CallerEntries {
   const parsed = parseStrictJson(text);
   if (!isCallersFile(parsed)) {
@@ -122,11 +116,11 @@ const listCredentials = ({ tokens = [], certificateSubject }: CallerEntry): stri
   ...(certificateSubject ? [subjectForm(certificateSubject)] : []),
 ];
 
-/** Returns a text that is equal for equal subjects only, whatever the order of their attributes. */
+/** Returns a text that is equal only for equal subjects, whatever the order of their attributes. */
 export const subjectForm = (subject: CertificateSubject): string =>
   JSON.stringify(Object.entries(subject).sort(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Describes a fault without quoting values: a token in the place of its hash must not get into the log. */
+/** Describes a fault without quoting values, so that a token in the place of its hash never reaches the log. */
 function callerFault({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {
   const where = describePlace(instancePath.replace(/^\/callers/, ''), 'a caller') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Checks the health of the core on this machine; exits with status 0 if it serves, else prints why not. For a container's health
- * check. A core with mutual TLS requires a certificate here, too: the one that a gateway's settings name.
+ * Checks the health of the core on this machine, for a container's health check. Exits with 0 if the core serves;
+ * otherwise prints why not. With mutual TLS it presents the client certificate of the gateway's settings.
  */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:http2';
@@ -11,17 +11,17 @@ import { ownAddress } from '../common/settings.ts';
 const { CORE_TLS_CERT_FILE = '', CORE_CLIENT_CERT_FILE = '', CORE_CLIENT_KEY_FILE = '' } = process.env;
 const url = `http${CORE_TLS_CERT_FILE && 's'}://${ownAddress('CORE', process.env)}`;
 
-/** Returns why the core does not serve; undefined: it serves. Connect's JSON needs no package, whose loading would take longer than all else. */
+/** Returns why the core does not serve; undefined: it serves. It speaks Connect's JSON, which needs no package to load. */
 async function reason(): Promise<string | undefined> {
   const session = connect(url, {
-    // Its certificate has the name by which others reach it, and nothing secret is sent.
+    // The certificate has the name by which others reach the core. Nothing secret is sent.
     rejectUnauthorized: false,
     ...(CORE_CLIENT_CERT_FILE && {
       cert: readFileSync(CORE_CLIENT_CERT_FILE),
       key: readFileSync(CORE_CLIENT_KEY_FILE),
     }),
   });
-  // The request fails with it.
+  // A failed session also fails the request, which reports it.
   session.on('error', () => {});
   const headers = { ':method': 'POST', ':path': '/grpc.health.v1.Health/Check', 'content-type': 'application/json' };
   const request = session.request(headers, { signal: AbortSignal.timeout(2000) });

@@ -9,18 +9,18 @@ import {
   ignoredSettings,
   integer,
   isLoopback,
+  type Parsers,
   parsedContents,
   readSettings,
   type SettingFile,
   type SettingsOf,
-  settingsReadBy,
   yesOrNo,
 } from '../common/settings.ts';
 import type { TlsFiles } from '../common/tls-credentials.ts';
 import { type CallerEntries, parseCallers } from './callers-file.ts';
 import { databaseUrlFault } from './store/open-store.ts';
 
-export const coreSettings = settingsReadBy({
+export const coreSettings = {
   ...commonSettings,
   CORE_CALLERS_FILE: callersFile,
   CORE_TLS_CERT_FILE: file,
@@ -30,7 +30,7 @@ export const coreSettings = settingsReadBy({
   CORE_REFLECTION: yesOrNo,
   DATABASE_URL: databaseUrl,
   CORE_METRICS_ADDRESS: address,
-});
+} satisfies Parsers;
 
 export type CoreConfig = SettingsOf<typeof coreSettings> &
   IgnoredSettings & { readonly coreTokenFile: SettingFile | undefined };
@@ -49,7 +49,7 @@ export const coreTls = (config: CoreConfig): TlsFiles => ({
   ca: config.CORE_TLS_CLIENT_CA_FILE,
 });
 
-/** What the settings come to, for the log: whether connections use TLS, and who may call. */
+/** Returns a summary of the settings for the log: whether connections use TLS, and who may call. */
 export function coreSummary(config: CoreConfig): object {
   const { CORE_TOKEN, CORE_CALLERS_FILE, CORE_TLS_CERT_FILE, CORE_TLS_CLIENT_CA_FILE } = config;
   const named = CORE_CALLERS_FILE && `${Object.keys(CORE_CALLERS_FILE.entries).length} callers of CORE_CALLERS_FILE`;
@@ -63,7 +63,7 @@ export function coreSummary(config: CoreConfig): object {
 
 /** Reads the one core setting that the command line needs. @throws SettingsError */
 export const readDatabaseUrl = (env: Environment): Secret =>
-  readSettings({ DATABASE_URL: coreSettings.DATABASE_URL }, env).DATABASE_URL;
+  readSettings({ DATABASE_URL: databaseUrl }, env).DATABASE_URL;
 
 function rulesBetween(config: SettingsOf<typeof coreSettings>): string[] {
   const faults: string[] = [];

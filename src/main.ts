@@ -1,5 +1,5 @@
-// Alone and first: the other modules take a second to load, and the first process of a container loses a signal for which
-// it has no handler.
+// This import comes first and alone, because loading the other modules takes a second. The first process of a container
+// loses signals for which it has no handler.
 import '../common/stop-request.ts';
 
 const { runUntilStopped } = await import('../common/run-until-stopped.ts');

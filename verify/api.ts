@@ -6,7 +6,7 @@ const LEADS = '/v1/integrations/leads';
 /** The timeout of a request; milliseconds. */
 const TIMEOUT_MS = 30_000;
 
-/** The longest Retry-After that is waited for; seconds. */
+/** The longest Retry-After that the client waits for; seconds. */
 const MAX_RETRY_AFTER_SECONDS = 600;
 
 /** The largest page size of the contract. */
@@ -27,7 +27,6 @@ export interface Capture {
   readonly note?: string | null;
 }
 
-/** A lead of the contract. */
 export interface Lead {
   readonly id: string;
   readonly displayName: string;
@@ -38,17 +37,16 @@ export interface Lead {
   readonly updatedAt: string;
 }
 
-/** A page of a list. */
 export interface Page {
   readonly leads: readonly Lead[];
   readonly nextCursor: string | null;
 }
 
-/** Additions to a request; a null header is left out. */
+/** Additions to a request. A null header is left out. */
 export interface Request {
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly body?: string;
-  /** Whether to return a 429; otherwise the client waits for the quota and retries. */
+  /** Whether to return a 429. Otherwise the client waits for the quota and retries. */
   readonly returns429?: boolean;
 }
 

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Answer, Api } from './api.ts';
 
-/** The number of concurrent requests. */
 export const CONCURRENCY = 20;
 
-/** Sends CONCURRENCY requests concurrently. */
 export function concurrently(send: (index: number) => Promise<Answer>): Promise<Answer[]> {
   return Promise.all(Array.from({ length: CONCURRENCY }, (_, index) => send(index)));
 }

@@ -1,8 +1,8 @@
 import type { ProblemCode } from '../gateway/problems.ts';
 
 /**
- * A summary of each rule of the public contract; `docs/reference/contract.md` has the full text. The id of a rule is its section with
- * its number or subject.
+ * A summary of each rule of the public contract. `docs/reference/contract.md` has the full text. A rule's id is its section plus its number
+ * or subject.
  */
 export const CONTRACT_RULES = {
   '1.own-studio': 'A key gives access only to its own studio; anything in another one is not found.',
@@ -110,7 +110,7 @@ export const CONTRACT_RULES = {
   '9.version': 'Every path begins with /v1.',
 } as const;
 
-/** Decisions of this service that callers see and the contract leaves open; in `docs/reference/contract.md` marked °. */
+/** This service's own rules, which callers see and the contract leaves open. `docs/reference/contract.md` marks them °. */
 export const DECIDED_RULES = {
   '2.1.version-7': 'A new lead has a UUID of version 7.',
   '2.2.lengths': 'Lengths count Unicode code points.',
@@ -184,7 +184,7 @@ export type RuleId = keyof typeof RULES;
 
 const toSection = (rule: RuleId): string => rule.slice(0, rule.lastIndexOf('.'));
 
-/** All rules by section; within a section, the decided rules are last. */
+/** All rules by section. Within a section, this service's own rules come last. */
 export const RULE_IDS: readonly RuleId[] = (Object.keys(RULES) as RuleId[]).sort((a, b) =>
   toSection(a).localeCompare(toSection(b), 'en', { numeric: true }),
 );

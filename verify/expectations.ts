@@ -24,10 +24,11 @@ export function expectPageIn(answer: Answer): Page {
     ['leads', 'nextCursor'],
     `the response does not have the properties of a list: ${answer.text}`,
   );
-  const { leads, nextCursor } = body as unknown as Page;
+  const { leads, nextCursor } = body;
   assert(Array.isArray(leads), '"leads" is not an array');
   assert(leads.length <= 100, `a page has ${leads.length} leads`);
-  assert(nextCursor === null || CURSOR.test(nextCursor), `nextCursor is neither a cursor nor null: ${nextCursor}`);
+  const isCursor = nextCursor === null || (typeof nextCursor === 'string' && CURSOR.test(nextCursor));
+  assert(isCursor, `nextCursor is neither a cursor nor null: ${nextCursor}`);
   return { leads: leads.map(checkedLead), nextCursor };
 }
 
@@ -49,7 +50,7 @@ export function expectRefusalIn(answer: Answer, status: number, code: ProblemCod
   return problem;
 }
 
-/** Expects every field of an error to keep the contract. @throws AssertionError */
+/** Expects every field of an error to follow the contract. @throws AssertionError */
 export function checkProblem(problem: Problem, status: number): void {
   const { type, title, code, detail, fields = {}, requestId } = problem;
   assert(
@@ -91,7 +92,7 @@ function checkedLead(value: unknown): Lead {
   assert(lead.note === null || typeof lead.note === 'string', `not a note: ${shown}`);
   for (const time of [lead.createdAt, lead.updatedAt]) {
     const [, day] = UTC_TIME.exec(time) ?? [];
-    // Date turns a day that the calendar does not have into another one, or into an invalid date.
+    // Date turns a day that is not on the calendar into another day, or into an invalid date.
     const parsed = new Date(time);
     assert(
       !Number.isNaN(parsed.getTime()) && parsed.toISOString().startsWith(day ?? 'none'),

@@ -1,6 +1,6 @@
 import type { RuleId } from './contract-rules.ts';
 
-/** Why a rule cannot be tested, or not in full, from outside with one key. */
+/** Why a rule cannot be fully tested from outside with one key. */
 export const NOT_VERIFIABLE: Partial<Record<RuleId, string>> = {
   '1.own-studio': "needs another studio's lead",
   '2.4.leads': 'only as many pages as the studio has leads for',

@@ -3,7 +3,7 @@ import type { Report, RuleResult } from './verify.ts';
 
 const VERDICTS = ['passed', 'in part', 'failed', 'not checked'] as const;
 
-/** Returns a report as JSON, or as a table of the rules. */
+/** Returns a report as JSON, or as a table of rules. */
 export function reportText(report: Report, json: boolean): string {
   const lines = json
     ? [printableJson({ ...countVerdicts(report), ...report })]

@@ -12,7 +12,7 @@ import { READING_CHECKS } from './checks/reading.ts';
 import { CONTRACT_RULES, RULE_IDS, RULES, type RuleId } from './contract-rules.ts';
 import { NOT_VERIFIABLE } from './not-verifiable.ts';
 
-/** All checks. The one that exhausts the quota of the key is last. */
+/** All checks. The one that exhausts the key's quota runs last. */
 export const CHECKS: readonly Check[] = [
   ...ACCESS_CHECKS,
   ...CREATION_CHECKS,
@@ -22,20 +22,18 @@ export const CHECKS: readonly Check[] = [
   ...QUOTA_CHECKS,
 ];
 
-/** The outcome of a check. */
 export interface CheckResult {
   readonly title: string;
   readonly rules: readonly RuleId[];
   readonly verdict: 'passed' | 'failed' | 'not made';
-  /** What was observed instead, or why the check did not run. */
+  /** The observation that failed the check, or why it did not run. */
   readonly why?: string;
 }
 
-/** The outcome of all checks of a rule. */
 export interface RuleResult {
   readonly rule: RuleId;
   readonly text: string;
-  /** "in part": every check passed, and `why` has what was not checked. */
+  /** "in part": every check passed, and `why` lists what was not checked. */
   readonly verdict: 'passed' | 'in part' | 'failed' | 'not checked';
   readonly why?: string;
 }
@@ -46,20 +44,20 @@ export interface Report {
 }
 
 export interface VerifyOptions {
-  /** Whether to run the check that exhausts the quota of the key. */
+  /** Whether to run the check that exhausts the key's quota. */
   readonly quota: boolean;
   /** Called before each check. */
   readonly onCheck?: (title: string, index: number, count: number) => void;
 }
 
-/** The deployment cannot be tested: a setting is wrong, it does not answer, or it refuses the key. */
+/** Reports that the deployment cannot be tested: a setting is wrong, it does not answer, or it refuses the key. */
 export class CannotVerify extends Error {}
 
 const OF_KEY = [401, 402, 403];
 const OF_PATH: readonly string[] = ['route_not_found', 'method_not_allowed'] satisfies readonly ProblemCode[];
 
 /**
- * Expects the settings to be of their form, the deployment to answer, and the key to have both scopes.
+ * Expects well-formed settings, a deployment that answers, and a key with both scopes.
  *
  * @throws CannotVerify
  */
@@ -79,7 +77,7 @@ export async function preflight(api: Api): Promise<void> {
   }
 }
 
-/** Whether a lead, leads, or a problem other than that of a wrong path has come. */
+/** Returns whether a response has a lead, leads, or a problem other than a wrong path. */
 function isOfService({ status, headers, text }: Answer): boolean {
   try {
     const { lead, leads, code } = Object(JSON.parse(text));
@@ -91,7 +89,7 @@ function isOfService({ status, headers, text }: Answer): boolean {
   }
 }
 
-/** Runs all checks; one that fails does not stop the others. */
+/** Runs all checks. A failed check does not stop the others. */
 export async function verify(api: Api, { quota, onCheck = () => {} }: VerifyOptions): Promise<Report> {
   const checks: CheckResult[] = [];
   for (const [index, check] of CHECKS.entries()) {
@@ -103,7 +101,7 @@ export async function verify(api: Api, { quota, onCheck = () => {} }: VerifyOpti
   return { rules, checks };
 }
 
-/** All rules of the contract are reported; of the rules that this service has added, those with a check. */
+/** Returns whether to report a rule: all rules of the contract, and this service's own rules that have a check. */
 const isReported = (rule: RuleId): boolean =>
   rule in CONTRACT_RULES || CHECKS.some(({ rules }) => rules.includes(rule));
 

@@ -3,12 +3,8 @@ import { type Consumer, DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import { MAX_AHEAD_BEFORE_RESTORE_MS } from '../../src/domain/database-epoch.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
-import {
-  LeadChangePollers,
-  type ResendCommand,
-  resendLeads,
-  watchLeadChanges,
-} from '../../src/usecases/change-feed.ts';
+import type { TimeRange } from '../../src/domain/lead-filter.ts';
+import { LeadChangePollers, resendLeads, watchLeadChanges } from '../../src/usecases/change-feed.ts';
 import { getConsumer, hasStudio } from '../../src/usecases/consumers.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getStudio, studioIds } from '../../src/usecases/studios.ts';
@@ -62,7 +58,7 @@ export function addChangeCommands(): void {
     });
 }
 
-/** Has all leads sent again, at higher revisions than any before, and then raises the epoch. May be repeated. */
+/** Resends all leads at revisions higher than any before, then raises the epoch. May be repeated. */
 async function noteRestore(deps: Dependencies, to: Date | undefined) {
   const { store, clock } = deps;
   const { resent } = await resendChanges(deps, {
@@ -72,7 +68,7 @@ async function noteRestore(deps: Dependencies, to: Date | undefined) {
   return { epoch, restoredTo, resent };
 }
 
-/** Prints one line per change, as changes arrive, until Ctrl-C. */
+/** Prints one line per change as changes arrive, until Ctrl-C. */
 async function watchChanges(deps: Dependencies): Promise<void> {
   const ending = abortOnSignal();
   const { leads, since } = (await deps.store.measureDeliveries(DEFAULT_CONSUMER.number, MAX_COUNTED)).waiting;
@@ -95,13 +91,17 @@ interface ResendOptions {
   readonly changedBefore?: Date;
 }
 
-/** The studio, by default all; and a consumer to which they are sent, by default all. */
-type Resent = Partial<Omit<ResendCommand, 'studioId'>> & {
-  studioId?: string | undefined;
-  consumer?: Consumer | undefined;
-};
+interface Resent {
+  /** Undefined means all studios. */
+  readonly studioId?: string | undefined;
+  readonly leadIds?: readonly string[];
+  readonly updated?: TimeRange | undefined;
+  readonly lowestRevision?: number;
+  /** The consumer that gets them; undefined means all. */
+  readonly consumer?: Consumer | undefined;
+}
 
-/** Puts leads of a studio, or of all studios, into the feed again. May be repeated after an interruption. */
+/** Puts leads of a studio, or of all studios, back into the feed. May be repeated after an interruption. */
 async function resendChanges(deps: Dependencies, { studioId: only, consumer, ...which }: Resent) {
   if (only !== undefined) await getStudio(deps, only);
   const showProgress = progressPrinter();
@@ -118,7 +118,7 @@ async function resendChanges(deps: Dependencies, { studioId: only, consumer, ...
   return { resent };
 }
 
-/** Has one consumer sent the leads of a studio, or of all its studios, again, or some leads. */
+/** Resends one consumer some leads, all leads of a studio, or all leads of its studios. */
 async function resendTo(deps: Dependencies, consumer: Consumer, only: string | undefined, leadIds: readonly string[]) {
   if (only !== undefined) await getStudio(deps, only);
   const which = { studioId: only ?? '', allStudios: only === undefined, leadIds, pageToken: '', ...BY_HAND };

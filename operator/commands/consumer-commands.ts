@@ -19,7 +19,7 @@ interface CreateOptions {
   readonly start: ConsumerStart;
 }
 
-/** Adds the commands for the named consumers of the change feed. */
+/** Adds the commands for named consumers of the change feed. */
 export function addConsumerCommands(): void {
   const consumers = program.command('consumers').description('manage the named consumers of the change feed');
   consumers
@@ -35,7 +35,7 @@ export function addConsumerCommands(): void {
     .action((name: string, studioIds: string[], options: CreateOptions) =>
       runOnStore(async (deps) => {
         const { allStudios = false, includeTestStudios = false, start } = options;
-        // Its studios never change: one with a misspelt name would be sent nothing, in silence.
+        // A consumer's studios never change. A misspelt id would silently get nothing.
         for (const studioId of studioIds) await getStudio(deps, studioId);
         return shown(
           await createConsumer(deps, { name, studioIds, allStudios, includeTestStudios, start, ...BY_HAND }),
@@ -55,7 +55,7 @@ export function addConsumerCommands(): void {
   addSetAsideCommands(consumers);
 }
 
-/** Adds the commands for what a consumer cannot process. */
+/** Adds the commands for changes that a consumer cannot process. */
 function addSetAsideCommands(consumers: Command): void {
   consumers
     .command('set-aside <consumer> <studio> <leads...>')
@@ -63,7 +63,7 @@ function addSetAsideCommands(consumers: Command): void {
     .requiredOption('--reason <code>', 'why: A to Z, 0 to 9 and _')
     .action((name: string, studioId: string, leadIds: string[], { reason }: { readonly reason: string }) =>
       runOnStore(async (deps) => {
-        // Whatever waits now.
+        // Matches every state that waits now.
         const revision = Number.MAX_SAFE_INTEGER;
         const leads = leadIds.map((leadId) => ({ studioId, leadId, revision, reason, retryAt: null }));
         const { settled, unknown } = await setAsideLeadChanges(deps, await getConsumer(deps, name), leads, {
@@ -100,7 +100,7 @@ function addSetAsideCommands(consumers: Command): void {
     );
 }
 
-/** None is the id of a studio. */
+/** Describes all studios with text that is not a studio id. */
 const describeAllStudios = ({ includesTests, fault }: Consumer) =>
   fault ? '(cannot be read)' : `(all${includesTests ? ', and test studios' : ''})`;
 

@@ -28,7 +28,7 @@ import {
   showSecret,
 } from './program.ts';
 
-/** Adds the commands for the audit log and the database as a whole. */
+/** Adds the commands for the audit log and for the database as a whole. */
 export function addDatabaseCommands(): void {
   const audit = program.command('audit').description('show and export the audit log');
   audit
@@ -95,7 +95,7 @@ interface ExportAuditOptions {
   readonly resumeToken?: string;
 }
 
-/** Writes the events of a range, part by part. The last line of each part has the token with which an export goes on behind it. */
+/** Writes the events of a range, part by part. The last line of each part has the token to resume after it. */
 async function writeAudit(deps: Dependencies, { since, until, resumeToken = '' }: ExportAuditOptions): Promise<void> {
   let ended = until;
   for await (const { events, ...part } of exportAuditEvents(deps, { start: since, end: until, resumeToken })) {
@@ -127,7 +127,7 @@ export function addExaminationCommands(): void {
     .addHelpText('after', '\nChanges nothing. Exit status: 0 without faults, even with warnings; else 1.')
     .action((part: Part | undefined, { records = false }: { records?: boolean }) =>
       runReported(async () => {
-        // It needs clients of everything, for which no other command should wait.
+        // Loaded here, because it needs every client and other commands should not wait for that.
         const { examine } = await import('../doctor/examine.ts');
         const parts: readonly Part[] = part ? [part] : ['core', 'gateway'];
         if (records && !parts.includes('core')) throw new CommandFault(`a ${part} has no database`);

@@ -94,7 +94,7 @@ function addStudioCommands(): void {
   addStudioErasures(studios);
 }
 
-/** Commands that erase all of a studio, or tell what would go. */
+/** Adds the commands that erase all leads of a studio, or count what retention would erase. */
 function addStudioErasures(studios: Command): void {
   studios
     .command('try-retention <studio> <days>')

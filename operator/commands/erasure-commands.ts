@@ -1,10 +1,11 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
-import { type ReportUnreadable, UnreadableRecord } from '../../src/store/port/faults.ts';
-import type { Dependencies } from '../../src/usecases/dependencies.ts';
+import { UnreadableRecord } from '../../src/store/port/faults.ts';
+import type { Changing, Reading } from '../../src/usecases/dependencies.ts';
 import { countClosedLeads, eraseClosedLeads, eraseContact, eraseLead } from '../../src/usecases/erase-leads.ts';
 import { examineStudio } from '../../src/usecases/erase-studio.ts';
+import { eachStoredPage } from '../../src/usecases/requests.ts';
 import { everyStudio, getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND, CommandFault } from '../command.ts';
 import { linesBehindMark } from '../lines.ts';
@@ -13,7 +14,6 @@ import { print } from '../standard-output.ts';
 import { AUDITED_MEMBER, dateOrTime } from './options.ts';
 import { program, progressPrinter, reportUnreadable, runOnStore } from './program.ts';
 
-/** Adds the commands that erase leads to the group `leads`. */
 export function addEraseCommands(leads: Command): void {
   leads
     .command('erase')
@@ -35,14 +35,13 @@ export function addEraseCommands(leads: Command): void {
     .addHelpText('after', CONTACT_HELP)
     .action((studioId: string, { member: memberId }: { member?: string }) =>
       runOnStore(async (deps) => {
-        // A studio that is misspelt has no leads of the contact, and must not look as if they were erased.
+        // A misspelt studio has no leads of the contact, and must not look as if they were erased.
         await getStudio(deps, studioId);
         return eraseContact(deps, { studioId, contact: await readContact(process.stdin), memberId, ...BY_HAND });
       }),
     );
 }
 
-/** Adds the commands for the journal of erasures. */
 export function addErasureCommands(): void {
   const erasures = program
     .command('erasures')
@@ -56,9 +55,7 @@ export function addErasureCommands(): void {
     .description('erase the leads that a journal names')
     .argument('[file]', 'output of `erasures export` (default: standard input)')
     .action((file: string | undefined) =>
-      runOnStore((deps) =>
-        applyErasures(deps, file === undefined ? process.stdin : createReadStream(file), reportUnreadable),
-      ),
+      runOnStore((deps) => applyErasures(deps, file === undefined ? process.stdin : createReadStream(file))),
     );
 }
 
@@ -79,7 +76,7 @@ async function eraseLeads(
     return runOnStore((deps) => eraseLead(deps, { studioId, leadId, memberId, ...BY_HAND }));
   }
   if (leadId !== undefined) return program.error('error: a lead cannot be combined with --closed-before: give one');
-  // Until then every closed lead is erased, which a mistyped year does not mean.
+  // A mistyped year in the future would erase every closed lead.
   if (before > new Date()) return program.error('error: --closed-before is in the future: give a time that has passed');
   await runOnStore(async (deps) => {
     if (studioId !== undefined) await getStudio(deps, studioId);
@@ -95,67 +92,59 @@ async function eraseLeads(
 
 const BATCH_SIZE = 500;
 
-/** More than the longest entry of a journal; bytes. */
+/** Exceeds the longest entry of a journal; bytes. */
 const MAX_ENTRY_LENGTH = 16 * 1024;
 
-/** A line of the journal: an erased lead, without personal data. */
+/** A journal line for an erased lead, without personal data. */
 interface Erasure {
   readonly studioId: string;
   readonly leadId: string;
   readonly eraseTime: string;
 }
 
-/** Another line: a studio that has ended, whose leads may all have gone. */
+/** A journal line for an ended studio, whose leads may all be gone. */
 type End = { readonly endedStudioId: string };
 
-/** Writes one line of JSON per studio that has ended, and per erased lead, in the order of studios and ids. @throws OutputFault */
-async function exportErasures(deps: Pick<Dependencies, 'store'>): Promise<void> {
+/** Writes a line of JSON per ended studio and per erased lead, in the order of studios and ids. @throws OutputFault */
+async function exportErasures(deps: Reading): Promise<void> {
   for await (const { id: studioId, status } of everyStudio(deps)) {
     if (status === 'ended') await print(`${JSON.stringify({ endedStudioId: studioId } satisfies End)}\n`);
-    let after: string | null = null;
-    do {
-      const { leads, next } = await deps.store.walkErasedLeads(studioId, after, BATCH_SIZE);
+    const pages = eachStoredPage((after) => deps.store.walkErasedLeads(studioId, after, BATCH_SIZE));
+    for await (const { leads } of pages) {
       for (const { id: leadId, erasedAt } of leads) {
         const erasure: Erasure = { studioId, leadId, eraseTime: erasedAt.toISOString() };
         await print(`${JSON.stringify(erasure)}\n`);
       }
-      after = next;
-    } while (after !== null);
+    }
   }
 }
 
 /**
- * Erases the leads that a journal names, and names the studios on standard error that are to be erased. May be repeated.
+ * Erases the leads in a journal, and lists the studios to erase on standard error. May be repeated.
  *
- * @param report called for each lead that cannot be erased, because it cannot be read
- * @returns the number of leads that this erased, of those that were erased before, of those that do not exist, and of those that cannot be erased
+ * @returns how many leads this erased, were erased before, do not exist, or cannot be erased
  * @throws CommandFault at the first invalid line; the leads of the lines before it are erased
  */
 async function applyErasures(
-  { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
+  { store, clock }: Changing,
   journal: NodeJS.ReadableStream,
-  report: ReportUnreadable,
 ): Promise<Readonly<Record<'erased' | 'alreadyErased' | 'notFound' | 'skipped', number>>> {
   const counts = { erased: 0, alreadyErased: 0, notFound: 0, skipped: 0 };
   const ended = new Set<string>();
   let batch: Erasure[] = [];
+  const erase = async ({ studioId, leadId }: Erasure) => {
+    try {
+      const outcome = await store.eraseLead({ studioId, leadId, memberId: null, ...BY_HAND, now: clock() });
+      if (outcome.kind !== 'erased') return 'notFound';
+      return outcome.isNew ? 'erased' : 'alreadyErased';
+    } catch (error) {
+      if (!(error instanceof UnreadableRecord)) throw error;
+      reportUnreadable(error);
+      return 'skipped';
+    }
+  };
   const applyBatch = async () => {
-    const outcomes = await Promise.all(
-      batch.map(({ studioId, leadId }) =>
-        store
-          .eraseLead({ studioId, leadId, memberId: null, ...BY_HAND, now: clock() })
-          .then((outcome) => {
-            if (outcome.kind !== 'erased') return 'notFound';
-            return outcome.isNew ? 'erased' : 'alreadyErased';
-          })
-          .catch((error) => {
-            if (!(error instanceof UnreadableRecord)) throw error;
-            report(error);
-            return 'skipped' as const;
-          }),
-      ),
-    );
-    for (const outcome of outcomes) counts[outcome] += 1;
+    for (const outcome of await Promise.all(batch.map(erase))) counts[outcome] += 1;
     batch = [];
   };
   let number = 0;
@@ -179,7 +168,7 @@ async function applyErasures(
   await complete();
   return counts;
 
-  /** The leads of a studio that has ended stand in the lines below its own: only now are they erased. */
+  /** An ended studio's leads follow its own line, so they are erased only now. */
   async function complete(): Promise<void> {
     await applyBatch();
     for (const studioId of ended) await remindIfBack(studioId);

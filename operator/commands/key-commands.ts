@@ -61,7 +61,7 @@ export function addKeyCommands(): void {
     .action(({ days }: { days: number }) =>
       runOnStore(async (deps) => {
         const keys = await endingApiKeys(deps, daysFromNow(days));
-        // What cron prints it mails.
+        // Prints nothing without keys: cron mails any output.
         return keys.length > 0 || isJson() ? keys.map(endingKey) : undefined;
       }),
     );
@@ -128,7 +128,7 @@ function replaceKey(
   return runOnStore(async (deps) => {
     const expiresAt = days === undefined ? undefined : daysFromNow(days);
     const { key, secret } = await replaceApiKey(deps, { studioId, memberId, keyId, expiresAt, ...BY_HAND });
-    // Its old secret works no more in any case.
+    // The old secret no longer works in any case.
     const lost = `the new secret of the key ${key.id} is lost, and the old one works no more: replace it again`;
     await showSecret({ ...publicKey(key), secret }, async () => lost);
   });
@@ -156,16 +156,14 @@ function addListCommand(keys: Command): void {
     );
 }
 
-function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secretSha256'> {
-  return key;
-}
+const publicKey = ({ secretSha256: _, ...key }: ApiKey) => key;
 
-/** Describes a key for those who mail its studio. */
+/** Describes a key for an email to its studio. */
 function endingKey({ expiresAt, studioId, id: keyId, name, memberId: issuer, scopes, secretHint, lastUsedAt }: ApiKey) {
   return { expiresAt, studioId, keyId, name, issuer, scopes, secretHint, lastUsedAt };
 }
 
-/** Describes a found secret: the key to revoke, its owner, and what it gives access to. */
+/** Describes a found secret: the key to revoke, its owner, and its access. */
 function foundSecret(found: FoundSecret) {
   const { secretHint } = found;
   if (found.key === null) return { secretHint, opens: 'nothing: it is unknown, or was replaced' };

@@ -84,7 +84,7 @@ function addShowCommands(leads: Command): void {
     );
 }
 
-/** A row of a table that fits into a terminal. */
+/** Returns a table row that fits into a terminal. */
 const toLeadRow = ({ id, displayName, contact, stage }: Lead) => ({ id, displayName, contact: contact.value, stage });
 
 function addTransferCommands(leads: Command): void {
@@ -106,7 +106,11 @@ gets an apostrophe in front, and so does such a text behind apostrophes.
     )
     .action((studioId = '', { includeTestStudios: includesTests = false, ...options }: ExportOptions) =>
       runOnStore((deps) =>
-        writeLeads(deps, { studioId, includesTests, filter: filterIn(options) }, options.byteOrderMark),
+        writeLeads(
+          deps,
+          { studioId, includesTests, filter: filterIn(options), resumeToken: '' },
+          options.byteOrderMark,
+        ),
       ),
     );
   leads
@@ -189,7 +193,7 @@ interface ExportOptions extends FilterOptions {
   readonly byteOrderMark?: boolean;
 }
 
-/** Prints all that is kept of a person, as JSON. */
+/** Prints everything stored about a person, as JSON. */
 async function writeContact(deps: Dependencies, studioId: string): Promise<void> {
   const known = await Array.fromAsync(exportContact(deps, { studioId, contact: await readContact(process.stdin) }));
   const leads = known.filter((each) => 'lead' in each);
@@ -197,17 +201,13 @@ async function writeContact(deps: Dependencies, studioId: string): Promise<void>
 }
 
 /** Writes leads of a studio, or of all studios, page by page. */
-async function writeLeads(
-  deps: Dependencies,
-  query: Omit<ExportLeadsQuery, 'resumeToken'>,
-  hasMark = false,
-): Promise<void> {
-  // On a terminal it would stand between the rows, and elsewhere nobody waits for it.
+async function writeLeads(deps: Dependencies, query: ExportLeadsQuery, hasMark = false): Promise<void> {
+  // On a terminal, progress would mix with the rows. Without one, nobody watches it.
   const showProgress = process.stderr.isTTY && !process.stdout.isTTY ? progressPrinter() : () => {};
   let count = 0;
   if (query.studioId !== '') await getStudio(deps, query.studioId);
   await print(`${hasMark ? '\uFEFF' : ''}${CSV_HEADER}`);
-  for await (const { leads } of exportLeads(deps, { ...query, resumeToken: '' })) {
+  for await (const { leads } of exportLeads(deps, query)) {
     if (leads.length > 0) await print(csvLines(leads));
     count += leads.length;
     showProgress(`${count} leads so far`);

@@ -9,7 +9,7 @@ import { parseTime, TIME_FORM } from '../parse-time.ts';
 /** The option of commands whose audit event may name a member. */
 export const AUDITED_MEMBER = ['--member <id>', 'member to record in the audit log'] as const;
 
-/** Requests per window; `default`: the setting of the gateways. */
+/** Requests per window. `default` is the gateways' setting. */
 export type QuotaOption = number | 'default';
 
 export const DEFAULT_QUOTA_HELP = '"default" for the setting of the gateways';
@@ -34,7 +34,7 @@ export function dateOrTime(value: string): Date {
   return time;
 }
 
-/** The options by which a command selects leads. */
+/** Options that select leads. */
 export interface FilterOptions {
   readonly stage?: readonly LeadStage[];
   readonly source?: readonly string[];
@@ -63,7 +63,7 @@ export const filterIn = ({ stage, source, apiKey, ...times }: FilterOptions): Gi
   updated: { start: times.changedSince ?? null, end: times.changedBefore ?? null },
 });
 
-/** Adds the field of a column, given as `heading=field`; an empty field: the column is ignored. */
+/** Adds the field of a column, given as `heading=field`. An empty field ignores the column. */
 export function columnOption(value: string, others: ReadonlyMap<string, string> = new Map()): Map<string, string> {
   const [, heading, field] = /^(.+)=(\w*)$/s.exec(value) ?? [];
   if (heading === undefined || field === undefined || (field !== '' && !IMPORT_FIELDS.includes(field))) {
@@ -72,7 +72,7 @@ export function columnOption(value: string, others: ReadonlyMap<string, string> 
   return new Map([...others, [heading, field]]);
 }
 
-/** @throws CommandFault when no `Date` is so far ahead */
+/** @throws CommandFault when a `Date` cannot be that far ahead */
 export function daysFromNow(days: number): Date {
   const time = new Date(Date.now() + days * DAY_MS);
   if (Number.isNaN(time.getTime())) throw new CommandFault('--days names a time that is too far ahead');

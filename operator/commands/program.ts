@@ -16,7 +16,7 @@ import { CommandFault } from '../command.ts';
 import { OutputFault, print } from '../standard-output.ts';
 import { type TextFields, tableText } from '../table-text.ts';
 
-/** The command line. Each file beside this one adds a group of commands to it. */
+/** The command line. Each file in this folder adds a group of commands. */
 export const program = new Command('lead-intake')
   .description('Administers studios, API keys and leads on the database of DATABASE_URL, and examines deployments.')
   .option('--json', 'print JSON instead of text')
@@ -26,23 +26,23 @@ export const program = new Command('lead-intake')
 /** How often a long command prints its progress; milliseconds. */
 const PROGRESS_INTERVAL_MS = 5000;
 
-// A proxy of the environment is for others than this machine.
+// This machine is never reached through a proxy from the environment.
 const { no_proxy: without = process.env.NO_PROXY } = process.env;
 process.env.no_proxy = ['localhost', '127.0.0.1', '[::1]', ...(without ? [without] : [])].join();
 
-// Each write reports its own error. What is printed for people only may be lost.
+// Each write reports its own error. Messages for people may be lost.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
-/** Prints a result as JSON or text, as `--json` says. @throws OutputFault */
+/** Prints a result as JSON or text, depending on `--json`. @throws OutputFault */
 export function showResult(result: unknown): Promise<void> {
   return print(resultText(result, isJson()));
 }
 
 /**
- * Prints a result with a secret that is printed only once. When it cannot be written, also because its reader has gone
- * or it is written nowhere, the secret is withdrawn.
+ * Prints a result with a secret that is shown only once. Withdraws the secret when it cannot be written: its reader is gone, or the output
+ * is discarded.
  *
- * @param withdraw returns what became of the secret
+ * @param withdraw returns what happened to the secret
  */
 export async function showSecret(result: unknown, withdraw: () => Promise<string>): Promise<void> {
   try {
@@ -54,7 +54,7 @@ export async function showSecret(result: unknown, withdraw: () => Promise<string
   }
 }
 
-/** Refuses a standard output that keeps nothing: Node opens the null device in place of a closed one. @throws OutputFault */
+/** Refuses a standard output that discards everything: Node replaces a closed one with the null device. @throws OutputFault */
 function refuseNullDevice(): void {
   const stats = fstatSync(process.stdout.fd);
   const isNull = stats.isCharacterDevice() && stats.rdev === statSync(devNull).rdev;
@@ -65,7 +65,7 @@ export function isJson(): boolean {
   return program.opts<{ json?: boolean }>().json === true;
 }
 
-/** Prints an unreadable record that a command skips, which then ends with status 1. */
+/** Prints an unreadable record that a command skips. The command then exits with status 1. */
 export function reportUnreadable({ message }: UnreadableRecord): void {
   console.error(message);
   process.exitCode = 1;
@@ -74,8 +74,7 @@ export function reportUnreadable({ message }: UnreadableRecord): void {
 /**
  * Runs a command on the store and prints its result, if it has one.
  *
- * @param mayCreate whether a file that does not exist is created; any other command would say of the wrong, empty database
- *   that there is nothing
+ * @param mayCreate whether to create a missing file; other commands would report an empty database instead of a wrong path
  */
 export function runOnStore(command: (deps: Dependencies) => Promise<unknown>, mayCreate?: 'mayCreate'): Promise<void> {
   return runReported(async () => {
@@ -93,7 +92,7 @@ export function runOnStore(command: (deps: Dependencies) => Promise<unknown>, ma
   });
 }
 
-/** Runs a command, and prints a failure on standard error. A closed pipe is not one: its reader has read enough. */
+/** Runs a command, and prints a failure on standard error. A closed pipe is no failure: its reader has read enough. */
 export async function runReported(command: () => Promise<void>): Promise<void> {
   try {
     await command();
@@ -104,7 +103,7 @@ export async function runReported(command: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Prints the help, behind which the process exits at once. */
+/** Prints the help. The process exits right after it. */
 function writeOut(text: string): void {
   try {
     writeFileSync(process.stdout.fd, text);
@@ -115,32 +114,32 @@ function writeOut(text: string): void {
   }
 }
 
-/** Aborts a signal on Ctrl-C or SIGTERM. */
+/** Returns a signal that Ctrl-C or SIGTERM aborts. */
 export function abortOnSignal(reason?: unknown): AbortSignal {
   const controller = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => controller.abort(reason));
   return controller.signal;
 }
 
-/** Returns a function that prints the progress of a command on standard error, once an interval, and not of a short one. */
+/** Returns a function that prints progress on standard error once per interval. Short commands print none. */
 export function progressPrinter(): (text: string) => void {
   const throttle = new Throttle(PROGRESS_INTERVAL_MS);
   throttle.allow();
   return (text) => throttle.allow() && console.error(text);
 }
 
-/** Returns one line for each fault that the operator can fix; for a bug, its stack. */
+/** Returns one line for each fault that the operator can fix, or the stack of a bug. */
 function describeFailure(error: unknown): string {
   if (error instanceof SettingsError || error instanceof CommandFault) return error.message;
   if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return errorSummary(error);
-  // An error of the file system, about a file that an argument names.
+  // A file system error about a file that an argument names.
   if (error instanceof Error && 'syscall' in error) return error.message;
   if (!(error instanceof Refusal)) return formatStacks(error);
   const faults = error.faults.map(({ field, message }) => `  ${field} ${message}`);
   return [`${error.reason}: ${error.message}`, ...faults].join('\n');
 }
 
-/** Returns a result as JSON, or as a table or a list of fields. */
+/** Returns a result as JSON, a table, or a list of fields. */
 function resultText(result: unknown, json: boolean): string {
   if (json) return `${printableJson(result)}\n`;
   if (!Array.isArray(result)) return fieldsText(textFields(result));

@@ -36,7 +36,7 @@ export function addRequestCommand(): void {
 
 const wholeRequest = ({ id, studioId: _, ...request }: LoggedRequest) => ({ time: timeOfId(id), ...request });
 
-/** A row of a table that fits into a terminal, without ids. */
+/** Returns a table row without ids that fits into a terminal. */
 const toRequestRow = ({ id, operation, status, code, replayed, faultyFields, secretHint, omitted }: LoggedRequest) => ({
   time: timeOfId(id).toISOString().slice(5, 19).replace('T', ' '),
   operation,

@@ -9,16 +9,16 @@ const MAX_NAMED = 10;
 const REMEDY = 'Correct them (docs/how-to/runbook.md), or restore a backup (docs/how-to/backup.md)';
 
 /**
- * Reads every record of the database at an address, without changing it, and notes those that cannot be read by their ids.
+ * Reads every record of a database without changing it, and notes unreadable ones by their ids.
  *
- * @param onProgress gets a text that says how far this is
+ * @param onProgress gets the progress as a text
  */
 export async function examineRecords(
   notes: Notes,
   databaseUrl: string,
   onProgress: (text: string) => void,
 ): Promise<void> {
-  // Sets, because two pages of a list may report the same record.
+  // A Set, because two pages of a list may report the same record.
   const unreadable = new Map<UnreadableRecord['kind'], Set<string>>();
   const report: ReportUnreadable = ({ kind, studioId, id }) => {
     const name = kind === 'studio' || kind === 'consumer' ? id : `${studioId}/${id}`;
@@ -40,7 +40,7 @@ export async function examineRecords(
 }
 
 function unreadableText(kind: UnreadableRecord['kind'], names: readonly string[]): string {
-  // An event has no id, so it has that of what it is about.
+  // Events have no id, so they are named by their subjects.
   const what = kind === 'event' ? 'subjects of events' : `${kind}s`;
   const listed = names.length > MAX_NAMED ? [...names.slice(0, MAX_NAMED), '…'] : names;
   return `include ${names.length} ${what} that cannot be read: ${listed.join(', ')}. ${REMEDY}`;

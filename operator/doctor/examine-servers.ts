@@ -25,22 +25,22 @@ const UNKNOWN_TOKEN =
   'does not accept this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
 const MISSING_ROLE = 'refuses this caller as a gateway: add the role `gateway` in the file of CORE_CALLERS_FILE';
 
-/** The connection that a process uses. */
+/** Creates a transport to the core of a process, with its credentials. */
 const createTransport = (config: CoreAccess) =>
   createConnectTransport({
     baseUrl: config.CORE_URL,
     httpVersion: '2',
     interceptors: [presentToken(new CoreToken(config))],
-    sessionManager: new CoreSessions(config.CORE_URL, {}, new TlsCredentials(tlsToCore(config)).pem),
+    sessionManager: new CoreSessions(config.CORE_URL, {}, new TlsCredentials(tlsToCore(config)).loaded.pem),
   });
 
-/** Checks whether the core has a consumer for each endpoint of the relay, and lets the relay be it. */
+/** Checks that the core has a consumer for each endpoint of the relay, and accepts the relay as that consumer. */
 export async function examineFeed(notes: Notes, config: RelayConfig): Promise<void> {
   const transport = createTransport(config);
   const leads = createClient(LeadIntakeService, transport);
   for (const consumer of config.RELAY_ENDPOINTS_FILE.endpoints.keys()) {
     try {
-      // What a relay does, and with no change that it names does nothing.
+      // A relay also makes this call. Without acknowledgements, it does nothing.
       await leads.acknowledgeLeadChanges({ consumer, acknowledgements: [] }, { timeoutMs: DOCTOR_MS });
       notes.ok(`has the consumer ${consumer}, for the endpoint of that name`);
     } catch (error) {
@@ -54,7 +54,7 @@ export async function examineFeed(notes: Notes, config: RelayConfig): Promise<vo
   }
 }
 
-/** Checks whether the core serves and accepts the token, over the connection that the gateway uses. */
+/** Checks that the core serves, and accepts the gateway's token. */
 export async function examineCore(notes: Notes, config: GatewayConfig): Promise<void> {
   const { CORE_URL } = config;
   let isConnected = false;
@@ -66,7 +66,7 @@ export async function examineCore(notes: Notes, config: GatewayConfig): Promise<
     if (status === Serving.SERVING) notes.ok(`at ${CORE_URL} serves`);
     else
       notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping or cannot use its database; see its log`);
-    // The health check admits callers without a token. No secret has this hash, so a gateway gets KEY_INVALID.
+    // The health check also admits callers without a token. No secret has this hash, so a gateway gets KEY_INVALID.
     const secretSha256 = new Uint8Array(32);
     await createClient(ApiKeyService, transport).authenticateApiKey({ secretSha256 }, { timeoutMs: DOCTOR_MS });
   } catch (thrown) {
@@ -82,7 +82,7 @@ export async function examineCore(notes: Notes, config: GatewayConfig): Promise<
   }
 }
 
-/** Checks whether the Redis counts requests, as the readiness check of a gateway does. */
+/** Checks that Redis counts requests, as a gateway's readiness check does. */
 export async function examineRedis(notes: Notes, config: GatewayConfig): Promise<void> {
   const { REDIS_URL, REDIS_CLUSTER } = config;
   if (!REDIS_URL)
@@ -90,7 +90,7 @@ export async function examineRedis(notes: Notes, config: GatewayConfig): Promise
   const url = REDIS_URL.reveal();
   const quota = await openQuota(config.QUOTA_WINDOW_SECONDS, url, REDIS_CLUSTER, config.REDIS_KEY_PREFIX);
   try {
-    // Connects to each node of a cluster, which may take longer than a count.
+    // The first check connects to each node of a cluster, which may take longer than a count.
     const first = await quota.fault();
     const requestedAt = Date.now();
     const fault = await quota.fault();
@@ -108,7 +108,7 @@ export async function examineRedis(notes: Notes, config: GatewayConfig): Promise
   }
 }
 
-/** Returns what a Redis says of its memory; undefined: it does not tell this user. Closes the connection. */
+/** Returns what Redis says about its memory, or undefined if this user may not ask. Closes the connection. */
 async function readRedisMemory(redis: RedisClient): Promise<string | undefined> {
   redis.on('error', () => {});
   try {
@@ -121,7 +121,7 @@ async function readRedisMemory(redis: RedisClient): Promise<string | undefined> 
   }
 }
 
-/** @param memory undefined: the user may not ask for it, which a gateway does without */
+/** @param memory undefined if the user may not ask for it, which a gateway does not need */
 function notePolicy(notes: Notes, memory: string | undefined): void {
   if (memory === undefined) notes.ok('does not let this user see its maxmemory-policy, which must be noeviction');
   const policy = /^maxmemory_policy:(\S+)/m.exec(memory ?? '')?.[1];
@@ -132,7 +132,7 @@ function notePolicy(notes: Notes, memory: string | undefined): void {
   }
 }
 
-/** Checks whether the gateway is ready at its public address. */
+/** Checks that the gateway is ready at its public address. */
 export async function examineGateway(notes: Notes, publicUrl: string): Promise<void> {
   const ask = async (path: string) => {
     const response = await fetch(publicUrl + path, { signal: AbortSignal.timeout(DOCTOR_MS) });

@@ -1,16 +1,16 @@
 import { errorSummary } from '../../common/error-summary.ts';
-import type { FileState, ServerState } from '../../src/store/database-state.ts';
+import type { FileContents, FileState, ServerState } from '../../src/store/database-state.ts';
 import { ofEarlierRelease } from '../../src/store/earlier-release.ts';
 import { examineDatabase } from '../../src/store/open-store.ts';
 import type { Notes } from './finding.ts';
 
-/** The free space below which a disk is nearly full; bytes. */
+/** A disk with less free space is nearly full; bytes. */
 const LOW_SPACE_BYTES = 1024 ** 3;
 
-/** The free space below which a write may fail; bytes. */
+/** With less free space, a write may fail; bytes. */
 const NO_SPACE_BYTES = 1024 ** 2;
 
-/** Examines the database at an address, without changing it. */
+/** Examines a database without changing it. */
 export async function examineStore(notes: Notes, databaseUrl: string): Promise<void> {
   const state = await examineDatabase(databaseUrl);
   switch (state.kind) {
@@ -34,11 +34,7 @@ function noteFile(notes: Notes, { path, exists, contents, roomBytes, fault }: Fi
   if (fault !== undefined) notes.fault(`SQLite at ${path} ${fault}`);
 }
 
-function noteContents(
-  notes: Notes,
-  path: string,
-  { release, isOpenToOthers, isBackup }: NonNullable<FileState['contents']>,
-): void {
+function noteContents(notes: Notes, path: string, { release, isOpenToOthers, isBackup }: FileContents): void {
   if (release === 'newer')
     notes.fault(
       `SQLite at ${path} was written by a newer release: run that release, or restore the copy from before its first start`,

@@ -13,16 +13,16 @@ import { examined, type Finding, Notes } from './finding.ts';
 
 export type Part = 'core' | 'gateway' | 'relay';
 
-/** How long before its expiry a certificate should be renewed; days. */
+/** How many days before its expiry a certificate should be renewed. */
 const RENEW_DAYS = 30;
 
 /** A process reloads its files when they change. */
 const REMEDY = 'renew it, in the same file';
 
 /**
- * Examines everything that the processes of a deployment depend on, from this machine and with these settings.
+ * Examines everything that a deployment's processes depend on, from this machine and with these settings.
  *
- * @param onProgress gets the progress of reading every record; absent: they are not read
+ * @param onProgress gets the progress of reading every record; without it, records are not read
  */
 export async function examine(
   parts: readonly Part[],
@@ -59,7 +59,7 @@ export async function examine(
   const found = (await Promise.all(parts.map((part) => sides[part]()))).flat();
   if (!onProgress) return found;
   const hasFaultySettings = found.some(({ what, verdict }) => what === 'core settings' && verdict === 'fault');
-  // Last, because reading a file leaves the others no time.
+  // Runs last, because reading a file blocks the other checks.
   const ofRecords = await examined('records', (notes) =>
     hasFaultySettings
       ? notes.fault('were not read: correct the settings')
@@ -68,7 +68,7 @@ export async function examine(
   return [...found, ...ofRecords];
 }
 
-/** Examines the settings of a process, its certificates and, if they can be read, what else it depends on. */
+/** Examines the settings of a process, its certificates and, if the settings are valid, its other dependencies. */
 async function examineSide<Config extends IgnoredSettings>(
   part: Part,
   read: () => Config,
@@ -89,11 +89,10 @@ async function examineSide<Config extends IgnoredSettings>(
   }
 }
 
-/** Examines the TLS certificates and the key of a process. */
 function examineCertificates(whose: Part, files: TlsFiles): readonly Finding[] {
   const notes = new Notes(`${whose}'s certificates`);
   try {
-    const { expiries, validFrom } = new TlsCredentials(files);
+    const { expiries, validFrom } = new TlsCredentials(files).loaded;
     for (const [file, expiry] of expiries) noteExpiry(notes, file, expiry);
     if (validFrom && validFrom.getTime() > Date.now())
       notes.fault(`${files.cert?.path} is not valid before ${validFrom.toISOString()}`);

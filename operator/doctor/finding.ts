@@ -1,13 +1,13 @@
 export interface Finding {
-  /** The part: `core settings`, `Redis`, … */
+  /** The examined part: `core settings`, `Redis`, … */
   readonly what: string;
-  /** With a warning the part works, but an operator should act. */
+  /** A part with a warning works, but the operator should act. */
   readonly verdict: 'ok' | 'warning' | 'fault';
-  /** The state of the part; for a warning or fault, also what to do. */
+  /** The state of the part. A warning or fault also says what to do. */
   readonly says: string;
 }
 
-/** Examines one part, and returns what was noted about it. */
+/** Examines one part, and returns its findings. */
 export async function examined(what: string, examine: (notes: Notes) => unknown): Promise<readonly Finding[]> {
   const notes = new Notes(what);
   await examine(notes);

@@ -35,13 +35,13 @@ export interface ApiKey {
 }
 
 /**
- * Whether a key is valid at a time. It is invalid from the millisecond of its expiry on.
+ * Whether a key is valid at a time. It becomes invalid in the millisecond of its expiry.
  *
  * @rule 3.2.expired 3.2.revoked
  */
 export const isLive = (key: ApiKey, now: Date): boolean => key.revokedAt === null && key.expiresAt > now;
 
-/** A key that no request used for so many days is not missed when it ends. */
+/** A key counts as in use if a request used it within this many days. */
 const IN_USE_DAYS = 30;
 
 export const isInUse = ({ lastUsedAt }: ApiKey, now: Date): boolean =>

@@ -21,70 +21,69 @@ export const AUDIT_ACTIONS = [
   'leads-set-aside',
   'consumer-changed',
   'database-restored',
-  // No core writes these two any more. Stored ones stay in the log, which must lose nothing.
+  // No core writes these two any more. The log must lose nothing, so stored ones stay.
   'studio-hold-changed',
   'lead-hold-changed',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** What events of the deployment have for their studio, which is no studio's id. */
+/** The studio of deployment events. It is not a valid studio id. */
 export const OF_DEPLOYMENT = '';
 
-/** An entry of the audit log, stored in the same write as the change it records. */
+/** An entry of the audit log, stored in the same write as its change, or before an action of many writes. */
 export interface AuditEvent {
-  /** OF_DEPLOYMENT: of none. */
+  /** OF_DEPLOYMENT: the event belongs to no studio. */
   readonly studioId: string;
   readonly action: AuditAction;
   /** The member who did it; null: the request named none. */
   readonly memberId: string | null;
-  /** The program that did it: a name in the callers file, a command line, or BY_RETENTION; null: the caller has no name. */
+  /** The program that did it: a name in the callers file, a command line, BY_RETENTION or BY_MIGRATION; null: the caller has no name. */
   readonly caller: string | null;
-  /** The id of the call: its `x-request-id`, or that of a run of the command line; null: it has none. */
+  /** The id of the call: its `x-request-id`, or the id of a run of the command line; null: it has none. */
   readonly callId: string | null;
   readonly time: Date;
-  /** The API key or lead that changed; both null: the studio itself. */
+  /** The API key or lead that changed; both null: something else of the studio or of the deployment. */
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
   /**
-   * The status, stage, quota, region, keeping of enquiries, reason of a hold, days of retention, the member's id and role, the source's
-   * id and whether it is enabled, or the consumer's name, before and after; null: none.
-   * `lead-updated`: null, and the corrected fields' names. `leads-resent`: null, and the consumer; null: all. `leads-set-aside`: the
-   * reason, and the consumer. `studio-emptied`: null, and the number of leads. `database-restored`: null, and the time before which nothing is lost.
+   * The value before and after; null: none. It is a status, stage, quota, region, keeping of enquiries, reason of a hold or days of retention; a
+   * member's id and role; a source's id and whether it is enabled; or a consumer's name.
+   * `lead-updated`: null, and the names of the corrected fields. `leads-resent`: null, and the consumer (null: all). `leads-set-aside`: the reason,
+   * and the consumer. `studio-emptied`: null, and the number of leads. `database-restored`: null, and the time up to which all data is there.
    */
   readonly from: string | null;
   readonly to: string | null;
 }
 
-/** Who performs an action. */
-export interface Actor {
-  readonly memberId: string | null;
+/** The program that performs an action, and its call. */
+export interface CallingProgram {
   /** Null or undefined: the program has no name. */
   readonly caller?: string | null | undefined;
   /** Null or undefined: the call has no id. */
   readonly callId?: string | null | undefined;
 }
 
-/** Returns what an event has of who performs an action. */
-export const actorIn = ({ memberId, caller = null, callId = null }: Actor): Pick<AuditEvent, keyof Actor> => ({
-  memberId,
-  caller,
-  callId,
-});
+/** Who performs an action. */
+export interface Actor extends CallingProgram {
+  readonly memberId: string | null;
+}
 
-/** A core that erases what a studio's retention does not keep, which is no valid name of a caller. */
+/** Returns the fields of an event that say who performed the action. */
+export const actorIn = ({ memberId, caller = null, callId = null }: Actor) => ({ memberId, caller, callId });
+
+/** A core that erases the leads whose retention has ended. The name is not valid for a caller. */
 export const BY_RETENTION: Actor = { memberId: null, caller: '(retention)' };
 
-/** A migration from release 1.2; likewise no valid name. */
+/** The migration from release 1.2. The name is not valid for a caller. */
 export const BY_MIGRATION = { memberId: null, caller: '(migration)' } as const satisfies Actor;
 
-/** A request that its caller may repeat. */
 export interface Repeatable {
-  /** The caller's id of the request, a UUID; in the store port its identity. Undefined: the caller gave none. */
+  /** The caller's id of the request, a UUID; undefined: it gave none. In the store port: the result of requestIdentity. */
   readonly requestId?: string | undefined;
 }
 
-/** Who requests an action; not yet checked. */
-export interface Requester extends Repeatable, Pick<Actor, 'caller' | 'callId'> {
+/** The unchecked data about who requests an action. */
+export interface Requester extends Repeatable, CallingProgram {
   readonly memberId?: string | undefined;
 }
 
@@ -93,17 +92,17 @@ export interface AuditContext extends Actor, Repeatable {
   readonly now: Date;
 }
 
-/** The number of newest changes of a studio, key or lead that are recognised when their request is repeated. */
+/** The number of newest changes of a studio, key or lead whose repeated requests are deduplicated. */
 export const MAX_APPLIED_REQUESTS = 1000;
 
-/** The number of newest events of a studio, key or lead that are always kept, and the most that are listed. */
+/** The number of newest events of a studio, key or lead that are always kept, and the most that a list returns. */
 export const MAX_AUDIT_EVENTS = 1000;
 
 /**
- * Returns the identity of a caller's request: its id for one operation on one record, as a UUID. The same id names another
- * request elsewhere, so that a caller that reuses it loses no change.
+ * Returns the identity of a caller's request as a UUID, derived from its id, the operation and the record. If a caller
+ * reuses an id for another operation or record, no change is lost.
  *
- * @param requestId undefined: the caller gave none, and so has the request no identity
+ * @param requestId undefined: the caller gave none, so the request has no identity
  * @param what the operation, and the ids of the record
  */
 export function requestIdentity(requestId: string | undefined, ...what: readonly string[]): string | undefined {

@@ -1,7 +1,7 @@
 /**
- * The roles of callers. `gateway`: whatever requests with an API key need. `read`: reading leads, studios, keys and the
- * audit log. `feed`: pulling and acknowledging changes for the consumers of the change feed that it names. `crm`: that, and all changes of leads, keys and the directory. `operator`: the directory, listing and
- * revoking keys, and the audit log, but not leads.
+ * The roles of callers. `gateway`: whatever requests with an API key need. `read`: reads leads, studios, keys and the audit
+ * log. `feed`: pulls and acknowledges changes for the consumers that the caller names. `crm`: does that, and changes leads,
+ * keys and the directory. `operator`: manages the directory, lists and revokes keys, and reads the audit log, but not leads.
  */
 export const CALLER_ROLES = ['gateway', 'read', 'feed', 'crm', 'operator'] as const;
 export type CallerRole = (typeof CALLER_ROLES)[number];
@@ -15,9 +15,9 @@ export interface Caller {
   readonly studios: ReadonlySet<string> | undefined;
   /** The names of the consumers of the change feed that it may use with the role `feed`. */
   readonly consumers: ReadonlySet<string>;
-  /** How it authenticated: the beginning of its token's SHA-256, or `certificate`; null if the name is null. */
+  /** How it authenticated: the first digits of its token's SHA-256, or `certificate`; null if the name is null. */
   readonly credential: string | null;
-  /** Aborted when it loses a role, a studio or a consumer, or is removed; its open streams then end. */
+  /** Aborts when the caller is removed or loses a role, studio or consumer. Its open streams then end. */
   readonly withdrawn: AbortSignal;
 }
 

@@ -1,44 +1,50 @@
 import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { newId } from './new-id.ts';
-import type { Studio } from './studio.ts';
 
 /** The maximum number of studios of a consumer that does not have all. */
 export const MAX_STUDIOS_OF_CONSUMER = 100;
 
 const NAME = new RegExp(CONSUMER_NAME_PATTERN);
 
-/** The end of the sentence "The value …"; undefined: the name is valid. */
+/** Returns the end of the sentence "The value …"; undefined: the name is valid. */
 export const consumerNameFault = (name: string): string | undefined =>
   NAME.test(name) ? undefined : 'must have 1 to 63 of a to z, 0 to 9 and hyphens, and begin with a letter';
 
-/** `now`: later changes only. `all-leads`: each lead that exists as well. */
+/** `now`: only later changes. `all-leads`: also every existing lead. */
 export const CONSUMER_STARTS = ['now', 'all-leads'] as const;
 export type ConsumerStart = (typeof CONSUMER_STARTS)[number];
 
-/** What is given of a consumer; it never changes. */
+/** The settings of a consumer, which never change. */
 export interface NewConsumer {
   readonly name: string;
   /** In ascending order, each once; null: all studios. */
   readonly studioIds: readonly string[] | null;
-  /** Whether all studios are test studios, too. */
+  /** Whether "all studios" includes test studios. */
   readonly includesTests: boolean;
   readonly start: ConsumerStart;
   readonly createdAt: Date;
 }
 
-/** A consumer of the change feed. */
-export interface Consumer extends NewConsumer {
-  /** Never given to another, so that one with the same name inherits nothing. */
-  readonly number: number;
-  /** The leads that it has yet to be sent without a change. */
+/** A consumer that has no number yet. */
+export interface UnnumberedConsumer extends NewConsumer {
+  /** Leads to send although they did not change. */
   readonly backfills: readonly Backfill[];
-  /** Why its record cannot be read. It is sent nothing; the changes of all studios are kept for it, because its own are unknown. */
+}
+
+export interface StoredConsumer extends UnnumberedConsumer {
+  /** A number is never reused, so a new consumer with the same name inherits nothing. */
+  readonly number: number;
+}
+
+/** A consumer of the change feed. */
+export interface Consumer extends StoredConsumer {
+  /** Why its record cannot be read. It receives nothing meanwhile. Changes of all studios wait for it, because its own studios are unknown. */
   readonly fault?: Error;
 }
 
-/** The consumer of calls that name none. It is not stored, so that it always exists; numbers of stored ones begin at 1. */
+/** The consumer of calls that name none. It is not stored, so it always exists. Stored consumers have numbers from 1. */
 export const DEFAULT_CONSUMER: Consumer = {
-  // Higher than those of stored ones: a core of 1.2 removes deliveries below the next number that no consumer has.
+  // Higher than all stored numbers, because a core of 1.2 removes deliveries below its next free number.
   number: 2 ** 30,
   name: 'default',
   studioIds: null,
@@ -48,54 +54,58 @@ export const DEFAULT_CONSUMER: Consumer = {
   backfills: [],
 };
 
-/** The leads of a studio behind one of them, in ascending order of their ids. */
+/** A range of leads to send, in ascending order of their ids: those of a studio after one of them. */
 export interface Backfill {
-  /** Its own, so that it is told from one like it that is asked for meanwhile. */
+  /** Distinguishes it from an equal backfill that is requested meanwhile. */
   readonly id: string;
   readonly studioId: string;
   /** Null: all leads of the studio. */
   readonly after: string | null;
-  /** Whether those of all studios with higher ids follow. */
+  /** Whether the leads of all studios with higher ids follow. */
   readonly andLater: boolean;
 }
 
 const ofStudio = (studioId: string): Backfill => ({ id: newId(), studioId, after: null, andLater: false });
 
-/** Of all studios of a consumer. One of all begins before the first. */
-const ofAll = ({ studioIds }: Pick<Consumer, 'studioIds'>): readonly Backfill[] =>
+/** Returns the backfills of all studios of a consumer. For a consumer of all studios, it starts before the first one. */
+const ofAll = ({ studioIds }: NewConsumer): readonly Backfill[] =>
   studioIds?.map(ofStudio) ?? [{ ...ofStudio(''), andLater: true }];
 
 export const firstBackfills = (consumer: NewConsumer): readonly Backfill[] =>
   consumer.start === 'now' ? [] : ofAll(consumer);
 
 /**
- * Returns the backfills of a consumer that is to be sent the leads of a studio, or of all its studios, once more. Of too
- * many studios one after the other, it is sent all.
+ * Returns the backfills after a consumer asked for a studio, or for all its studios, again. Too many single studios
+ * become a backfill of all.
  *
  * @param studioId one of its studios; null: all
  */
-export function withBackfill({ backfills, studioIds }: Consumer, studioId: string | null): readonly Backfill[] {
-  const all = ofAll({ studioIds });
+export function withBackfill(consumer: Consumer, studioId: string | null): readonly Backfill[] {
+  const all = ofAll(consumer);
   if (studioId === null) return all;
-  const next = [...backfills.filter((each) => each.andLater || each.studioId !== studioId), ofStudio(studioId)];
+  const next = [
+    ...consumer.backfills.filter((each) => each.andLater || each.studioId !== studioId),
+    ofStudio(studioId),
+  ];
   return next.length > MAX_STUDIOS_OF_CONSUMER ? all : next;
 }
 
-/** What decides who is sent the changes of a studio. */
-type Which = Pick<Studio, 'id' | 'isTest'>;
+/** The properties of a studio that decide which consumers receive its changes. */
+interface Which {
+  readonly id: string;
+  readonly isTest: boolean;
+}
 
-/** Whether a consumer is sent the changes of a studio. It asks for a test studio by its id, or with all others. */
-export const isOfConsumer = (
-  { studioIds, includesTests }: Pick<Consumer, 'studioIds' | 'includesTests'>,
-  { id, isTest }: Which,
-): boolean => studioIds?.includes(id) ?? (includesTests || !isTest);
+/** Whether a consumer receives the changes of a studio. It gets a test studio by naming it, or with `includesTests`. */
+export const isOfConsumer = ({ studioIds, includesTests }: NewConsumer, { id, isTest }: Which): boolean =>
+  studioIds?.includes(id) ?? (includesTests || !isTest);
 
-/** Makes a value for each consumer when it is first asked for, and keeps those of as many as there can be. */
+/** Caches one value for each consumer, created on first use. Holds at most as many as there can be consumers. */
 export function ofEachConsumer<Value>(make: (consumer: number) => Value): (consumer: number) => Value {
   const values = new Map<number, Value>();
   return (consumer) => {
     const value = values.get(consumer) ?? make(consumer);
-    // Those of removed ones are not needed any more.
+    // Values of removed consumers are no longer needed.
     if (values.size > MAX_CONSUMERS) values.clear();
     values.set(consumer, value);
     return value;

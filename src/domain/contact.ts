@@ -18,14 +18,14 @@ export const isRegionCode = (text: string): text is RegionCode => isSupportedCou
 
 export const isSameContact = (a: Contact, b: Contact): boolean => a.type === b.type && a.value === b.value;
 
-/** The regions by which the keys of a studio's leads were computed; null: none. */
+/** The regions by which the keys of a studio's leads were computed; null: no region. */
 export interface StudioRegions {
   readonly regionCode: RegionCode | null;
-  /** Those of the past. A region that has become the current one again may be among them. */
+  /** Past regions, possibly including the current one. */
   readonly formerRegions: readonly (RegionCode | null)[];
 }
 
-/** The claims of an open lead, which it keeps while it is open. No two open leads of a studio share a key. */
+/** The unique keys that a lead holds while it is open. No two open leads of a studio share a key. */
 export interface OpenClaims {
   /** Without duplicates. */
   readonly contactKeys: readonly string[];
@@ -38,13 +38,13 @@ export interface ClaimsOfContact extends OpenClaims {
 }
 
 /**
- * The maximum number of keys of former contacts by which a corrected lead is found, the earliest ones: what it was
- * created with is kept.
+ * The maximum number of former contact keys by which a corrected lead is found. The earliest stay, because the original
+ * texts are kept.
  */
 export const MAX_FORMER_KEYS = 100;
 
 /** Returns the claims of a lead that is opened now. @rule 4.1.3 4.1.same-contact */
-export const openClaims = (contact: Contact, { regionCode }: Pick<StudioRegions, 'regionCode'>): OpenClaims => ({
+export const openClaims = (contact: Contact, { regionCode }: StudioRegions): OpenClaims => ({
   contactKeys: contactKeys(contact, regionCode),
   regionCode,
 });
@@ -55,14 +55,14 @@ export const searchKeys = (contact: Contact, { regionCode, formerRegions }: Stud
 ];
 
 /**
- * Whether leads of a contact may have keys that a search for it does not know: without a region, a number with and one
- * without a country code have none in common.
+ * Whether a search may miss leads of a contact. Without a region, a number with a country code and one without share no
+ * key.
  */
 export const mayHaveOtherKeys = ({ type }: Contact, { regionCode, formerRegions }: StudioRegions): boolean =>
   type === 'phone' && [regionCode, ...formerRegions].includes(null);
 
 /**
- * Returns the keys of a contact, without duplicates: two contacts are the same when they share one. Each is a hash,
+ * Returns the keys of a contact, without duplicates. Two contacts are the same when they share one. Each key is a hash,
  * which does not reveal the contact.
  *
  * @param region of phone numbers without a country code; null: unknown
@@ -77,16 +77,16 @@ const FORMS: Readonly<Record<ContactType, (value: string, region: RegionCode | n
   phone: phoneForms,
 };
 
-/** What a domain cannot have; the URL parser would take it for something else than a part of the domain. */
+/** Characters that a domain cannot have. The URL parser would read them as another part of a URL. */
 const NOT_OF_DOMAINS = /[/\\?#%:@[\]<>^|]/;
 
-/** Returns an address in lower case, its domain in ASCII, without invisible characters, which a paste may bring along. */
+/** Returns an address in lower case, with its domain in ASCII, and without invisible characters that a paste may add. */
 function emailForm(address: string): string {
   const text = address.replace(/[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '').normalize('NFC');
   const at = text.lastIndexOf('@');
   const [local, domain] = [text.slice(0, Math.max(at, 0)), text.slice(at + 1)];
   const parsed = NOT_OF_DOMAINS.test(domain) ? '' : domainToASCII(domain);
-  // The URL parser takes numbers for an IPv4 address, also in other notations: 127.1 is no 127.0.0.1 to mail.
+  // The URL parser reads numbers in other notations as an IPv4 address, too: to mail, 127.1 is not 127.0.0.1.
   const ascii = isIPv4(parsed) ? '' : parsed;
   return `${lowerCase(local).normalize('NFC')}@${ascii || lowerCase(domain).normalize('NFC')}`;
 }

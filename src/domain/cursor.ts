@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Lead } from './lead.ts';
-import type { LeadSetAside } from './lead-change.ts';
+import type { PlaceOfSetAside } from './lead-change.ts';
 
-/** The kinds of list that tokens paginate. The number is a token's first byte, and the version of its format. */
+/** The kinds of list that have tokens. The number is the first byte of a token, and the version of its format. */
 const KINDS = {
   leads: 1,
   sources: 2,
@@ -24,10 +23,10 @@ const CHECKSUM_BYTES = 16;
 
 /**
  * Returns a token for a position in a list: base64url of the kind (1 byte), the position, and a checksum (16 bytes)
- * that also covers the scope. A token is not secret and grants nothing. The checksum makes a truncated, changed or
- * foreign token fail instead of leading to a wrong position.
+ * that also covers the scope. A token is not secret and grants nothing. The checksum rejects a truncated, changed or
+ * foreign token, which could otherwise lead to a wrong position.
  *
- * @param scope what the request that presents the token must be about, such as a studio's id
+ * @param scope the subject that the presenting request must have, such as a studio's id
  */
 function makeToken(kind: TokenKind, scope: string, position: Uint8Array): string {
   const head = Buffer.concat([Buffer.of(KINDS[kind]), position]);
@@ -57,9 +56,13 @@ const idFromBytes = (bytes: Buffer): string =>
 const checksum = (scope: string, head: Uint8Array): Buffer =>
   createHash('sha256').update(scope).update('\0').update(head).digest().subarray(0, CHECKSUM_BYTES);
 
-/** A position in a list that is in the order of `updatedAt`: the id of a lead, a space, and its time in milliseconds. */
-export const updatePosition = ({ id, updatedAt }: Pick<Lead, 'id' | 'updatedAt'>): string =>
-  `${id} ${updatedAt.getTime()}`;
+interface UpdatedLead {
+  readonly id: string;
+  readonly updatedAt: Date;
+}
+
+/** Returns a position in a list ordered by `updatedAt`: a lead's id, a space, and its time in milliseconds. */
+export const updatePosition = ({ id, updatedAt }: UpdatedLead): string => `${id} ${updatedAt.getTime()}`;
 
 export function idAndTime(position: string): readonly [id: string, ms: number] {
   const [id = '', ms] = position.split(' ');
@@ -74,37 +77,32 @@ const positionBytes = (position: string): Uint8Array => {
   return Buffer.concat([idBytes(id), time]);
 };
 
-/** A position, and what follows it in a token. */
-interface PositionIn {
+/** The place of a lead in a list of several studios. */
+export interface LeadPlace {
+  /** Empty in a list of one studio. */
+  readonly studioId: string;
+  /** The id of the lead, or updatePosition. */
   readonly position: string;
-  readonly rest: Buffer;
 }
 
-/** Undefined: the token was not issued for this kind and scope, or has no position of the kind. */
-function positionIn(kind: TokenKind, scope: string, token: string): PositionIn | undefined {
+/** Returns the place in a token; undefined if it was not issued for this kind and scope, or is malformed. */
+function placeIn(kind: TokenKind, scope: string, token: string): LeadPlace | undefined {
   const bytes = decodePosition(kind, scope, token);
   const hasTime = WITH_TIME.includes(kind);
   const length = ID_BYTES + (hasTime ? TIME_BYTES : 0);
   if (bytes === undefined || bytes.length < length) return undefined;
-  const [id, rest] = [idFromBytes(bytes.subarray(0, ID_BYTES)), bytes.subarray(length)];
-  if (!hasTime) return { position: id, rest };
+  const [id, studioId] = [idFromBytes(bytes.subarray(0, ID_BYTES)), bytes.toString('utf8', length)];
+  if (!hasTime) return { position: id, studioId };
   const updatedAt = new Date(Number(bytes.readBigInt64BE(ID_BYTES)));
-  return Number.isNaN(updatedAt.getTime()) ? undefined : { position: updatePosition({ id, updatedAt }), rest };
-}
-
-/** The place of a lead in a list of several studios. */
-export interface LeadPlace {
-  readonly studioId: string;
-  /** Of the lead: its id, or updatePosition. */
-  readonly position: string;
+  return Number.isNaN(updatedAt.getTime()) ? undefined : { position: updatePosition({ id, updatedAt }), studioId };
 }
 
 const placeToken = (kind: TokenKind, scope: string, { studioId, position }: LeadPlace): string =>
   makeToken(kind, scope, Buffer.concat([positionBytes(position), Buffer.from(studioId)]));
 
-function placeIn(kind: TokenKind, scope: string, token: string): LeadPlace | undefined {
-  const found = positionIn(kind, scope, token);
-  return found && found.rest.length > 0 ? { studioId: found.rest.toString(), position: found.position } : undefined;
+function placeOfStudio(kind: TokenKind, scope: string, token: string): LeadPlace | undefined {
+  const found = placeIn(kind, scope, token);
+  return found?.studioId ? found : undefined;
 }
 
 export type ListName =
@@ -117,35 +115,32 @@ export type ListName =
   | 'endedStudio'
   | 'requests';
 
-/** Returns the token of the page that follows an id, or updatePosition. It is valid only for this list, of this scope. */
+/** Returns the token of the page after an id or updatePosition. It is valid only for this list and scope. */
 export const pageTokenAfter = (list: ListName, scope: string, position: string): string =>
   makeToken(list, scope, positionBytes(position));
 
 /**
- * Returns the position that a page follows; undefined if the token was not issued for this list of this scope.
+ * Returns the position before a page; undefined if the token was not issued for this list and scope.
  *
  * @rule 4.3.cursor 4.3.own-cursor
  */
 export function idBeforePage(list: ListName, scope: string, token: string): string | undefined {
-  const found = positionIn(list, scope, token);
-  return found?.rest.length === 0 ? found.position : undefined;
+  const found = placeIn(list, scope, token);
+  return found?.studioId === '' ? found.position : undefined;
 }
 
 export const studioTokenAfter = (studioId: string): string => makeToken('studios', '', Buffer.from(studioId));
 
-/** Returns the id of the studio that a page follows; undefined if the token was not issued for this list. */
+/** Returns the id of the studio before a page; undefined if the token was not issued for this list. */
 export const studioBeforePage = (token: string): string | undefined => decodePosition('studios', '', token)?.toString();
 
-/** The place of a lead in the list of what a consumer has set aside. */
-type SetAsidePosition = Pick<LeadSetAside, 'due' | 'studioId' | 'leadId'>;
-
 /** @param consumer its number */
-export const setAsideTokenAfter = (consumer: number, { due, studioId, leadId: id }: SetAsidePosition): string =>
+export const setAsideTokenAfter = (consumer: number, { due, studioId, leadId: id }: PlaceOfSetAside): string =>
   placeToken('setAside', `${consumer}`, { studioId, position: updatePosition({ id, updatedAt: due }) });
 
-/** Returns the lead that a page follows; undefined if the token was not issued for this consumer. */
-export function setAsideBeforePage(consumer: number, token: string): SetAsidePosition | undefined {
-  const place = placeIn('setAside', `${consumer}`, token);
+/** Returns the lead before a page; undefined if the token was not issued for this consumer. */
+export function setAsideBeforePage(consumer: number, token: string): PlaceOfSetAside | undefined {
+  const place = placeOfStudio('setAside', `${consumer}`, token);
   if (!place) return undefined;
   const [leadId, ms] = idAndTime(place.position);
   return { due: new Date(ms), studioId: place.studioId, leadId };
@@ -161,11 +156,11 @@ export async function* eachPage<Page extends { readonly nextPageToken: string }>
   }
 }
 
-/** How far an export of audit events has come. */
+/** The progress of an export of audit events. */
 export interface AuditPosition {
   readonly start: Date;
   readonly end: Date;
-  /** The store's. */
+  /** The store's position. */
   readonly after: string;
 }
 
@@ -182,11 +177,11 @@ export function auditPosition(token: string): AuditPosition | undefined {
 /**
  * Returns the token with which an export resumes after a lead.
  *
- * @param scope the studio that is exported, and the filter; the studio is empty for all
+ * @param scope the exported studio (empty: all), and the filter
  */
 export const resumeTokenAfter = (scope: string, place: LeadPlace): string =>
   placeToken(place.position.includes(' ') ? 'exportByUpdate' : 'export', scope, place);
 
 /** Returns where an export resumes; undefined if the token was not issued for this scope. */
 export const exportPosition = (scope: string, token: string, isByUpdate: boolean): LeadPlace | undefined =>
-  placeIn(isByUpdate ? 'exportByUpdate' : 'export', scope, token);
+  placeOfStudio(isByUpdate ? 'exportByUpdate' : 'export', scope, token);

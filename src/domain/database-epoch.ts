@@ -1,30 +1,30 @@
 import { DAY_MS } from '../../common/units.ts';
 import { CLOCKS_DIFFER_MS } from './new-id.ts';
 
-/** Which database this is: when a backup is restored, what was stored since is gone, and another database goes on. */
+/** The identity of a database. Restoring a backup loses later writes, so consumers must treat the result as another database. */
 export interface DatabaseEpoch {
-  /** Grows with each restore: its time, or more; milliseconds since 1970. 0: the database was never restored. */
+  /** Grows with each restore: the time of the restore in milliseconds since 1970, or more. 0: never restored. */
   readonly epoch: number;
-  /** Whatever was stored before is there; null: the database was never restored. */
+  /** Everything stored before this time is there; null: the database was never restored. */
   readonly restoredTo: Date | null;
-  /** When the backup was begun that this database is a copy of, if nobody has noted yet that it was restored; else null. */
+  /** When the backup began, if this database is a copy whose restore is not noted yet; otherwise null. */
   readonly backedUpAt: Date | null;
 }
 
 /**
- * Returns the epoch of a database after a restore. One that is restored from an older backup, which knows nothing of restores
- * since, gets a higher one, too. A consumer may have heard of none of several restores: it has to look behind the earliest.
+ * Returns the epoch of a database after a restore. It grows even if an older backup knows nothing of later restores. A
+ * consumer may have missed several restores, so `restoredTo` is the earliest of them.
  *
- * @param to when its backup was begun; null: nobody knows, or as the backup says
+ * @param to when its backup began; null: unknown, or noted in the backup
  */
 export function epochAfterRestore(
   { epoch, restoredTo: before, backedUpAt }: DatabaseEpoch,
   to: Date | null,
   now: Date,
 ): DatabaseEpoch & { readonly restoredTo: Date } {
-  // What was stored shortly before a backup may be lost, too.
+  // A backup may also lack what was stored shortly before it began.
   const begun = [to, backedUpAt].flatMap((time) => (time ? Math.max(0, time.getTime() - CLOCKS_DIFFER_MS) : []));
-  // What is too early has more leads compared, what is too late has some stay. A database that knows of an earlier restore was
+  // Too early compares more leads than needed; too late misses some. A database that knows of an earlier restore was
   // backed up after it.
   const earliest = Math.min(...begun, ...(before ? [before.getTime()] : []));
   return {
@@ -34,5 +34,5 @@ export function epochAfterRestore(
   };
 }
 
-/** How far the clocks of cores may have been ahead before a restore; milliseconds. Revisions since are higher by this. */
+/** How far cores' clocks may have been ahead before a restore; milliseconds. Later revisions are higher by this much. */
 export const MAX_AHEAD_BEFORE_RESTORE_MS = DAY_MS;

@@ -3,14 +3,14 @@ import { type Contact, isSameContact } from './contact.ts';
 import { type LeadData, type OriginalFields, TEXT_FIELDS } from './lead-data.ts';
 import { idFrom } from './new-id.ts';
 
-/** What a creation said that was refused because the lead was open. */
+/** The data of a creation that was refused because the contact had an open lead. */
 export interface Enquiry extends OriginalFields {
   readonly time: Date;
-  /** As it was typed; absent: exactly as the lead's was. */
+  /** As typed; absent: the same as the lead's. */
   readonly contact?: Contact;
 }
 
-/** An enquiry with its id, by which consumers handle it once. */
+/** An enquiry with its id, by which consumers deduplicate it. */
 export interface NamedEnquiry extends Enquiry {
   readonly id: string;
 }
@@ -18,7 +18,7 @@ export interface NamedEnquiry extends Enquiry {
 /** The enquiries of a lead, oldest first, and the idempotency keys that it remembers. */
 export interface KeptEnquiries {
   readonly kept: readonly Enquiry[];
-  /** Hashes of the keys whose enquiries were kept last, also of those that were dropped since. */
+  /** Hashes of the keys of the latest enquiries, including dropped ones. */
   readonly keys: readonly string[];
 }
 
@@ -26,12 +26,12 @@ export interface KeptEnquiries {
 export const MAX_ENQUIRIES = 50;
 export const MAX_ENQUIRY_BYTES = 32 * 1024;
 
-/** The number of keys that are recognised when they are repeated; each takes 16 characters. */
+/** The number of keys that are deduplicated; each takes 16 characters. */
 export const MAX_ENQUIRY_KEYS = 500;
 
 /**
- * Returns the enquiries of a lead with a further one; null: its key was kept already, or it says what the lead or the
- * enquiry before it says.
+ * Returns the enquiries of a lead with a further one. Null: its key is known, or its data equals the lead's or the last
+ * enquiry's.
  *
  * @rule 4.1.enquiry
  */
@@ -41,9 +41,9 @@ export function withEnquiry(
   { contact, ...texts }: Enquiry & LeadData,
   idempotencyKey: string,
 ): KeptEnquiries | null {
-  const saysSame = (said: Omit<Enquiry, 'time'>) =>
+  const saysSame = (said: OriginalFields & { readonly contact?: Contact }) =>
     TEXT_FIELDS.every((field) => said[field] === texts[field]) && isSameContact(said.contact ?? lead.contact, contact);
-  if (isKeyKept({ keys }, idempotencyKey) || [lead, kept.at(-1) ?? lead].some(saysSame)) return null;
+  if (isKeyKept(keys, idempotencyKey) || [lead, kept.at(-1) ?? lead].some(saysSame)) return null;
   const enquiry = isSameContact(lead.contact, contact) ? texts : { ...texts, contact };
   const all = [...kept, enquiry].slice(-MAX_ENQUIRIES);
   let bytes = 0;
@@ -56,12 +56,12 @@ export function withEnquiry(
 
 const keyHash = (idempotencyKey: string): string => hash('sha256', idempotencyKey, 'base64url').slice(0, 16);
 
-export const isKeyKept = ({ keys }: Pick<KeptEnquiries, 'keys'>, idempotencyKey: string): boolean =>
+export const isKeyKept = (keys: readonly string[], idempotencyKey: string): boolean =>
   keys.includes(keyHash(idempotencyKey));
 
 /**
- * Returns the enquiries of a lead with their ids. An id is derived from the key that was kept with the enquiry, so it is the
- * same whichever release kept or rewrote it. Keys and enquiries end together; an enquiry without a key goes by its time.
+ * Returns the enquiries of a lead with their ids. An id derives from the idempotency key, so every release computes the
+ * same one. The lists of keys and enquiries are aligned at their ends. An enquiry without a key uses its time.
  */
 export const namedEnquiries = (leadId: string, { kept, keys }: KeptEnquiries): NamedEnquiry[] =>
   kept.map((enquiry, index) => {
@@ -69,5 +69,5 @@ export const namedEnquiries = (leadId: string, { kept, keys }: KeptEnquiries): N
     return { id: idFrom(`enquiry ${leadId} ${key}`), ...enquiry };
   });
 
-/** The bytes of enquiries as JSON, which are more than those that a message takes for them. */
+/** Returns the size of enquiries as JSON, which is more than they take in a message. */
 export const countBytes = (enquiries: readonly Enquiry[]): number => Buffer.byteLength(JSON.stringify(enquiries));

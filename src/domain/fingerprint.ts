@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto';
 import { ADDED_TEXTS, type LeadData } from './lead-data.ts';
 
-/** A hash that decides whether two requests carry the same data, and the version of its computation. */
+/** A hash that tells whether two requests carry the same data, and the version of its computation. */
 export interface Fingerprint {
   readonly version: number;
   readonly sha256: string;
 }
 
 /**
- * Fingerprints are stored as long as their leads, so a different computation needs a different version. An added text
- * joins with its name, and only where it is given: the fingerprints of all other leads stay the same.
+ * Fingerprints live as long as their leads, so a different computation needs a different version. An added text is
+ * included with its name, only where it is given. The fingerprints of other leads therefore stay the same.
  */
 const FINGERPRINT_VERSION = 1;
 

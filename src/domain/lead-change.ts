@@ -1,11 +1,11 @@
 import { assert } from '../../common/invariants.ts';
 import { DEFAULT_CONSUMER } from './consumer.ts';
-import type { ErasedLead, Lead } from './lead.ts';
+import type { ErasedLead, Lead, LeadOfStudio } from './lead.ts';
 
 export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent', 'erased', 'enquired'] as const;
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
-/** Sends a lead to one consumer again. It is stored like a kind of change, and told to that consumer as `resent`. */
+/** A kind of change that sends a lead to one consumer again. The consumer sees it as `resent`. */
 type ResentToOne = `resent-${number}`;
 export const resentTo = (consumer: number): ResentToOne => `resent-${consumer}`;
 export const isResentToOne = (kind: string): kind is ResentToOne => kind.startsWith('resent-');
@@ -13,12 +13,12 @@ export const isResentToOne = (kind: string): kind is ResentToOne => kind.startsW
 /** A lead's current state, with its changes since the last acknowledgement. */
 export interface LeadChange {
   readonly lead: Lead | ErasedLead;
-  /** Grows with every change of the lead, so the higher revision is the newer state. Acknowledgements refer to it. */
+  /** Grows with every change of the lead: a higher revision is a newer state. Acknowledgements refer to it. */
   readonly revision: number;
   readonly since: Date;
   /** Each kind once, with the time of its latest change; oldest first. */
   readonly kinds: readonly { readonly kind: ChangeKind; readonly time: Date }[];
-  /** How often its consumer has set it aside since it last changed. */
+  /** How often its consumer set it aside since its last change. */
   readonly attempts: number;
 }
 
@@ -26,21 +26,21 @@ export interface LeadChange {
 export interface ChangeMark {
   /** 0: unchanged since its creation. */
   readonly revision: number;
-  /** The time of the first of them; null: there are none; undefined: it cannot be read. */
+  /** The time of the first of these changes; null: there are none; undefined: unreadable. */
   readonly since: Date | null | undefined;
-  /** The time of the latest of each kind; a kind of another release may be among them. */
+  /** The time of the latest change of each kind, possibly of kinds from another release. */
   readonly kinds: Readonly<Record<string, unknown>>;
 }
 
-/** Higher than every revision of this service. One that is higher could overflow, and starts again. */
+/** Higher than every revision of this service. A higher one could overflow, so numbering starts again. */
 const MAX_REVISION = 2 ** 52;
 
 /**
  * Returns the mark of a lead after a change. Kinds accumulate until they are acknowledged. The revision is at least the
- * time of the change, in milliseconds: a database restored from a backup has lost revisions that consumers have seen, and
- * so are new ones higher than those.
+ * time of the change in milliseconds. After a restore, new revisions are therefore higher than lost ones that consumers
+ * have seen.
  *
- * @param lowest what the revision is at least, if that is more
+ * @param lowest a higher minimum for the revision
  */
 export function marked(
   { revision, since, kinds }: ChangeMark,
@@ -52,8 +52,8 @@ export function marked(
   const next = Math.max(last + 1, time.getTime(), lowest);
   assert(next > last, 'revision_grows');
   const first = since && toFirstChange(since);
-  // A lead that was imported may be created long before its mark, and consumers get no kind from before that. Release
-  // 1.0 stored no time.
+  // An imported lead may be created long before its mark, and consumers get no kind from before that. Release 1.0
+  // stored no time.
   const created = revision === 0 && first && first.getTime() > 0 ? { created: first } : {};
   return {
     revision: next,
@@ -63,8 +63,8 @@ export function marked(
 }
 
 /**
- * Release 1.2 adds this to the time of a mark once it has distributed it. The change then waits for the consumer without a name
- * alone; milliseconds.
+ * Release 1.2 adds this to the time of a mark that it has distributed. The change then waits only for the default
+ * consumer; milliseconds.
  */
 export const DISTRIBUTED = 1e15;
 
@@ -73,9 +73,9 @@ const isDistributed = (since: ChangeMark['since']): since is Date => !!since && 
 const toFirstChange = (since: Date): Date => (isDistributed(since) ? new Date(since.getTime() - DISTRIBUTED) : since);
 
 /**
- * A delivery is due at its first change. One that was set aside is due this much after the time at which it comes again, and one
- * that does not come again by itself, twice this much after the time at which it was set aside. MongoDB keeps an acknowledged
- * delivery for a while, due three times this much after the acknowledgement; milliseconds.
+ * Offsets of the due time, in milliseconds. A delivery is due at its first change. If set aside, it is due DEFERRED
+ * after its retry time, or SET_ASIDE after it was set aside if it has no retry time. MongoDB keeps an acknowledged
+ * delivery for a while, due HANDLED after its acknowledgement.
  */
 export const DEFERRED = 1e15;
 export const SET_ASIDE = 2e15;
@@ -89,23 +89,23 @@ export interface Delivery {
   readonly kinds: Readonly<Record<string, Date>>;
 }
 
-/** Returns the time of the first change of a mark. @param createdAt invalid if it cannot be read */
+/** Returns the time of the first change of a mark. @param createdAt invalid if unreadable */
 const findFirstTime = ({ since }: ChangeMark, createdAt: Date): Date =>
-  // 0: of release 1.0, which stored no time.
+  // 0: release 1.0 stored no time.
   [since && toFirstChange(since), createdAt].find((time) => time && time.getTime() > 0) ?? new Date(0);
 
 /**
- * Returns what a consumer gets of a mark: the kinds of change since then. Under clocks that disagree
- * it may get kinds that it had before. Null: the mark only sends the lead to other consumers again.
+ * Returns what a consumer gets of a mark: the kinds of change since its first time. If clocks disagree, it may get
+ * kinds again. Null: the mark only resends the lead to other consumers.
  *
- * @param createdAt invalid if it cannot be read
+ * @param createdAt invalid if unreadable
  */
 export function computeDelivery(mark: ChangeMark, createdAt: Date, consumer: number): Delivery | null {
   const isForDefault = isDistributed(mark.since);
   if (isForDefault && consumer !== DEFAULT_CONSUMER.number) return null;
   const since = findFirstTime(mark, createdAt);
   const times = readTimes(mark);
-  // An import may be created long before its mark. A mark of another program may have any times.
+  // An import may be created long before its mark. Another program's mark may have any times.
   const recent = mark.revision === 0 || isForDefault ? times : times.filter(([, time]) => time >= since);
   const own = recent.filter(([kind]) => !isResentToOne(kind) || kind === resentTo(consumer));
   return own.length === 0 && recent.length > 0 ? null : deliveryAt(mark, since, own);
@@ -117,62 +117,62 @@ const readTimes = ({ kinds }: ChangeMark): TimeOfKind[] =>
   Object.entries(kinds).filter((entry): entry is TimeOfKind => entry[1] instanceof Date);
 
 const deliveryAt = ({ revision }: ChangeMark, since: Date, kinds: readonly TimeOfKind[]): Delivery => ({
-  // One that is higher starts again with the next change, which must not be lower than the delivery.
+  // A higher revision starts again with the next change, which must not be lower than the delivery.
   revision: revision < MAX_REVISION ? revision : 0,
   since,
   kinds: Object.fromEntries(kinds),
 });
 
-/** Whether there is no change, and single consumers were only asked to be sent the lead: what they have set aside stays so. */
-export const isOnlyResent = ({ kinds }: Pick<ChangeMark, 'kinds'>): boolean =>
+/** Whether the lead did not change but is only resent to single consumers. Their deliveries that are set aside then stay so. */
+export const isOnlyResent = (kinds: ChangeMark['kinds']): boolean =>
   Object.keys(kinds).length > 0 && Object.keys(kinds).every(isResentToOne);
 
 /** A state of a lead that a consumer has processed. */
-export interface Acknowledgement {
-  readonly studioId: string;
-  readonly leadId: string;
+export interface Acknowledgement extends LeadOfStudio {
   readonly revision: number;
 }
 
 export const MAX_ACKNOWLEDGEMENTS = 500;
 
-/** A state of a lead that a consumer cannot process now. */
+/** A state of a lead that a consumer cannot process yet. */
 export interface SetAside extends Acknowledgement {
-  /** A code, so that it is no personal data. */
+  /** A code, which contains no personal data. */
   readonly reason: string;
-  /** When it comes again by itself; null: only once it is taken back. In both cases it comes with its next change. */
+  /** When it is sent again; null: only once it is taken back. Its next change sends it in any case. */
   readonly retryAt: Date | null;
 }
 
-/** A lead that a consumer has set aside. */
-export interface LeadSetAside extends SetAside {
-  readonly attempts: number;
-  /** Its place in the list. */
+/** The place of a lead in a consumer's list of deliveries set aside. */
+export interface PlaceOfSetAside extends LeadOfStudio {
   readonly due: Date;
 }
 
-/** Returns when a delivery is due that is set aside. */
-export const toDue = ({ retryAt }: Pick<SetAside, 'retryAt'>, now: Date): Date =>
+export interface LeadSetAside extends SetAside, PlaceOfSetAside {
+  readonly attempts: number;
+}
+
+/** Returns the due time of a delivery that is set aside. */
+export const toDue = (retryAt: Date | null, now: Date): Date =>
   new Date(retryAt ? retryAt.getTime() + DEFERRED : now.getTime() + SET_ASIDE);
 
-/** What is due before that can be set aside: what waits, and without a time also what comes again by itself. */
-export const asideBefore = ({ retryAt }: Pick<SetAside, 'retryAt'>): number => (retryAt ? DEFERRED : SET_ASIDE);
+/** Returns the due time below which deliveries can be set aside: waiting ones, and without a retry time also deferred ones. */
+export const asideBefore = (retryAt: Date | null): number => (retryAt ? DEFERRED : SET_ASIDE);
 
-/** Returns when a lead comes again by itself; null: it does not. */
+/** Returns when a lead is sent again; null: only once it is taken back. */
 export const toRetryTime = (due: Date): Date | null =>
   due.getTime() < SET_ASIDE ? new Date(due.getTime() - DEFERRED) : null;
 
-/** What became of states that a consumer named. */
+/** The results for states that a consumer named. */
 export interface Settled {
   /** The leads that no longer wait. */
   readonly settled: number;
-  /** Those that have changed since. */
+  /** Leads that have changed since. */
   readonly superseded: number;
-  /** Those that the studio does not have. */
+  /** Leads that the studio does not have. */
   readonly unknown: number;
 }
 
-/** @param waiting the revision of each named lead that waits; null: none does; undefined: there is no such lead */
+/** Counts the results for the named states. @param waiting the waiting revision of each named lead; null: nothing waits; undefined: no such lead */
 export function countSettled(
   settled: number,
   named: readonly Acknowledgement[],

@@ -3,12 +3,12 @@ import type { Lead } from './lead.ts';
 import { Refusal } from './refusal.ts';
 
 /**
- * The outcome of a creation. A replayed lead has the name, source and note that it was created with, and its current
- * contact and stage; an unreadable stage is replaced by the first one.
+ * The outcome of a creation. A replayed lead has its original texts, and its current contact and stage. An unreadable
+ * stage is replaced by the first one.
  */
-export type CreateLeadOutcome =
-  | { readonly kind: 'created'; readonly lead: Lead }
-  | { readonly kind: 'replayed'; readonly lead: Lead }
+export type CreateLeadOutcome = { readonly kind: 'created' | 'replayed'; readonly lead: Lead } | NotCreated;
+
+export type NotCreated =
   | { readonly kind: 'idempotency-conflict' }
   /** The idempotency key created a lead that has been erased since. */
   | { readonly kind: 'erased' }
@@ -26,7 +26,7 @@ export interface ErasedCreation {
 }
 
 /**
- * The outcome of a creation with a used idempotency key: the earlier lead if the data is the same, else a conflict.
+ * Returns the outcome for a used idempotency key: the earlier lead if the data is the same, otherwise a conflict.
  * @rule 4.1.2
  */
 export function replayOutcome(earlier: EarlierCreation | ErasedCreation, repeated: Fingerprint): CreateLeadOutcome {
@@ -36,10 +36,7 @@ export function replayOutcome(earlier: EarlierCreation | ErasedCreation, repeate
     : { kind: 'idempotency-conflict' };
 }
 
-/** How a caller is refused. */
-export function refusalOfCreation(
-  outcome: Exclude<CreateLeadOutcome, { readonly kind: 'created' | 'replayed' }>,
-): Refusal {
+export function refusalOfCreation(outcome: NotCreated): Refusal {
   switch (outcome.kind) {
     case 'idempotency-conflict':
       return new Refusal('IDEMPOTENCY_CONFLICT');

@@ -4,8 +4,10 @@ import type { Faults } from './refusal.ts';
 
 export { DATA_FIELDS, TEXT_FIELDS };
 
-/** The texts of a lead; null: it has none. A correction keeps those that it was created with, for a replay. */
-export type OriginalFields = { readonly [Field in TextField]: Field extends 'displayName' ? string : string | null };
+/** The texts of a lead; null: it has none. A correction keeps the original ones for replays. */
+export interface OriginalFields extends Readonly<Record<TextField, string | null>> {
+  readonly displayName: string;
+}
 
 export interface LeadData extends OriginalFields {
   readonly contact: Contact;
@@ -18,17 +20,13 @@ export const ADDED_TEXTS: readonly TextField[] = TEXT_FIELDS.filter(
   (field) => !['displayName', 'sourceId', 'note'].includes(field),
 );
 
-/** The data of a lead, not yet checked. */
+/** The unchecked data of a lead. */
 export interface GivenLeadData extends OriginalFields {
   /** Undefined: neither an email address nor a phone number. */
   readonly contact: Contact | undefined;
 }
 
-/**
- * Notes the faults of the data of a lead. What is absent, or null, has none.
- *
- * @param at precedes the fields' names
- */
+/** Notes the faults of a lead's data. Absent and null fields have none. @param at precedes the fields' names */
 export function noteLeadFaults(faults: Faults, data: Partial<GivenLeadData>, at = ''): void {
   for (const field of DATA_FIELDS) {
     if (field === 'contact') {
@@ -43,12 +41,18 @@ export function noteContactFault(faults: Faults, field: string, contact: Contact
   else faults.note(field, 'must have an email or a phone');
 }
 
-/** Returns the texts of a record, and nothing else of it. An absent text becomes null. */
-export const readTexts = (
-  record: Pick<LeadData, 'displayName'> & { readonly [Field in TextField]?: string | null | undefined },
-): OriginalFields => Object.fromEntries(TEXT_FIELDS.map((field) => [field, record[field] ?? null])) as OriginalFields;
+/** Texts that may be absent, except the name. */
+export interface GivenTexts extends Readonly<Partial<Record<TextField, string | null | undefined>>> {
+  readonly displayName: string;
+}
 
-/** Returns the data of a lead as they are stored. @param given without faults */
+/** Returns only the texts of a record. An absent text becomes null. */
+export function readTexts(record: GivenTexts): OriginalFields {
+  const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, record[field] ?? null]));
+  return { ...(texts as Record<TextField, string | null>), displayName: record.displayName };
+}
+
+/** Returns the data of a lead as it is stored. @param given without faults */
 export const toLeadData = (given: GivenLeadData): LeadData => ({
   ...readTexts(given),
   contact: given.contact as Contact,

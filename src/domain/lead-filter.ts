@@ -1,5 +1,5 @@
 import { uuidFault } from '../../common/rules/field-rules.ts';
-import type { Lead, LeadStage } from './lead.ts';
+import type { CountedLead, LeadStage } from './lead.ts';
 import { idBelow } from './new-id.ts';
 import type { Faults } from './refusal.ts';
 
@@ -16,31 +16,31 @@ export interface LeadFilter {
   readonly sourceIds: readonly string[];
   readonly created: TimeRange;
   readonly updated: TimeRange;
-  /** The keys that created them; absent: any, or none. So page tokens of release 1.2, whose filters have no keys, stay valid. */
+  /** The keys that created them; absent: any, or none. Page tokens of release 1.2, whose filters have no keys, therefore stay valid. */
   readonly apiKeyIds?: readonly string[];
 }
 
 /** The maximum number of sources, and of keys. */
 const MAX_FILTERED_IDS = 20;
 
-/** A filter that is not yet checked. */
+/** An unchecked filter. */
 export interface GivenLeadFilter {
   /** Undefined: unknown. */
   readonly stages: readonly (LeadStage | undefined)[];
   readonly sourceIds: readonly string[];
-  /** An invalid Date is no time. */
+  /** An invalid Date: the request gave no valid time. */
   readonly created: TimeRange;
   readonly updated: TimeRange;
   readonly apiKeyIds?: readonly string[];
 }
 
-/** The ids between which leads of a filter's range of `created` are; null or undefined: that end is open. */
+/** Returns the ids between which leads created in the filter's range are; null or undefined: that end is open. */
 export const idsCreated = (filter: LeadFilter | undefined) =>
   [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
 
 export const isAnyTime = ({ start, end }: TimeRange): boolean => start === null && end === null;
 
-/** Returns the filter of a request; undefined: it has none, or one that matches everything. Notes what is wrong with it. */
+/** Returns the filter of a request, and notes its faults; undefined: it has none, or one that matches everything. */
 export function parseFilter(given: GivenLeadFilter | undefined, faults: Faults): LeadFilter | undefined {
   if (!given) return undefined;
   const { stages, sourceIds, created, updated, apiKeyIds = [] } = given;
@@ -51,7 +51,7 @@ export function parseFilter(given: GivenLeadFilter | undefined, faults: Faults):
   noteRangeFaults(faults, 'filter.updateTime', updated);
   if (stages.length + sourceIds.length + apiKeyIds.length === 0 && isAnyTime(created) && isAnyTime(updated))
     return undefined;
-  // In one order, because page tokens are only for the same filter.
+  // Sorted, because page tokens are bound to equal filters.
   const known = stages.filter((stage) => stage !== undefined);
   const sorted = (ids: readonly string[]) => [...new Set(ids.map((id) => id.toLowerCase()))].sort();
   const filter = { stages: [...new Set(known)].sort(), sourceIds: sorted(sourceIds), created, updated };
@@ -70,13 +70,7 @@ export const isIn = (time: Date, { start, end }: TimeRange = { start: null, end:
 
 export const isMatch = (
   { stages, sourceIds, created, updated, apiKeyIds }: LeadFilter,
-  {
-    stage,
-    sourceId,
-    createdAt,
-    updatedAt,
-    apiKeyId = '',
-  }: Pick<Lead, 'stage' | 'sourceId' | 'createdAt' | 'updatedAt' | 'apiKeyId'>,
+  { stage, sourceId, createdAt, updatedAt, apiKeyId = '' }: CountedLead,
 ): boolean =>
   (stages.length === 0 || stages.includes(stage)) &&
   (sourceIds.length === 0 || (sourceId !== null && sourceIds.includes(sourceId))) &&
@@ -84,14 +78,14 @@ export const isMatch = (
   isIn(createdAt, created) &&
   isIn(updatedAt, updated);
 
-/** What a token of a filtered list is for. @param studioId empty: all studios */
+/** Returns the scope of a filtered list's tokens. @param studioId empty: all studios */
 export const toScope = (studioId: string, filter: LeadFilter | undefined): string =>
   filter ? `${studioId}\n${JSON.stringify(filter)}` : studioId;
 
 /**
- * Whether a list is in the order of `updatedAt`, because that finds the leads of a filter without reading the others; else it
- * is in the order of ids. In the order of `updatedAt` the newest first is for people, the oldest first for programs: a lead
- * that changes meanwhile moves ahead of these, so that they miss none.
+ * Whether a list is ordered by `updatedAt`, which finds a filter's leads without reading the others. Otherwise it is
+ * ordered by id. People read the newest first. Programs read the oldest first: a lead that changes meanwhile moves
+ * ahead of them, so they miss none.
  */
 export const isByUpdate = (filter: LeadFilter | undefined, first: 'newest' | 'oldest'): boolean =>
   filter !== undefined &&

@@ -3,8 +3,8 @@ import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js'
 const IS_ASCII = /^[\x00-\x7f]*$/;
 
 /**
- * Lower-cases each code point by itself, whatever its neighbours. A code point whose lower case has several (İ) becomes
- * the first of them.
+ * Lower-cases each code point by itself, whatever its neighbours. A code point with a longer lower case (İ) becomes the
+ * first code point of that.
  */
 export function lowerCase(text: string): string {
   if (IS_ASCII.test(text)) return text.toLowerCase();
@@ -24,8 +24,8 @@ function asciiDigit(digit: string): string {
 }
 
 /**
- * Returns the forms of a phone number: E.164, if the number is possible in its region; and what is dialled, which
- * depends on no region and no table of a library, so that it never changes.
+ * Returns the forms of a phone number: E.164, if the number is possible in its region, and the digits that are dialled.
+ * The second form depends on no region and no library's table, so it never changes.
  */
 export function phoneForms(typed: string, region: CountryCode | null): string[] {
   const dialled = dialledNumber(typed);
@@ -36,18 +36,18 @@ export function phoneForms(typed: string, region: CountryCode | null): string[] 
   return [dialled.isAfterKl && IS_NORDIC.test(e164) ? e164 : e164 + suffix, ofDialled];
 }
 
-/** The country codes of regions where `kl. 14` is a time. Elsewhere it is an extension: of a Klappe or a klapka. */
+/** Country codes of regions where `kl. 14` is a time. Elsewhere it is an extension (Klappe, klapka). */
 const IS_NORDIC = /^\+(?:4[567]|29[89]|35[48])/;
 
 /**
- * The minimum number of digits, without the country code, from which letters that stand apart are a remark. With fewer
- * they are one if the number would be too long with them.
+ * The minimum number of national digits for reading separate letters as a remark. With fewer digits, they are a remark
+ * only if the number would be too long with them.
  */
 const MIN_NATIONAL_DIGITS = 7;
 
 function e164Of({ typedDigits, digits, spelled, isSpelledForSure }: DialledNumber, region: CountryCode | null) {
   if (isSpelledForSure) return undefined;
-  // In some regions a number may begin with 00 that is no prefix of a country code.
+  // In some regions a number may begin with 00 that does not introduce a country code.
   for (const text of [typedDigits, digits]) {
     const number = possibleNumber(text, region);
     if (!number) continue;
@@ -66,35 +66,41 @@ function possibleNumber(text: string, region: CountryCode | null) {
   return number?.isPossible() ? number : undefined;
 }
 
-/** What is dialled of a phone number that was typed by a person: its digits, without separators and remarks. */
-interface DialledNumber {
+interface Digits {
   /** The digits, with a leading + if one was typed. */
   readonly typedDigits: string;
   /** The same, with a leading 00 as +. */
   readonly digits: string;
+}
+
+interface Spelling {
+  /** The digits and letters, if the letters may spell a part of the number; undefined: they are a remark. */
+  readonly spelled: string | undefined;
+  /** Whether letters next to a digit spell a part of the number. Other letters do so if there are few digits. */
+  readonly isSpelledForSure: boolean;
+}
+
+/** The dialled part of a phone number as typed: its digits, without separators and remarks. */
+interface DialledNumber extends Digits, Spelling {
   /** The digits of its extension; empty: none. */
   readonly extension: string;
   /** Whether its extension follows `kl`. */
   readonly isAfterKl: boolean;
-  /** Its digits and letters, if these may spell a part of the number; undefined: they are a remark. */
-  readonly spelled: string | undefined;
-  /** Whether letters next to a digit spell a part of the number; others do if it has few digits. */
-  readonly isSpelledForSure: boolean;
 }
 
-/** The maximum length of a number, by E.164. Longer ones have letters that spell nothing. */
+/** The maximum length of an E.164 number. In a longer text, letters spell nothing. */
 const MAX_DIGITS = 15;
 
-/** The minimum number of digits after which letters that stand apart are a remark, without and with a country code. */
+/** The minimum number of digits before separate letters count as a remark. */
 const MIN_DIGITS_BEFORE_REMARK = { national: 8, international: 10 } as const;
 
 /** The minimum number of digits before an extension. */
 const MIN_DIGITS_BEFORE_EXTENSION = 5;
 
-/** Letters that Japanese, Korean and Chinese keyboards have in the place of a hyphen, in their NFKC forms. */
+/** Letters that Japanese, Korean and Chinese keyboards have in place of a hyphen, in NFKC form. */
 const DASHES_OF_CJK = /(?<!\p{L})[\u30fc\u1173\u4e00]+(?!\p{L})/gu;
 
-/** What people write before an extension, in the languages of Europe, the Americas and East Asia; in lower case. */
+/** Words before an extension, in lower case, in the languages of Europe, the Americas and East Asia. */
 const EXTENSION_LABELS = new Set(
   `x xt xtn ext extn extens extension extensión extensao extensão int interno interne interna anexo ramal
   dw durchw durchwahl app apparat ap nst nebenstelle klappe kl poste toestel tst lokal local loc anknytning ankn
@@ -107,13 +113,13 @@ const EXTENSION_LABELS = new Set(
 const PARAMETER = /;([a-z-]+)=([^;]*)/g;
 
 /**
- * An extension behind a mark, or before a last one: "#5", ";5", ",,5", "- 5#". Other marks may be around it. A mark that
- * also stands in the number separates its digits.
+ * An extension after a mark, or before a final one: "#5", ";5", ",,5", "- 5#". Other marks may surround it. A mark that
+ * also occurs within the number separates its digits.
  */
 const MARKED_EXTENSION =
   /^(?<before>(?:[^\d#;]*\d){7,}?)[^\d#;]*?(?:(?:#|;|,{2,})(?<after>(?:\D*\d){1,6})|[^\d#;](?<inside>\d{1,6})#)\D*$/su;
 
-/** Reads a phone number as people type it. Depends on no table, so that its result never changes. */
+/** Reads a phone number as people type it. It depends on no table, so its result never changes. */
 function dialledNumber(typed: string): DialledNumber {
   const text = lowerCase(
     withAsciiDigits(
@@ -145,22 +151,22 @@ function dialledNumber(typed: string): DialledNumber {
   };
 }
 
-/** Returns a mark in ASCII, such as a full-width plus. Others separate, also those that Unicode makes of letters (™). */
+/** Returns a mark in ASCII, such as a full-width plus. Others become separators, including those that NFKC turns into letters (™). */
 function plainMark(mark: string): string {
   const plain = mark.normalize('NFKC');
   return /^[!-@[-`{-~]$/.test(plain) ? plain : ' ';
 }
 
-const NOT_SPELLED = { spelled: undefined, isSpelledForSure: false } as const;
+const NOT_SPELLED: Spelling = { spelled: undefined, isSpelledForSure: false };
 
-/** Matches what follows a number: a name, which may be the label of an extension, and its digits. */
+/** Matches the text after a number: a name, possibly the label of an extension, and its digits. */
 const LABEL = /^(?<name>[\p{L}\p{M}]+)[^\p{L}\d]*(?<digits>\d[\d-]{0,9})(?!\d)/u;
 
 /**
- * Letters spell a part of the number if they are next to a digit and the whole is no longer than a number, as in
- * 1-800-FLOWERS; or if there are so few digits that they are unlikely to be the whole number, as in 0800 REIFEN.
+ * Letters spell a part of the number in two cases. They are next to a digit, and the whole is no longer than a number:
+ * 1-800-FLOWERS. Or there are too few digits for a whole number: 0800 REIFEN.
  */
-function readSpelling(text: string, number: string, rest: string): Pick<DialledNumber, 'spelled' | 'isSpelledForSure'> {
+function readSpelling(text: string, number: string, rest: string): Spelling {
   const hasLetters = /\p{L}/u.test(text);
   if (!hasLetters) return NOT_SPELLED;
   const { digits } = parseDigits(number);
@@ -169,17 +175,17 @@ function readSpelling(text: string, number: string, rest: string): Pick<DialledN
   const isSpelledForSure = isNext && length <= MAX_DIGITS;
   const few = digits.startsWith('+') ? MIN_DIGITS_BEFORE_REMARK.international : MIN_DIGITS_BEFORE_REMARK.national;
   if (!isSpelledForSure && digitsIn(digits).length >= few) return NOT_SPELLED;
-  // Letters before the number count only if there are none behind.
+  // Letters before the number count only if none follow it.
   const spelled = rest === '' ? lettersAndDigits(text) : digits + lettersAndDigits(rest);
   return { spelled, isSpelledForSure };
 }
 
-function parseDigits(text: string): Pick<DialledNumber, 'typedDigits' | 'digits'> {
+function parseDigits(text: string): Digits {
   const typedDigits = (text.startsWith('+') ? '+' : '') + digitsIn(text);
   return { typedDigits, digits: withoutMobileOne(typedDigits.replace(/^\+?00/, '+')) };
 }
 
-/** Mexico's mobile numbers had a 1 after the country code until 2019; people still write it. */
+/** Until 2019, Mexico's mobile numbers had a 1 after the country code; people still write it. */
 const withoutMobileOne = (digits: string): string => digits.replace(/^\+521(\d{10})$/, '+52$1');
 
 const digitsIn = (text = ''): string => text.replace(/\D/g, '');

@@ -1,8 +1,11 @@
 import { DAY_MS } from '../../common/units.ts';
-import type { Lead } from './lead.ts';
+import type { Lead, LeadStage } from './lead.ts';
 
-/** A lead whose texts are JSON, and its times milliseconds. */
-export interface LeadInJson extends Pick<Lead, 'id' | 'stage' | 'sourceId'> {
+/** A lead with its texts as JSON, and its times in milliseconds. */
+export interface LeadInJson {
+  readonly id: string;
+  readonly stage: LeadStage;
+  readonly sourceId: string | null;
   readonly displayName: string;
   readonly note: string;
   readonly createdAt: number;
@@ -10,7 +13,7 @@ export interface LeadInJson extends Pick<Lead, 'id' | 'stage' | 'sourceId'> {
 }
 
 /**
- * Returns the JSON of the PublicLead of a lead.
+ * Returns a lead's PublicLead as JSON.
  *
  * @rule 2.1.id 2.1.displayName 2.1.sourceId 2.1.note 2.1.createdAt 2.1.updatedAt 2.1.nothing-else 2.1.no-contact
  */
@@ -21,7 +24,7 @@ export function publicLead(lead: LeadInJson): string {
   return `{"id":"${id}",${texts},"createdAt":"${isoText(createdAt)}","updatedAt":"${isoText(updatedAt)}"}`;
 }
 
-/** The same of a lead with its texts as they are. */
+/** Returns the same for a lead with plain texts. */
 export const toPublicLead = (lead: Lead): string =>
   publicLead({
     ...lead,
@@ -37,7 +40,7 @@ const THOUSAND = Array.from({ length: 1000 }, (_, number) => `${number}`.padStar
 /** The day of the last time that was written, and its text with the `T`. */
 let [writtenDay, dayText] = [Number.NaN, ''];
 
-/** Returns the same as `toISOString`, in a fraction of its time: most times of a page are of one day. */
+/** Does what `toISOString` does, faster: most times on a page fall on the same day. */
 function isoText(ms: number): string {
   const day = Math.floor(ms / DAY_MS);
   if (day !== writtenDay) [writtenDay, dayText] = [day, new Date(day * DAY_MS).toISOString().slice(0, -13)];

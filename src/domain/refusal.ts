@@ -1,7 +1,7 @@
 import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { MAX_LIVE_KEYS } from './api-key.ts';
 
-/** The reasons of refusals, and what each says unless there is more to say. A refused request changed nothing. */
+/** The reasons of refusals with their default messages. A refused request changed nothing. */
 const MESSAGES = {
   INVALID_REQUEST: 'The request is not valid.',
   SOURCE_INVALID: 'The source does not belong to the studio or is disabled.',
@@ -32,7 +32,7 @@ const MESSAGES = {
 export type RefusalReason = keyof typeof MESSAGES;
 
 export interface FieldFault {
-  /** The field's JSON path in the request: `contact.email`. */
+  /** The JSON path of the field in the request: `contact.email`. */
   readonly field: string;
   /** The end of a sentence that begins with "The value …". */
   readonly message: string;
@@ -59,10 +59,10 @@ export class Refusal extends Error {
   }
 }
 
-/** The maximum number of faults in a refusal; a message can have hundreds of thousands. */
+/** The maximum number of faults in a refusal. A message can have hundreds of thousands. */
 export const MAX_FAULTS = 50;
 
-/** Collects the invalid fields of a request, so that its caller gets them in one response. */
+/** Collects the invalid fields of a request, so one response reports them all. */
 export class Faults {
   readonly #faults: FieldFault[] = [];
 
@@ -70,7 +70,7 @@ export class Faults {
     if (message !== undefined && this.#faults.length < MAX_FAULTS) this.#faults.push({ field, message });
   }
 
-  /** Notes that a list is too long, or else what `check` returns of its elements, by the names of their fields: '' is the element. */
+  /** Notes that a list is too long, or otherwise the faults that `check` returns by field of an element ('': the element itself). */
   noteEach<Element>(
     field: string,
     list: readonly Element[],

@@ -5,18 +5,18 @@ import { RECORDED_FIELDS, type RecordedField } from '../../common/rules/request-
 import { DAY_MS } from '../../common/units.ts';
 import { idBelow, timeOfId } from './new-id.ts';
 
-/** A request that a website made at the public API, and its answer. It contains no text of a person, nor any value but ids. */
+/** A request of a website at the public API, and its answer. It contains no personal text, only ids, codes and numbers. */
 export interface LoggedRequest {
   readonly studioId: string;
-  /** UUID in lower case, which contains the time of arrival: see loggedId. */
+  /** UUID in lower case that contains the time of arrival: see loggedId. */
   readonly id: string;
   readonly operation: KeyOperation;
   readonly apiKeyId: string;
-  /** Of the secret that it presented. */
+  /** The hint of the presented secret. */
   readonly secretHint: string;
   /** Null: it was not answered. */
   readonly status: number | null;
-  /** The problem's, as in the public API; null: it succeeded, or was not answered. */
+  /** The problem code of the public API; null: it succeeded, or was not answered. */
   readonly code: string | null;
   readonly faultyFields: readonly RecordedField[];
   readonly requestId: string;
@@ -24,28 +24,28 @@ export interface LoggedRequest {
   readonly leadId: string | null;
   readonly replayed: boolean;
   readonly durationMs: number;
-  /** The number of requests that the same gateway answered after it, and did not record. */
+  /** The number of later requests that the same gateway answered but did not record. */
   readonly omitted: number;
 }
 
-/** The number of newest requests of a studio that are kept, for a day. */
+/** The number of newest requests of a studio that are kept for a day. */
 export const MAX_LOGGED_REQUESTS = 1000;
 
-/** Returns an id below those of the requests that are kept at a time. */
+/** Returns an id below all requests that are still kept. */
 export const firstLoggedId = (now: Date): string => idBelow(new Date(now.getTime() - DAY_MS));
 
 /** How far the clock of a gateway may be ahead of that of a core; milliseconds. */
 const MAX_AHEAD_MS = 3_600_000;
 
-/** Whether a request is of a time that is kept. Another one would stay until its clock is right. */
-export const isOfLastDay = ({ id }: Pick<LoggedRequest, 'id'>, now: Date): boolean =>
+/** Whether a request's time is within the last day. A request from the future would stay until its time has come. */
+export const isOfLastDay = ({ id }: LoggedRequest, now: Date): boolean =>
   id >= firstLoggedId(now) && timeOfId(id).getTime() <= now.getTime() + MAX_AHEAD_MS;
 
 /**
- * Returns the id of a request: a UUID of version 7 that is the same when its batch is recorded again.
+ * Returns the id of a request: a version 7 UUID that stays the same when the batch is recorded again.
  *
  * @param batchId UUID in lower case
- * @param index of the request in the batch, less than 4,096
+ * @param index position of the request in the batch, less than 4,096
  */
 export function loggedId(time: Date, index: number, batchId: string): string {
   const count = `7${index.toString(16).padStart(3, '0')}`;
@@ -66,7 +66,7 @@ const RULES: { readonly [Field in keyof LoggedRequest]: (value: unknown) => bool
   apiKeyId: isCanonicalUuid,
   secretHint: isHint,
   status: orNull((status) => isCount(status) && (status as number) >= 200 && (status as number) <= 599),
-  // A later release may have further ones.
+  // A later release may have more codes.
   code: orNull(textThat((text) => /^[a-z_]{1,64}$/.test(text))),
   faultyFields: (names) => Array.isArray(names) && names.every((name) => RECORDED_FIELDS.includes(name)),
   requestId: isRequestId,
@@ -76,7 +76,7 @@ const RULES: { readonly [Field in keyof LoggedRequest]: (value: unknown) => bool
   omitted: isCount,
 };
 
-/** Returns the first field whose value is none of a request, whatever wrote it. */
+/** Returns the first field with a value that no request can have, whatever wrote it. */
 export const faultOfRequest = (
   read: {
     readonly [Field in keyof LoggedRequest]: unknown;

@@ -1,6 +1,6 @@
 import type { StudioRegions } from './contact.ts';
 
-/** The statuses of a studio. The public API serves only an active one. One that has ended stays so, for good. */
+/** The statuses of a studio. The public API serves only active ones. An ended one never changes its status. */
 export const STUDIO_STATUSES = ['active', 'suspended', 'ended'] as const;
 
 /** A studio of the CRM. The CRM chooses its id. */
@@ -9,15 +9,15 @@ export interface Studio extends StudioRegions {
   readonly status: (typeof STUDIO_STATUSES)[number];
   /** The maximum number of requests per window of all its keys together; null: the gateways' default. */
   readonly quotaLimit: number | null;
-  /** Whether what creations say is kept that are refused because of an open lead. */
+  /** Whether it keeps the data of creations that an open lead prevented. */
   readonly keepEnquiries: boolean;
-  /** Whether its leads are for tests: whoever has all studios has it only if it asks. Never changes. */
+  /** Whether its leads are for tests. Callers of all studios must ask for it. Never changes. */
   readonly isTest: boolean;
   /** How long it keeps closed leads; null: until somebody erases them. */
   readonly retention: Retention | null;
 }
 
-/** For how long a studio keeps closed leads that do not change. */
+/** The time for which a studio keeps unchanged closed leads. */
 export interface Retention {
   /** Whole days, MIN_RETENTION_DAYS to MAX_RETENTION_DAYS. */
   readonly days: number;
@@ -29,7 +29,7 @@ export const MEMBER_ROLES = ['owner', 'admin', 'staff'] as const;
 export type MemberRole = (typeof MEMBER_ROLES)[number];
 
 /**
- * The maximum number of members, and of lead sources, of a studio. With the longest names they take less than 1 MB: a
+ * The maximum number of members, and of lead sources, of a studio. With the longest names they take less than 1 MB. A
  * MongoDB document may have 16 MB, a gRPC message usually 4 MB.
  */
 export const MAX_MEMBERS = 1000;
@@ -42,7 +42,7 @@ export interface Member {
   readonly role: MemberRole;
 }
 
-/** Returns a member as the audit log stores it; null: it is not a member. A role that no release wrote is unknown. */
+/** Returns a member as the audit log stores it; null: not a member. A role that no release wrote becomes "unknown". */
 export const memberText = (id: string, role: unknown): string | null =>
   role === undefined ? null : `${id} ${MEMBER_ROLES.find((known) => known === role) ?? 'unknown'}`;
 
@@ -50,12 +50,15 @@ export const memberText = (id: string, role: unknown): string | null =>
 export const sourceText = (id: string, source: { readonly enabled: unknown } | undefined): string | null =>
   source === undefined ? null : `${id} ${source.enabled === true ? 'enabled' : 'disabled'}`;
 
-/** An origin of leads, such as a form or a campaign. The id is a UUID in lower case. */
-export interface LeadSource {
-  readonly studioId: string;
-  readonly id: string;
+export interface SourceSettings {
   readonly name: string;
   readonly enabled: boolean;
+}
+
+/** An origin of leads, such as a form or a campaign. The id is a UUID in lower case. */
+export interface LeadSource extends SourceSettings {
+  readonly studioId: string;
+  readonly id: string;
 }
 
 /** The maximum quota of a key or studio; the minimum is 1. */

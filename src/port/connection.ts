@@ -6,39 +6,39 @@ import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Response } from '../rpc/request.ts';
 
-/** The maximum number of calls of a connection at a time: streams of HTTP/2, or pipelined requests of HTTP/1.1. */
+/** The maximum number of concurrent calls of a connection: HTTP/2 streams, or pipelined requests of HTTP/1.1. */
 export const MAX_CALLS_PER_CONNECTION = 256;
 
 /** The limits on calls of an unauthenticated connection. A probe has one call in flight, and begins one per second. */
 const MAX_CONCURRENT_CALLS = 8;
 export const MAX_CALLS_PER_SECOND = 16;
 
-/** How long a connection lasts once all its callers have lost their access; milliseconds. */
+/** How long a connection lasts after all its callers lost their access; milliseconds. */
 const WITHDRAWN_MS = 5000;
 
-/** The time within which the peer has to close a drained connection without calls; milliseconds. */
+/** The time for the peer to close a drained connection without calls; milliseconds. */
 const CLOSE_TIMEOUT_MS = 5000;
 
-/** The number of pings without an answer, and of checks without progress, after which a connection, or a response, ends. */
+/** The maximum number of unanswered pings, after which a connection ends, and of checks without progress, after which a response ends. */
 const MAX_MISSED_PINGS = 3;
 const MAX_STALLED_CHECKS = 30;
 
 /** Larger writes are split into chunks of this size, so that partial progress is visible; bytes. */
 const CHUNK_BYTES = 16 * 1024;
 
-/** The highest stream id. A GOAWAY with it lets the peer continue all open streams. */
+/** The highest stream id. A GOAWAY with it lets the peer finish all open streams. */
 const LAST_STREAM_ID = 2 ** 31 - 1;
 
-/** By this fraction the age differs from the maximum, so that connections opened together do not end together. */
+/** The maximum age varies by this fraction, so connections opened together do not end together. */
 const JITTER = 0.1;
 
-/** What the port has to know of a method. */
+/** The properties of a method that the port needs. */
 export interface CallTraits {
-  /** Whether it is open to unauthenticated callers: probes carry no secrets. */
+  /** Whether unauthenticated callers may call it: probes carry no secrets. */
   readonly isProbe: boolean;
   /** Whether it lasts as long as its connection without doing anything. */
   readonly isWatch: boolean;
-  /** Whether its caller may send for any time. */
+  /** Whether its caller may keep sending. */
   readonly isOpenEnded: boolean;
 }
 
@@ -52,9 +52,9 @@ export class AcceptedCall {
   /** The stream that buffers the response until it is sent. */
   readonly to: Writable;
   readonly isWatch: boolean;
-  /** The number of successive checks in which the peer took nothing of an unsent response. */
+  /** The number of successive checks in which the peer took none of the unsent response. */
   stalledChecks = 0;
-  /** The amount written so far, and the amount that the peer had taken at the last check; bytes. */
+  /** The bytes written so far, and the bytes that the peer had taken at the last check. */
   #written = 0;
   #taken = 0;
   #isFinished = false;
@@ -67,12 +67,12 @@ export class AcceptedCall {
     this.#stream = findStream(response);
     this.to = this.#stream ?? (response as ServerResponse);
     this.isWatch = isWatch;
-    // What is not read of a request counts as memory of the connection, even once its stream is destroyed.
+    // Unread parts of a request count as memory of the connection, even once its stream is destroyed.
     this.#stream?.once('finish', () => this.#stream?.removeAllListeners('data').resume());
     this.#arrivesBy = isOpenEnded ? Number.POSITIVE_INFINITY : performance.now() + REQUEST_ARRIVAL_MS;
   }
 
-  /** Measures the response as it is written. @param onWritten called with the number of bytes of each write */
+  /** Measures the response as it is written. @param onWritten called with the bytes of each write */
   measure(response: Response, onWritten: (bytes: number) => void): void {
     const write = response.write.bind(response) as (...args: unknown[]) => boolean;
     response.write = (chunk: Uint8Array, ...rest: unknown[]) => {
@@ -85,9 +85,9 @@ export class AcceptedCall {
     };
   }
 
-  /** Ends the call if its peer reads nothing, or does not end its request in time. Of HTTP/1.1, Node bounds that. */
+  /** Ends the call if its peer reads nothing, or does not end its request in time. For HTTP/1.1, Node enforces the latter. */
   check(now: number, report: Report): void {
-    // Comparing unsent amounts instead would misjudge streams, which write the next message when one is taken.
+    // Comparing unsent amounts instead would misjudge streams, which write the next message as soon as one is taken.
     const taken = this.#written - this.to.writableLength;
     this.stalledChecks = this.to.writableLength > 0 && taken <= this.#taken ? this.stalledChecks + 1 : 0;
     this.#taken = taken;
@@ -95,7 +95,7 @@ export class AcceptedCall {
     const isWithdrawn = this.#caller?.withdrawn.aborted === true && this.stalledChecks > 0;
     if (isStalled) report('response: not read');
     if (isWithdrawn) report('response: its caller lost its access');
-    // Not at once: the response's trailers are still being sent. A message that is too large is answered before its end.
+    // Not at once, because the response's trailers are still being sent. A message that is too large is answered before it ends.
     const isLate = this.#stream?.readableEnded === false && (this.#isFinished || now > this.#arrivesBy);
     this.#isFinished = this.#stream?.writableFinished === true;
     if (isStalled || isWithdrawn || isLate) this.to.destroy();
@@ -109,18 +109,18 @@ export class AcceptedConnection {
   /** Undefined before the HTTP/2 session begins, and for HTTP/1.1. */
   session: ServerHttp2Session | undefined;
   readonly calls = new Set<AcceptedCall>();
-  /** The callers authenticated on it whose access has not been withdrawn. A proxy may send calls of many over one. */
+  /** The callers authenticated on it that still have access. A proxy may send many callers' calls over one connection. */
   readonly callers = new Set<Caller>();
   /** When a call last began or ended, by `performance.now()`. */
   lastMs = performance.now();
-  /** Whether it has a place: calls may begin on it. Once it has none, it never has one again. */
+  /** Whether calls may begin on it. Once closed to calls, it stays so. */
   isOpen = true;
   readonly #draining = new AbortController();
   readonly #maxAgeMs: number;
   /** When its first call began. */
   #since = Number.POSITIVE_INFINITY;
   #missedPings = 0;
-  /** The probes begun since a time. */
+  /** The number of probes since a time. */
   #probes = { since: 0, begun: 0 };
 
   constructor(socket: Socket, maxAgeMs: number) {
@@ -128,19 +128,19 @@ export class AcceptedConnection {
     this.#maxAgeMs = maxAgeMs * (1 - JITTER + 2 * JITTER * Math.random());
   }
 
-  /** Aborted when no further call should come; open-ended calls then end. */
+  /** Aborts when no further call should come. Open-ended calls then end. */
   get draining(): AbortSignal {
     return this.#draining.signal;
   }
 
-  /** Whether no call is in flight but health watches, which do nothing. */
+  /** Whether no call is in flight except health watches, which do nothing. */
   get isIdle(): boolean {
     return this.calls.values().every(({ isWatch }) => isWatch);
   }
 
   /**
-   * The data that its peer has not taken; bytes. The socket's queue holds part of the data of pending responses, and all
-   * unsent data of completely written ones. Node exposes it nowhere else: HTTP/2 bypasses the buffer of the socket.
+   * The data that the peer has not taken; bytes. The socket's queue holds part of the data of pending responses, and all
+   * unsent data of completely written ones. Node exposes it nowhere else, because HTTP/2 bypasses the socket's buffer.
    */
   get unsentBytes(): number {
     const { writeQueueSize = 0 } = (this.socket as { _handle?: { writeQueueSize?: number } | null })._handle ?? {};
@@ -158,13 +158,13 @@ export class AcceptedConnection {
     response.once('close', () => {
       this.lastMs = performance.now();
       this.calls.delete(call);
-      // Not before: Node keeps reading from a closed session, see `refuseCalls`.
+      // Only now, because Node keeps reading from a closed session: see `refuseCalls`.
       const isDrained = this.isOpen && this.draining.aborted && this.calls.size === 0;
       if (isDrained && this.session) this.close(CLOSE_TIMEOUT_MS);
     });
   }
 
-  /** Counts a call of a probe that has begun, and returns whether the connection is within the limits. */
+  /** Counts a probe's call, and returns whether the connection is within its limits. */
   mayProbe(): boolean {
     if (this.lastMs - this.#probes.since > 1000) this.#probes = { since: this.lastMs, begun: 0 };
     this.#probes.begun += 1;
@@ -172,8 +172,8 @@ export class AcceptedConnection {
   }
 
   /**
-   * Has the caller open another connection when this one has a multiple of its maximum age. This balances load: without
-   * it, a caller stays for its lifetime at the core that its first connection reached.
+   * Makes the caller open another connection once this one reaches a multiple of its maximum age. This balances load.
+   * Without it, a caller would stay with the core that its first connection reached.
    */
   endByAge(multiple: 1 | 2): void {
     if (performance.now() >= this.#since + multiple * this.#maxAgeMs) this.#drain();
@@ -182,21 +182,21 @@ export class AcceptedConnection {
   check(report: Report): void {
     const now = performance.now();
     for (const call of this.calls) call.check(now, report);
-    // A connection without calls is no load, and a caller that makes one call at a time never loses one. If no further
-    // call comes, those in flight may be open-ended.
+    // A connection without calls is no load, and a caller with one call at a time never loses one. If no new call
+    // arrives, those in flight may be open-ended.
     if (this.calls.size > 0) this.endByAge(2);
     const wasAuthenticated = this.callers.size > 0;
     for (const caller of this.callers) if (caller.withdrawn.aborted) this.callers.delete(caller);
     if (!wasAuthenticated || this.callers.size > 0) return;
     report('connection: its caller lost its access');
-    // Not `cutOff`: what crosses the GOAWAY may be a call with a new token.
+    // It drains instead of cutting off, because a call that crosses the GOAWAY may have a new token.
     this.#drain();
     this.#destroyAfter(WITHDRAWN_MS);
   }
 
   /**
-   * Closes the connection if its peer does not answer pings: it has disappeared without closing the connection, or it
-   * reads nothing, so that sent data stays in this process's memory. Otherwise, sends another.
+   * Closes the connection if its peer does not answer pings. Such a peer has disappeared, or reads nothing, so that
+   * sent data stays in this process's memory. Otherwise sends another ping.
    */
   ping(report: Report): void {
     const { session } = this;
@@ -212,16 +212,16 @@ export class AcceptedConnection {
     this.socket.destroy();
   }
 
-  /** Cuts off the caller: no further call begins, and the connection is destroyed. */
+  /** Cuts off the caller: starts no further call, and destroys the connection. */
   cutOff(): void {
     this.#destroyAfter(0);
     this.refuseCalls();
   }
 
   /**
-   * Begins no further call, and tells the peer to close the connection. Pending responses are sent.
+   * Starts no further call, and tells the peer to close the connection. Pending responses are still sent.
    *
-   * It does not close the session: a closed session keeps reading, and Node 26 aborts when streams are then reset.
+   * It does not close the session: a closed session keeps reading, and Node 26 aborts when its streams are reset.
    */
   refuseCalls(): void {
     const wasOpen = this.isOpen;
@@ -233,18 +233,18 @@ export class AcceptedConnection {
     if (!this.session.destroyed) this.session.goaway(constants.NGHTTP2_NO_ERROR);
   }
 
-  /** Accepts no further calls, and closes the connection when those in flight have ended, or after a time. */
+  /** Accepts no further calls, and closes the connection when calls in flight have ended, or after a timeout. */
   close(timeoutMs: number): void {
     this.session?.close();
     this.#destroyAfter(timeoutMs);
   }
 
   /**
-   * Announces the end of this connection to the caller, and continues the calls in flight on it. HTTP/1.1 announces it
-   * in the next response.
+   * Announces the end of this connection to the caller, and continues the calls in flight. HTTP/1.1 announces it in the
+   * next response.
    *
    * Sends two GOAWAY frames, because nghttp2 accepts streams that arrive while the first is being sent. The first
-   * announces the end; the second, after a ping round trip, names the last stream that was processed. Callers can
+   * announces the end. The second, after a ping round trip, names the last stream that was processed. Callers can
    * safely retry later streams.
    */
   #drain(): void {
@@ -258,7 +258,7 @@ export class AcceptedConnection {
     });
   }
 
-  /** Bounds the time that a closed session waits for the peer to read, or to close the connection too. */
+  /** Limits how long a closed session waits for the peer to read, or to close the connection too. */
   #destroyAfter(timeoutMs: number): void {
     setTimeout(() => this.socket.destroy(), timeoutMs).unref();
   }

@@ -14,45 +14,45 @@ import {
   type Report,
 } from './connection.ts';
 
-/** The maximum number of unauthenticated connections. One more closes one of them, and keeps no caller out. */
+/** The maximum number of unauthenticated connections. One more closes one of them, and never a caller's. */
 export const MAX_UNAUTHENTICATED_CONNECTIONS = 256;
 
-/** The maximum number of connections that linger after their last answer. They have no place any more. */
+/** The maximum number of connections that linger after their last answer. They no longer count as open. */
 export const MAX_LINGERING = 256;
 
-/** The maximum number of authenticated connections. One more closes one of the caller that has most. */
+/** The maximum number of authenticated connections. One more closes a connection of the caller with the most. */
 export const MAX_AUTHENTICATED_CONNECTIONS = 1024;
 
 /**
- * The interval between checks of all connections; milliseconds. Each PING_CHECKS-th one sends pings. What is too late is
- * counted in checks and pings: after a suspension of this process, one of them has passed, and not everybody's time.
+ * The interval between checks of all connections; milliseconds. Every PING_CHECKS-th check sends pings. Lateness is
+ * counted in checks and pings, so a suspension of this process counts as one of them.
  */
 const CHECK_INTERVAL_MS = 1000;
 const PING_CHECKS = 20;
 
-/** The number of checks without progress from which the caller of a response is stalled. */
+/** The number of checks without progress after which a response counts as stalled. */
 const MIN_STALLED_CHECKS = 10;
 
 /**
- * The maximum of unsent data of all connections; bytes. Callers that read do not cause that much at a time. From a
- * quarter on, new calls of connections with unread responses wait. It is measured again after so many written bytes.
+ * The maximum of unsent data of all connections; bytes. Callers that read never cause that much. From a quarter of it on,
+ * new calls on connections with unread responses wait. MEASURE_INTERVAL_BYTES written bytes trigger the next measurement.
  */
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
 export const BACKPRESSURE_BYTES = MAX_UNSENT_BYTES / 4;
 const MEASURE_INTERVAL_BYTES = 2 * 1024 * 1024;
 
-/** The number of waiting calls admitted after a check; the responses to all would pile up before the next one. */
+/** The number of waiting calls admitted after a check. More responses would pile up before the next check. */
 const MAX_ADMITTED = 64;
 
 const LOG_INTERVAL_MS = 10_000;
 
-/** Returns the addresses of both ends, which are the same for the TCP socket, the TLS socket on top of it, and the session. */
+/** Returns the addresses of both ends, which are equal for the TCP socket, the TLS socket on top of it, and the session. */
 const formatPeer = ({ localAddress, remoteAddress, remotePort }: Socket) =>
   `${localAddress} ${remoteAddress} ${remotePort}`;
 
 /**
- * The open connections of a server, and the bounds on their number and cost. It decides about each call before anything
- * else sees it, however it would be answered.
+ * The open connections of a server, with the limits on their number and cost. It decides about each call before
+ * anything else sees it.
  */
 export class Connections {
   /** In the order of their acceptance. */
@@ -67,31 +67,31 @@ export class Connections {
   #nextCheck = Promise.withResolvers<void>();
   /** The number of waiting calls admitted since the last check. */
   #admitted = 0;
-  /** The streams and connections closed early since the last log line, by the reason. */
+  /** The number of streams and connections closed early since the last log line, by reason. */
   #ended: Record<string, number> = {};
   readonly #logThrottle = new Throttle(LOG_INTERVAL_MS);
 
-  /** @param maxAgeMs the age from which a connection with calls is replaced */
+  /** @param maxAgeMs the age at which a connection with calls is replaced */
   constructor(server: Http2Server | Http2SecureServer, maxAgeMs: number, log: Logger) {
     this.#log = log;
-    // Prepended: the server's own listener starts the protocol.
+    // Prepended, because the server's own listener starts the protocol.
     server.prependListener('connection', (socket: Socket) => this.#accept(socket, maxAgeMs));
-    // One of HTTP/1.1.
+    // HTTP/1.1 over TLS.
     server.on('secureConnection', (socket: Socket) => this.#lingering.watch(socket));
     server.on('session', (session) => {
       const connection = this.#byPeer.get(formatPeer(session.socket));
       if (connection) connection.session = session;
     });
     const timer = setInterval(() => this.#check(), CHECK_INTERVAL_MS).unref();
-    // Not before: calls wait for the next check.
+    // Not before 'close', because calls wait for the next check.
     server.on('close', () => clearInterval(timer));
   }
 
   /**
-   * Begins a call. A call without a caller ends its connection, unless a probe makes it, or another call on the
-   * connection was authenticated: a proxy may send the calls of many over one connection.
+   * Begins a call. A call without a caller ends its connection, with two exceptions: it is a probe, or the connection
+   * has an authenticated call. A proxy may send many callers' calls over one connection.
    *
-   * @returns what is aborted when the connection drains; undefined: the call gets no response
+   * @returns a signal that aborts when the connection drains; undefined: the call gets no response
    */
   async begin(
     request: Request,
@@ -119,14 +119,14 @@ export class Connections {
     return connection.draining;
   }
 
-  /** Ends a connection of HTTP/1.1 whose request cannot be read, once its response is sent. */
+  /** Ends an HTTP/1.1 connection with an unreadable request, once its response is sent. */
   refuse(socket: Socket): void {
     this.#report('connection: malformed request');
     const connection = this.#byPeer.get(formatPeer(socket));
     if (connection) this.#endAfterAnswer(connection);
   }
 
-  /** Closes all connections when their calls have ended, or after a time; milliseconds. */
+  /** Closes all connections when their calls have ended, or after a timeout; milliseconds. */
   close(timeoutMs: number): void {
     this.#isClosing = true;
     for (const connection of this.#byPeer.values()) connection.close(timeoutMs);
@@ -134,7 +134,7 @@ export class Connections {
 
   #accept(socket: Socket, maxAgeMs: number): void {
     const [peer, connection] = [formatPeer(socket), new AcceptedConnection(socket, maxAgeMs)];
-    // One with the same ends was reset, which nobody notices while a body is not read. Nothing else would end it.
+    // An earlier connection with the same ends was reset. Nobody notices that while a body is not read, and nothing else would end it.
     this.#byPeer.get(peer)?.cutOff();
     this.#byPeer.set(peer, connection);
     socket.once('close', () => {
@@ -144,16 +144,16 @@ export class Connections {
     const others = this.#open().filter(({ callers }) => callers.size === 0);
     if (others.length <= MAX_UNAUTHENTICATED_CONNECTIONS) return;
     this.#report('connection: too many unauthenticated connections');
-    // The oldest without a call in flight, or else the oldest. Of probes, a health watch is a call in flight.
+    // Prefers the oldest without a call in flight. A health watch counts as a call in flight.
     (others.find(({ calls }) => calls.size === 0) ?? others[0])?.cutOff();
   }
 
-  /** Returns the connections that have a place, oldest first. */
+  /** Returns the connections on which calls may begin, oldest first. */
   #open(): AcceptedConnection[] {
     return [...this.#byPeer.values()].filter(({ isOpen }) => isOpen);
   }
 
-  /** Gives a connection a place among those of callers, and returns whether there is one. */
+  /** Counts a connection as a caller's, and returns whether there is room for it. */
   #authenticate(connection: AcceptedConnection, caller: Caller): boolean {
     const authenticated = connection.callers.size > 0 ? [] : this.#open().filter(({ callers }) => callers.size > 0);
     if (authenticated.length >= MAX_AUTHENTICATED_CONNECTIONS) {
@@ -166,7 +166,7 @@ export class Connections {
     return true;
   }
 
-  /** Returns whether a call without a caller, on a connection without one, gets a response. */
+  /** Returns whether a call without a caller on an unauthenticated connection gets a response. */
   #tolerate(connection: AcceptedConnection, { isProbe }: CallTraits): boolean {
     if (connection.callers.size > 0 || (isProbe && connection.mayProbe())) return true;
     this.#report(isProbe ? 'connection: too many unauthenticated calls' : 'connection: unauthenticated call');
@@ -174,13 +174,13 @@ export class Connections {
     return !isProbe;
   }
 
-  /** Ends a connection once its peer has the last answer. */
+  /** Ends a connection once its peer has received the last answer. */
   #endAfterAnswer(connection: AcceptedConnection): void {
     connection.refuseCalls();
     this.#lingering.hold(connection.socket);
   }
 
-  /** Returns whether a connection of HTTP/1.1 has too many calls. HTTP/2 itself refuses further streams. */
+  /** Returns whether an HTTP/1.1 connection has too many calls. HTTP/2 itself refuses further streams. */
   #exceedsCalls({ calls }: AcceptedConnection, response: Response): boolean {
     if (findStream(response) || calls.size <= MAX_CALLS_PER_CONNECTION) return false;
     this.#report('connection: too many calls');
@@ -189,7 +189,7 @@ export class Connections {
 
   #check(): void {
     this.#checks += 1;
-    // Connections that close are not checked: they end soon, and Node 26 aborts when streams of a closed session are reset.
+    // Closing connections are not checked. They end soon, and Node 26 aborts when streams of a closed session are reset.
     for (const connection of this.#isClosing ? [] : this.#byPeer.values()) {
       connection.check(this.#report);
       if (this.#checks % PING_CHECKS === 0) connection.ping(this.#report);
@@ -202,7 +202,7 @@ export class Connections {
   }
 
   /**
-   * Waits while much data is unsent in total, and some of it on the call's connection. Resolves to false if its caller
+   * Waits while much data is unsent in total, and some of it on the call's connection. Resolves to false if the caller
    * disconnected meanwhile.
    */
   async #hasRoom(connection: AcceptedConnection, { to }: AcceptedCall): Promise<boolean> {
@@ -216,8 +216,8 @@ export class Connections {
   }
 
   /**
-   * Measures the unsent data. If it exceeds the limit, cuts off connections: the longest stalled first, then those that
-   * hold most. Slow readers are neither.
+   * Measures the unsent data. Above the limit, cuts off connections: the longest stalled first, then those with the
+   * most data. Slow readers are neither.
    */
   #enforceLimit(): void {
     this.#written = 0;
@@ -229,10 +229,10 @@ export class Connections {
     if (this.#unsent <= MAX_UNSENT_BYTES) return;
     for (const { connection, bytes } of holders.sort((a, b) => b.stalled - a.stalled || b.bytes - a.bytes)) {
       this.#report('connection: too much unread data');
-      // Not only its responses: data handed to the socket is held as long as the connection.
+      // Ends the whole connection, because data in its socket is held until it closes.
       connection.cutOff();
       this.#unsent -= bytes;
-      // Down to half of the limit, or the next write would exceed it again.
+      // Stops at half of the limit, because otherwise the next write would exceed it again.
       if (this.#unsent <= MAX_UNSENT_BYTES / 2) return;
     }
   }
@@ -242,7 +242,7 @@ export class Connections {
     this.#logEnded();
   };
 
-  /** Logs early closures: the first one immediately, later ones as counts per interval. */
+  /** Logs early closures: the first one at once, later ones as counts per interval. */
   #logEnded(): void {
     if (Object.keys(this.#ended).length === 0 || !this.#logThrottle.allow()) return;
     this.#log.warn({ ended: this.#ended }, 'closed streams or connections of callers');
@@ -251,8 +251,8 @@ export class Connections {
 }
 
 /**
- * Returns the connection that makes room for another one of a caller: of the caller that has most, the one idle
- * longest, or the one used least recently if another caller needs it. So no caller can keep another one out.
+ * Returns the connection that makes room for a caller's new one. It belongs to the caller with the most: the one idle
+ * longest, or else, for another caller, the least recently used. No caller can therefore keep another one out.
  */
 function dispensable(authenticated: readonly AcceptedConnection[], newcomer: Caller): AcceptedConnection | undefined {
   const byCaller = Map.groupBy(authenticated, ({ callers: [caller] }) => caller?.name);
@@ -263,7 +263,7 @@ function dispensable(authenticated: readonly AcceptedConnection[], newcomer: Cal
   return byUse.find(({ isIdle }) => isIdle) ?? (name === newcomer.name ? undefined : byUse[0]);
 }
 
-/** Ends a call without a response: its connection is being closed. */
+/** Ends a call without a response, because its connection is being closed. */
 function discard(response: Response): undefined {
   findStream(response)?.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
 }

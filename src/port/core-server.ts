@@ -13,29 +13,29 @@ import { type Callers, callerIdentifier, callerValues } from '../rpc/callers.ts'
 import { connectScope } from '../rpc/connect-scope.ts';
 import type { ExchangeContext } from '../rpc/exchange-service.ts';
 import { type Request, type Response, readPath } from '../rpc/request.ts';
-import { describePath, findMaxTimeoutMs, servedMethods } from '../rpc/routes.ts';
+import { describePath, servedMethods } from '../rpc/routes.ts';
 import { connectionDraining, newCall, type RunCall, refused } from '../rpc/run-call.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { Connections } from './connections.ts';
 import { createPortServer } from './server.ts';
 
 /**
- * The maximum size of a message, compressed or not; bytes. The largest lead has about 10 KB. Methods with lists have a
- * bound of their own.
+ * The maximum size of a message, compressed or not; bytes. The largest lead has about 10 KB. Methods with lists have
+ * their own limit.
  */
 const MAX_CALL_BYTES = 64 * 1024;
 
-/** The number of nghttp2's error for a connection that does not begin as HTTP/2 does. */
+/** The nghttp2 error for a connection that does not begin as HTTP/2. */
 const BAD_CLIENT_MAGIC = -903;
 
-/** The dependencies of the server besides the use cases'. */
+/** The dependencies of the server besides those of the use cases. */
 interface CoreContext {
   readonly callers: Callers;
   /** Without a certificate the server does not use TLS. */
   readonly credentials: TlsCredentials;
   /** The readiness of the store. */
   readonly readiness: Readiness;
-  /** Aborted when shutdown begins, a drain time before the port closes. */
+  /** Aborts when shutdown begins, a drain time before the port closes. */
   readonly draining: AbortSignal;
   readonly log: Logger;
   readonly run: RunCall;
@@ -43,9 +43,9 @@ interface CoreContext {
 }
 
 /**
- * Serves the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect; with TLS, over HTTP/1.1 too. A request passes, in this
- * order: its caller is identified; `connections` bounds it; what no method serves is refused; Fastify finds its route, and the hooks of
- * `connectScope` take out the exchange with gateways; the plugin decodes it; the gate admits its caller; interceptors run it.
+ * Serves the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect; with TLS, also over HTTP/1.1. A request passes these
+ * steps: its caller is identified; `connections` limits it; unknown methods are refused; Fastify routes it; `connectScope` takes
+ * out the exchange with gateways; the plugin decodes it; the gate admits its caller; interceptors run it.
  */
 export function createCoreServer(
   config: CoreConfig,
@@ -56,16 +56,16 @@ export function createCoreServer(
   const ending = new AbortController();
   const serving = { store: readiness, draining, ending: ending.signal };
   const methods = servedMethods(deps, { run, batchReceived, serving, reflects: config.CORE_REFLECTION });
-  const scope = connectScope({ ...methods, findMaxTimeoutMs, readMaxBytes: MAX_CALL_BYTES }, run, log);
+  const scope = connectScope({ ...methods, readMaxBytes: MAX_CALL_BYTES }, run, log);
 
   const app = fastify<Http2Server>({
     ...appOptions(log),
     http2: true,
     serverFactory: (handler) =>
-      createPortServer(credentials.pem, (request, response) =>
+      createPortServer(credentials.loaded.pem, (request, response) =>
         begin(request, response, () => handler(request as Http2ServerRequest, response as Http2ServerResponse)),
       ) as Http2Server,
-    // `connections` bounds how long they last.
+    // `connections` decides when they close.
     forceCloseConnections: false,
     clientErrorHandler: (error, socket) => endMalformed(error, socket as Socket),
   }) as unknown as FastifyInstance;
@@ -79,7 +79,7 @@ export function createCoreServer(
     const draining = await connections.begin(request, response, caller, describePath(readPath(request)));
     if (!draining) return;
     scope.begin(request, callerValues(caller).set(connectionDraining, draining));
-    // Node leaves it to who handles the event.
+    // Node leaves this to the event's handler.
     if (request.headers.expect === '100-continue') continueWhenRead(request, response);
     const fault = scope.findUnservedStatus(request);
     if (fault === undefined) next();
@@ -89,23 +89,23 @@ export function createCoreServer(
   const report = (message: string) =>
     void refused(run, newCall(undefined, new Headers(), undefined), new Refusal('INVALID_REQUEST', message));
   function endMalformed(error: NodeJS.ErrnoException, socket: Socket) {
-    // A fault of TLS, or of the network, which a probe causes as well.
+    // A TLS or network fault, which probes cause as well.
     if (!/^(HPE_|ERR_HTTP_)/.test(error.code ?? '')) return socket.destroy();
-    // The peer ends a connection whose last answer it has.
+    // The peer already has its last answer, and is closing the connection.
     if (!socket.writable) return socket.destroy();
     connections.refuse(socket);
     report('The request is not HTTP/1.1, or did not arrive in time.');
     socket.write('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
     socket.destroySoon();
   }
-  // HTTP/1.1 where only HTTP/2 is spoken, or no HTTP. Node ends the connection.
+  // HTTP/1.1 on a port for HTTP/2 only, or not HTTP at all. Node ends the connection.
   server.on('sessionError', ({ errno }: NodeJS.ErrnoException) => {
     if (errno === BAD_CLIENT_MAGIC) report('The connection is not HTTP/2.');
   });
 
   app.addHook('preClose', async () => {
     stopWatching();
-    // The grace period of connections begins before the calls on them end.
+    // The connections' grace period must begin before their calls end.
     connections.close(CORE_AFTER_CLOSE_MS);
     ending.abort();
   });

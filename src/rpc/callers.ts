@@ -23,7 +23,7 @@ import {
   tokenDigits,
   tokenHash,
 } from '../callers-file.ts';
-import type { Actor } from '../domain/audit.ts';
+import type { CallingProgram } from '../domain/audit.ts';
 import { ANY_CALLER, CALLER_ROLES, type Caller, type CallerRole } from '../domain/caller.ts';
 import { type Consumer, DEFAULT_CONSUMER } from '../domain/consumer.ts';
 import type { Refusal } from '../domain/refusal.ts';
@@ -45,17 +45,17 @@ interface KnownCaller {
   readonly withdraw: () => void;
 }
 
-/** For how long a replaced CORE_TOKEN works; milliseconds. Kubernetes takes more than a minute to write a file for all. */
+/** How long a replaced CORE_TOKEN stays valid; milliseconds. Kubernetes takes more than a minute to update a file everywhere. */
 const FORMER_TOKEN_MS = 300_000;
 
 export class Callers {
-  /** By a token's SHA-256 in hexadecimal digits, or by a certificate subject's form. */
+  /** Callers by a token's SHA-256 in hexadecimal digits, or by a certificate subject's form. */
   #known = new Map<string, KnownCaller>();
-  /** CORE_TOKEN by its hash, and the one before for a while, with all roles; without one that a callers file has listed. */
+  /** CORE_TOKEN by its hash, with all roles; for a while also the former one. Excludes tokens that the callers file lists. */
   readonly #shared = new Map<string, KnownCaller>();
   /** The hash of the latest CORE_TOKEN. */
   #newest: string | undefined;
-  /** Whether there is no authentication. */
+  /** Whether authentication is off. */
   readonly #isOpen: boolean;
 
   /**
@@ -69,14 +69,14 @@ export class Callers {
   }
 
   /**
-   * Replaces CORE_TOKEN, unless the callers file lists it. The former works for FORMER_TOKEN_MS more: those that present it learn of
-   * the new one by their own copy of the file.
+   * Replaces CORE_TOKEN, unless the callers file lists it. The former token stays valid for FORMER_TOKEN_MS, until its
+   * users have read the new one from their own copy of the file.
    */
   share(token: Secret): void {
     const hash = tokenHash(token.reveal());
     this.#newest = hash;
     for (const former of this.#shared.keys()) {
-      // It may have come back.
+      // The former token may have come back.
       setTimeout(() => former !== this.#newest && this.#unshare(former), FORMER_TOKEN_MS).unref();
     }
     if (!this.#known.has(hash) && !this.#shared.has(hash)) this.#shared.set(hash, known(ANY_CALLER));
@@ -87,7 +87,7 @@ export class Callers {
     this.#shared.delete(hash);
   }
 
-  /** Replaces the callers file's entries. Withdraws callers that have lost a role, a studio or a consumer. */
+  /** Replaces the callers file's entries. Callers that lost a role, studio or consumer are withdrawn. */
   replace(entries: CallerEntries): void {
     const before = this.#known;
     this.#known = new Map();
@@ -107,7 +107,7 @@ export class Callers {
   /**
    * Returns the caller with these credentials; undefined: not authenticated. An invalid token outweighs a certificate.
    *
-   * The lookup by hash need not take constant time: knowing the beginning of a hash does not help to find its token.
+   * The lookup by hash need not take constant time, because the beginning of a hash does not help to find its token.
    */
   of({ authorization, certificateSubject }: Presented): Caller | undefined {
     if (this.#isOpen) return ANY_CALLER;
@@ -124,7 +124,7 @@ export class Callers {
   #add(credential: string, caller: Caller, before: ReadonlyMap<string, KnownCaller>): void {
     const former = before.get(credential);
     if (former && mayAsMuch(caller, former.caller)) {
-      // Its open streams go on, with what it has gained.
+      // The caller's open streams continue, with the access that it has gained.
       const { may, studios, consumers } = caller;
       Object.assign(former.caller, { may, studios, consumers });
       this.#known.set(credential, former);
@@ -144,7 +144,7 @@ function namedCaller(name: string, { may, studios, consumers }: CallerEntry, cre
   return { ...ANY_CALLER, name, may: new Set(may), ...limits, credential };
 }
 
-/** Whether a caller has the name of another and all its access. */
+/** Whether a caller has another one's name and at least its access. */
 const mayAsMuch = ({ name, may, studios, consumers }: Caller, other: Caller): boolean =>
   name === other.name &&
   may.isSupersetOf(other.may) &&
@@ -155,14 +155,14 @@ const mayAsMuch = ({ name, may, studios, consumers }: Caller, other: Caller): bo
 export type Identify = (request: IncomingMessage | Http2ServerRequest) => Caller | undefined;
 
 export function callerIdentifier(callers: Callers): Identify {
-  /** The certificate subjects by socket: a certificate does not change during a connection. */
+  /** The certificate subjects by socket. A certificate does not change during a connection. */
   const subjects = new WeakMap<object, CertificateSubject | undefined>();
   return (request) => {
     const { headers, rawHeaders } = request;
-    // In HTTP/2, `request.socket` is a proxy object per stream; the session's socket is the same for all streams.
+    // In HTTP/2, `request.socket` is a proxy object per stream. The session's socket is the same for all streams.
     const socket = ('stream' in request ? request.stream.session?.socket : undefined) ?? request.socket;
     if (!subjects.has(socket)) subjects.set(socket, readSubject(socket as TLSSocket));
-    // Node takes the first of several, a proxy in front may have checked another one.
+    // Node takes the first of several headers, but a proxy in front may have checked another one.
     const isAmbiguous = rawHeaders.filter((name, at) => at % 2 === 0 && /^authorization$/i.test(name)).length > 1;
     const authorization = isAmbiguous ? '' : headers.authorization;
     return callers.of({ authorization, certificateSubject: subjects.get(socket) });
@@ -176,7 +176,7 @@ function readSubject(socket: Partial<TLSSocket>): CertificateSubject | undefined
 
 /**
  * Admits authenticated callers to the methods that their roles allow, and callers without a token to Health. Health
- * refuses a wrong token, too. A call is refused before its body is read.
+ * also refuses wrong tokens. A call is refused before its body is read.
  */
 export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Promise<void> {
   return async (context) => {
@@ -197,13 +197,13 @@ export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Pr
 
 type RolesByMethod = Readonly<Record<string, readonly CallerRole[]>>;
 
-/** The roles of each method of a service; a caller needs one of them. */
+/** Pairs a service with the roles of each of its methods; a caller needs one of them. */
 const requireRoles = <Service extends DescService>(
   service: Service,
   roles: Readonly<Record<keyof Service['method'], readonly CallerRole[]>>,
 ): [string, RolesByMethod] => [service.typeName, roles];
 
-/** What is not listed is for no caller. */
+/** Methods that are not listed are refused to every caller. */
 const BY_SERVICE = new Map([
   requireRoles(LeadIntakeService, {
     createLead: ['crm'],
@@ -275,8 +275,8 @@ export function readCaller({ values }: { readonly values: ContextValues }): Call
   return caller;
 }
 
-/** Returns the caller, and the id of the call, as the audit log has them. */
-export function readActor(context: HandlerContext): Pick<Required<Actor>, 'caller' | 'callId'> {
+/** Returns the caller and the id of the call for the audit log. */
+export function readActor(context: HandlerContext): CallingProgram {
   const callId = context.requestHeader.get('x-request-id');
   return { caller: readCaller(context).name, callId: isRequestId(callId) ? callId : null };
 }
@@ -284,11 +284,11 @@ export function readActor(context: HandlerContext): Pick<Required<Actor>, 'calle
 /** Returns the member who manages keys; null: the operator, if a named caller with that role names no member. */
 export function memberOrOperator(memberId: string, context: { readonly values: ContextValues }): string | null {
   const { name, may } = readCaller(context);
-  // For a caller without a name, the audit log would not record anyone.
+  // Without a name, the audit log would not record who acted.
   return memberId === '' && name !== null && may.has('operator') ? null : memberId;
 }
 
-/** Returns the caller of a method that also serves unauthenticated ones. */
+/** Returns the caller of a method that also serves unauthenticated callers. */
 export const callerIfAny = ({ values }: { readonly values: ContextValues }): Caller | undefined => values.get(CALLER);
 
 /** Returns why a caller may not call a method; undefined: it may. */
@@ -304,7 +304,7 @@ export function findRefusal(
   );
 }
 
-/** Whether a caller may call any method of a service; '': of any. */
+/** Whether a caller may call any method of a service. Every caller may ask for the whole server (''). */
 export function mayUse({ may }: Caller, serviceName: string): boolean {
   const methods = BY_SERVICE.get(serviceName) ?? {};
   return serviceName === '' || Object.values(methods).some((roles) => roles.some((role) => may.has(role)));
@@ -316,9 +316,9 @@ export function mayUse({ may }: Caller, serviceName: string): boolean {
  * @throws Refusal CALLER_FORBIDDEN
  */
 export function refuseOtherStudios({ name, studios }: Caller, request: object): void {
-  // A request with an API key is about the key's studio, which is checked when the key is authenticated; one about a
-  // consumer is about the consumer's studios, which is checked when it is found. What a gateway reports of others is skipped.
-  // A list that names another studio is refused whole: a count would tell which leads that studio has.
+  // A request with an API key is about the key's studio, which authentication checks. A request about a consumer is
+  // about the consumer's studios, which are checked when it is found. A gateway's report skips other studios. A list
+  // that names another studio is refused whole, because a count would reveal which leads that studio has.
   if (!studios || 'secretSha256' in request || isReport(request)) return;
   const listed = Object.values(request)
     .filter(Array.isArray)
@@ -338,7 +338,7 @@ const isAboutConsumer = (request: {
 }) => request.$typeName === ListConsumersRequestSchema.typeName || (Boolean(request.consumer) && !request.studioId);
 
 /**
- * Refuses a request of a caller that has no other role for its method than `feed`, unless it is about one of its consumers.
+ * Refuses a request of a caller whose only role for its method is `feed`, unless it is about one of its consumers.
  *
  * @param consumer empty: DEFAULT_CONSUMER, which the callers file cannot name
  * @throws Refusal CALLER_FORBIDDEN
@@ -348,11 +348,10 @@ export function refuseOtherConsumers(caller: Caller, consumer: string, roles: re
   throw forbidden(caller.name, 'may use only its own consumers, and must name one');
 }
 
-/** Whether a caller may access all studios of a consumer. */
-export const mayAccess = ({ studios }: Caller, { studioIds }: Pick<Consumer, 'studioIds'>): boolean =>
+export const mayAccess = ({ studios }: Caller, studioIds: readonly string[] | null): boolean =>
   studios === undefined || (studioIds?.every((studioId) => studios.has(studioId)) ?? false);
 
-/** Returns a consumer that the caller may use. @param roles with which it may use others than its own */
+/** Returns a consumer that the caller may use. @param roles these may also use other callers' consumers */
 export async function consumerNamed(
   deps: Reading,
   name: string,
@@ -364,11 +363,11 @@ export async function consumerNamed(
   const consumer = await getConsumer(deps, name);
   // The callers file can only mean a stored consumer, which was removed or never created.
   if (consumer === DEFAULT_CONSUMER) refuseOtherConsumers(caller, '', roles);
-  refuseConsumerOfOthers(caller, consumer);
+  refuseConsumerOfOthers(caller, consumer.studioIds);
   return consumer;
 }
 
 /** @throws Refusal CALLER_FORBIDDEN */
-export function refuseConsumerOfOthers(caller: Caller, consumer: Pick<Consumer, 'studioIds'>): void {
-  if (!mayAccess(caller, consumer)) throw forbidden(caller.name, 'may access only consumers of its own studios');
+export function refuseConsumerOfOthers(caller: Caller, studioIds: readonly string[] | null): void {
+  if (!mayAccess(caller, studioIds)) throw forbidden(caller.name, 'may access only consumers of its own studios');
 }

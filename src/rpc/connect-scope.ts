@@ -1,5 +1,4 @@
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import type { DescMethod } from '@bufbuild/protobuf';
 import type { ConnectRouter, ContextValues, HandlerContext } from '@connectrpc/connect';
 import type { UniversalHandler, UniversalServerRequest } from '@connectrpc/connect/protocol';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
@@ -17,28 +16,22 @@ import {
   runCalls,
 } from './interceptors.ts';
 import { type Request, type Response, readPath } from './request.ts';
-import { EXCHANGE_PATH } from './routes.ts';
+import { EXCHANGE_PATH, findMaxTimeoutMs } from './routes.ts';
 import { newCall, type RunCall, refused } from './run-call.ts';
 import { toAnswer, unserved } from './unserved.ts';
 
 interface ServedMethods {
   readonly routes: (router: ConnectRouter) => void;
   readonly exchange: ServedExchange;
-  /** Returns the maximum deadline of a method; milliseconds. */
-  readonly findMaxTimeoutMs: (method: DescMethod) => number;
-  /** The maximum size of a message, unless the method has another one; bytes. */
+  /** The maximum size of a message, unless the method has its own; bytes. */
   readonly readMaxBytes: number;
 }
 
 /**
- * Serves all methods by gRPC, gRPC-Web and Connect: the exchange with gateways on the stream itself, the others by the plugin. Each call
- * but those of probes is logged and counted, also one that the library refuses by itself.
+ * Serves all methods over gRPC, gRPC-Web and Connect: the exchange with gateways directly on its stream, the others through
+ * the plugin. Every call except probes is logged and counted, including those that the library refuses by itself.
  */
-export function connectScope(
-  { routes, exchange, findMaxTimeoutMs, readMaxBytes }: ServedMethods,
-  run: RunCall,
-  log: Logger,
-) {
+export function connectScope({ routes, exchange, readMaxBytes }: ServedMethods, run: RunCall, log: Logger) {
   const admit = admitKnownCallers(run);
   const requestGate = async (context: HandlerContext) => {
     const progress = context.values.get(progressKey);
@@ -54,19 +47,19 @@ export function connectScope(
 
   return {
     register,
-    /** Notes what is known of a call: its caller, and the state of its connection. */
+    /** Notes the caller of a call, and the state of its connection. */
     begin: (request: Request, values: ContextValues) => void known.set(request, values),
-    findUnservedStatus: findUnservedStatus,
+    findUnservedStatus,
     refuse,
   };
 
   async function register(scope: FastifyInstance): Promise<void> {
-    // Which content types there are is for the library to say; what is none at all does not come that far.
+    // The library decides which content types are valid. A malformed one does not reach it.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
     scope.setErrorHandler((_error, { raw }, reply) => refuse(raw, reply.hijack().raw, 415));
     scope.addHook('onRequest', ({ raw, routeOptions }, reply, done) => {
-      // The library makes a URL of the authority, which not every client's is fit for. It matters to no call.
+      // The library makes a URL of the authority, and some clients' are not valid in one. No call depends on it.
       raw.headers[raw.httpVersionMajor === 2 ? ':authority' : 'host'] = 'core';
       if (routeOptions.url !== EXCHANGE_PATH || !isOfGateway(raw)) return done();
       const response = reply.hijack().raw as unknown as Http2ServerResponse;
@@ -77,7 +70,7 @@ export function connectScope(
         response.destroy();
       });
     });
-    // The plugin writes answers by itself, and passes over what fails in it: to clients, this would be a valid empty message.
+    // The plugin writes its own answers, and ignores its failures. A client would read this one as a valid empty message.
     scope.addHook('onSend', async (_request, { raw }) => void raw.destroy());
     await scope.register(fastifyConnectPlugin, {
       requestGate,
@@ -88,7 +81,7 @@ export function connectScope(
         routes(router);
         for (const [at, handler] of router.handlers.entries()) {
           handlers.set(handler.requestPath, handler);
-          router.handlers[at] = observed(handler, findMaxTimeoutMs(handler.method), run);
+          router.handlers[at] = observed(handler, run);
         }
       },
     });
@@ -101,7 +94,7 @@ export function connectScope(
     await serveExchange(request, response, { ...call, contextValues });
   }
 
-  /** Returns the status of a request that no method serves; undefined: one does. A framework takes other paths for the same. */
+  /** Returns the status of a request that no method serves; undefined: a method does. A framework would accept other spellings of a path. */
   function findUnservedStatus(request: Request): number | undefined {
     const handler = handlers.get(readPath(request));
     if (!handler) return 404;
@@ -119,23 +112,23 @@ export function connectScope(
   }
 }
 
-/** Has the library serve a call, and replaces its answer to one that it could not serve. */
-function observed(handler: UniversalHandler, maxTimeoutMs: number, run: RunCall): UniversalHandler {
+/** Lets the library serve a call, but replaces its answer when it could not serve it. */
+function observed(handler: UniversalHandler, run: RunCall): UniversalHandler {
   const { method } = handler;
   const serve = async (call: UniversalServerRequest) => {
     const { header } = call;
     const values = call.contextValues as ContextValues;
     const progress: Progress = { isAdmitted: false, isDecoded: false, disconnected: call.signal };
     values.set(progressKey, progress);
-    clampTimeout(header, maxTimeoutMs);
-    // The message of a unary call has been decoded once there is an answer, or could not be.
+    clampTimeout(header, findMaxTimeoutMs(method));
+    // Once there is an answer, the message of a unary call has been decoded, or could not be.
     const answer = await handler(call);
     if (!progress.context) return unserved({ header, values, status: answer.status }, method, run);
     const isUndecoded = method.methodKind === 'unary' && progress.isAdmitted && !progress.isDecoded;
-    // To the library these are internal errors, which clients would repeat.
+    // The library reports these as internal errors, which clients would retry.
     const refusal = isUndecoded && refusalOfMessage(progress.context.signal.reason, progress);
     if (refusal) return toAnswer(header, await refused(run, newCall(method, header, callerIfAny({ values })), refusal));
-    // No cache keeps an answer to a POST.
+    // Only GET responses are cacheable.
     if (call.method === 'GET') (answer.header as Headers).set('cache-control', 'no-store');
     return answer;
   };
@@ -153,7 +146,7 @@ const selectHeaders = ({ headers }: Request): Headers =>
 
 const UNIT_MS = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 
-/** Shortens the deadline of a call to the maximum. The library refuses one that cannot be parsed. */
+/** Shortens the deadline of a call to the maximum. The library refuses an unreadable one. */
 function clampTimeout(header: Headers, maxMs: number): void {
   const [, count, unit] = /^(\d{1,8})([HMSmun])$/.exec(header.get('grpc-timeout') ?? '') ?? [];
   if (Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS] > maxMs) header.set('grpc-timeout', `${maxMs}m`);

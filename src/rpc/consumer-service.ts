@@ -9,29 +9,30 @@ import { listSetAside, setAsideLeadChanges, takeBackLeadChanges } from '../useca
 import { consumerNamed, mayAccess, readActor, readCaller, refuseConsumerOfOthers } from './callers.ts';
 import { consumerStart, consumerToWire, setAsideFromWire, setAsideToWire } from './convert.ts';
 
-/** The roles with which a caller sees other consumers than its own. */
+/** The roles whose callers see all consumers. */
 const SEE_ALL: readonly CallerRole[] = ['crm', 'operator', 'read'];
 
 export function consumerService(deps: Dependencies): ServiceImpl<typeof ConsumerService> {
   return {
     async createConsumer({ consumer, start }, context) {
       const { name = '', studioIds = [], allStudios = false, includeTestStudios = false } = consumer ?? {};
-      refuseConsumerOfOthers(readCaller(context), { studioIds: allStudios ? null : studioIds });
+      refuseConsumerOfOthers(readCaller(context), allStudios ? null : studioIds);
       const which = { name, studioIds, allStudios, includeTestStudios, start: consumerStart.fromWire(start) };
       const created = await createConsumer(deps, { ...which, ...readActor(context) }, context.signal);
-      return { consumer: consumerToWire({ consumer: created }) };
+      return { consumer: consumerToWire(created) };
     },
 
     async listConsumers(_, context) {
       const caller = readCaller(context);
       const hasAll = SEE_ALL.some((role) => caller.may.has(role));
       const isVisible = (consumer: Consumer) =>
-        mayAccess(caller, consumer) && (hasAll || caller.consumers.has(consumer.name));
-      return { consumers: (await listConsumers(deps, isVisible)).map(consumerToWire) };
+        mayAccess(caller, consumer.studioIds) && (hasAll || caller.consumers.has(consumer.name));
+      const listed = await listConsumers(deps, isVisible);
+      return { consumers: listed.map(({ consumer, ...measured }) => consumerToWire(consumer, measured)) };
     },
 
     async removeConsumer({ consumer: name }, context) {
-      const check = (consumer: Consumer) => refuseConsumerOfOthers(readCaller(context), consumer);
+      const check = (consumer: Consumer) => refuseConsumerOfOthers(readCaller(context), consumer.studioIds);
       return { removed: await removeConsumer(deps, { name, ...readActor(context) }, check, context.signal) };
     },
 

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { type Duration, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { assert } from '../../common/invariants.ts';
-import { type TextField, uuidFault } from '../../common/rules/field-rules.ts';
+import { uuidFault } from '../../common/rules/field-rules.ts';
 import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import * as audit from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import * as consumers from '../../proto/gen/leadintake/v1/consumer_pb.ts';
@@ -9,31 +9,37 @@ import * as directory from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import * as leads from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { API_KEY_SCOPES, type ApiKey } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
-import { CONSUMER_STARTS } from '../domain/consumer.ts';
+import { CONSUMER_STARTS, type Consumer } from '../domain/consumer.ts';
 import type { Contact } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
 import type { NamedEnquiry } from '../domain/enquiry.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead, type LeadStage, type LeadView } from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
-import { type GivenLeadData, type OriginalFields, readTexts, TEXT_FIELDS } from '../domain/lead-data.ts';
+import {
+  type GivenLeadData,
+  type GivenTexts,
+  type OriginalFields,
+  readTexts,
+  TEXT_FIELDS,
+} from '../domain/lead-data.ts';
 import type { GivenLeadFilter, TimeRange } from '../domain/lead-filter.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import type { Credential } from '../store/port/api-keys.ts';
-import type { WaitingChanges } from '../store/port/deliveries.ts';
+import type { MeasuredDeliveries, WaitingChanges } from '../store/port/deliveries.ts';
 import type { LeadState } from '../store/port/lead-changes.ts';
 import type { LeadRecord } from '../store/port/lead-reads.ts';
-import { type ListedConsumer, MAX_COUNTED } from '../usecases/consumers.ts';
+import { MAX_COUNTED } from '../usecases/consumers.ts';
 import type { LeadCounts } from '../usecases/count-leads.ts';
 import type { LeadEvent } from '../usecases/lead-events.ts';
 
-/** The name on the wire of a word: `stage-changed` is STAGE_CHANGED, `leads.read` is LEADS_READ. */
+/** A word's name on the wire: `stage-changed` becomes STAGE_CHANGED, `leads.read` becomes LEADS_READ. */
 type WireName<Word extends string> = Word extends `${infer Head}${'-' | '.'}${infer Tail}`
   ? `${Uppercase<Head>}_${WireName<Tail>}`
   : Uppercase<Word>;
 
 /**
- * Maps the words of the domain to an enum of the wire, and back. A wire value that is unspecified or unknown becomes
- * undefined. An unknown word throws, which fails only its own result; undefined would fail the whole message.
+ * Maps the words of the domain to an enum of the wire, and back. Unspecified and unknown wire values become undefined.
+ * An unknown word throws, which fails only its own result; undefined would fail the whole message.
  */
 function enumeration<Word extends string, Wires extends Readonly<Record<WireName<Word>, number>>>(
   words: readonly Word[],
@@ -66,12 +72,17 @@ export function contactFromWire(contact: leads.Contact | undefined): Contact | u
   return value?.case ? { type: value.case, value: value.value } : undefined;
 }
 
-export const leadDataFromWire = (data: Pick<leads.Lead, keyof GivenLeadData>): GivenLeadData => ({
+/** The lead data of a message. */
+interface WireLeadData extends GivenTexts {
+  readonly contact?: leads.Contact | undefined;
+}
+
+export const leadDataFromWire = (data: WireLeadData): GivenLeadData => ({
   ...readTexts(data),
   contact: contactFromWire(data.contact),
 });
 
-/** A record as messages have it: without the fields that are null. */
+/** A record in the form of messages, which omit null fields. */
 type WithoutNulls<Record> = {
   [Field in keyof Record]: null extends Record[Field] ? Exclude<Record[Field], null> | undefined : Record[Field];
 };
@@ -79,26 +90,22 @@ type WithoutNulls<Record> = {
 const withoutNulls = <Record extends object>(record: Record) =>
   Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null)) as WithoutNulls<Record>;
 
-/**
- * Returns the source that a creation names, if its id is valid; an invalid one is refused later, in the contract's
- * order.
- */
+/** Returns the source of a creation if its id is valid. An invalid one is refused later, in the contract's order. */
 export function sourceIdFromWire(sourceId: string | undefined): string | undefined {
   return sourceId !== undefined && uuidFault(sourceId) === undefined ? sourceId.toLowerCase() : undefined;
 }
 
-type WireTexts = Pick<leads.Lead, TextField> & Pick<leads.Enquiry, TextField>;
-
 /** Sets the texts of a new message, and returns it. */
-function withTexts<Message extends WireTexts>(texts: OriginalFields, message: Message): Message {
+function withTexts<Message extends leads.Lead | leads.Enquiry>(texts: OriginalFields, message: Message): Message {
+  const written: leads.Lead | leads.Enquiry = message;
   for (const field of TEXT_FIELDS) {
     const text = texts[field];
-    if (text !== null) (message as WireTexts)[field] = text;
+    if (text !== null) written[field] = text;
   }
   return message;
 }
 
-/** Builds the message as a literal: `create` costs several times as much, and a page has many leads. */
+/** Builds the message as a literal, because `create` costs several times as much, and a page has many leads. */
 export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
   return withTexts<leads.Lead>(lead, {
     $typeName: leads.LeadSchema.typeName,
@@ -199,21 +206,18 @@ export function timestampToWire(date: Date): Timestamp {
   return { $typeName: TimestampSchema.typeName, seconds: BigInt(seconds), nanos: (ms - seconds * 1000) * 1e6 };
 }
 
-/** @param listed without what waits for it, if that was not counted */
-export const consumerToWire = ({
-  consumer,
-  waiting,
-  setAside,
-  isComplete,
-}: Pick<ListedConsumer, 'consumer'> & Partial<ListedConsumer>): consumers.Consumer =>
+/** @param measured what the consumer has to handle; absent: not counted */
+export const consumerToWire = (consumer: Consumer, measured?: MeasuredDeliveries): consumers.Consumer =>
   create(consumers.ConsumerSchema, {
     name: consumer.name,
     studioIds: [...(consumer.studioIds ?? [])],
     allStudios: consumer.studioIds === null && !consumer.fault,
     includeTestStudios: consumer.includesTests && !consumer.fault,
     createTime: timestampToWire(consumer.createdAt),
-    ...(waiting && { waiting: waitingToWire(waiting, isComplete) }),
-    ...(setAside && { setAside: waitingToWire(setAside) }),
+    ...(measured && {
+      waiting: waitingToWire(measured.waiting, measured.isComplete),
+      setAside: waitingToWire(measured.setAside),
+    }),
     isBackfilling: consumer.backfills.length > 0,
   });
 
@@ -284,13 +288,13 @@ const MAX_SECONDS = 253_402_300_799n;
 
 const isNanos = (nanos: number) => nanos >= 0 && nanos <= 999_999_999;
 
-/** Returns whole milliseconds; an invalid Date before a second, and after the range. */
+/** Returns whole milliseconds; an invalid Date before the second `first`, or after the range. */
 const toDate = ({ seconds, nanos }: Timestamp, first: bigint, round: (ms: number) => number): Date =>
   seconds >= first && seconds <= MAX_SECONDS && isNanos(nanos)
     ? new Date(Number(seconds) * 1000 + round(nanos / 1e6))
     : new Date(Number.NaN);
 
-/** Returns whole milliseconds, never later than given; an invalid Date before 1970 and outside the range of the message. */
+/** Returns whole milliseconds, rounded down; an invalid Date before 1970 or outside the message's range. */
 export const dateFromWire = (time: Timestamp | undefined): Date | undefined => time && toDate(time, 0n, Math.floor);
 
 export const filterFromWire = (filter: leads.LeadFilter | undefined): GivenLeadFilter | undefined =>
@@ -304,18 +308,18 @@ export const filterFromWire = (filter: leads.LeadFilter | undefined): GivenLeadF
 
 export function rangeFromWire({ startTime, endTime }: Partial<leads.TimeRange> = {}): TimeRange {
   const [start, end] = [boundFromWire(startTime), boundFromWire(endTime)];
-  // Whole milliseconds must not hide that a range ends before it starts.
+  // Rounding to milliseconds must not hide that a range ends before it starts.
   const isReversed = startTime && endTime && toNanos(startTime) > toNanos(endTime);
   return { start, end: isReversed && end ? new Date(end.getTime() - 1) : end };
 }
 
 const toNanos = ({ seconds, nanos }: Timestamp): bigint => seconds * 1_000_000_000n + BigInt(nanos);
 
-/** Returns whole milliseconds, never earlier than given, because times are; an invalid Date outside the range of the message. */
+/** Returns whole milliseconds, rounded up, because stored times are whole; an invalid Date outside the message's range. */
 const boundFromWire = (time: Timestamp | undefined): Date | null =>
   time ? toDate(time, MIN_SECONDS, Math.ceil) : null;
 
-/** Returns whole milliseconds, never more than given; 0 if absent, NaN if negative or outside the range of the message. */
+/** Returns whole milliseconds, rounded down; 0 if absent, NaN if negative or outside the message's range. */
 export function durationMsFromWire(duration: Duration | undefined): number {
   if (!duration) return 0;
   const { seconds, nanos } = duration;

@@ -28,35 +28,35 @@ import { takeUntil } from './take-until.ts';
 /** The maximum number of items in a message, and of results in a message. */
 const MAX_ITEMS = 100;
 
-/** A message of results is full from this size on; bytes. A single page of the longest leads has a megabyte. */
+/** The size at which a message of results is full; bytes. A single page of the longest leads has a megabyte. */
 const FULL_BYTES = 64 * 1024;
 
-/** No further message is read while the items of a call with unsent results request this many leads. */
+/** Reading pauses while the items without sent results request this many leads. */
 const MAX_PENDING_LEADS = 1000;
 
 /** The result of an item; `index` is its position among all items of the call. */
 type Result = MessageInitShape<typeof ExchangeResultSchema>;
 
-/** The names of the RPCs that do the same as an item. */
-const RPC_OF: Record<NonNullable<ExchangeItem['request']['case']>, string> = {
+/** The names of the RPCs that items correspond to. */
+const RPC_OF = {
   authenticate: 'AuthenticateApiKey',
   createLead: 'CreateLead',
   getLead: 'GetLead',
   listLeads: 'ListLeads',
-};
+} as const;
 
-/** What the log line of an item has instead of its request; filled in during execution. */
+/** The fields that an item's log line has instead of its request, filled in during execution. */
 interface Summary {
   studioId?: string;
   apiKeyId?: string;
   leadId?: string;
 }
 
-/** The dependencies of the exchange besides the use cases'. */
+/** The dependencies of the exchange besides those of the use cases. */
 export interface ExchangeContext {
   readonly run: RunCall;
   readonly authenticate: BearerAuthenticator;
-  /** Aborted when the server stops: the call then ends after the results of the messages read. */
+  /** Aborts when the server stops. The call then ends after the results of the messages read. */
   readonly ending: AbortSignal;
   /** Called with the number of items per operation of a message. */
   readonly batchReceived?: ((operation: string, items: number) => void) | undefined;
@@ -69,19 +69,19 @@ export function exchangeService(
   return { exchange };
 
   /**
-   * Executes the items of all messages independently of each other. Results that are ready together share a message; none
-   * waits for a slower one.
+   * Executes the items of all messages independently of each other. Results that are ready together share a message;
+   * none waits for a slower one.
    *
    * @throws ConnectError invalid_argument if a message is invalid
    */
   async function* exchange(
     messages: AsyncIterable<ExchangeRequest>,
-    { signal, values, requestHeader }: Pick<HandlerContext, 'signal' | 'values' | 'requestHeader'>,
+    { signal, values, requestHeader }: HandlerContext,
   ): AsyncGenerator<{ results: Result[] }> {
     const caller = readCaller({ values });
     const ready: { readonly result: Result; readonly leads: number }[] = [];
     let begun = 0;
-    /** The number of leads requested by items whose results are not sent yet. */
+    /** The number of leads requested by items without sent results. */
     let pendingLeads = 0;
     const moreReady = new Condition(process.nextTick);
     const moreSent = new Condition(process.nextTick);
@@ -91,7 +91,7 @@ export function exchangeService(
       reading = false;
       moreReady.notify();
     });
-    // Rethrown below, after the results of all items that were begun.
+    // Rethrown below, after the results of all started items.
     allRead.catch(() => {});
 
     while (reading || pendingLeads > 0) {
@@ -113,7 +113,7 @@ export function exchangeService(
     }
 
     async function readAll(): Promise<void> {
-      // A caller that has disconnected takes no results; without its signal, a pending wait would never end.
+      // A disconnected caller takes no results. Without its signal, a pending wait would never end.
       const end = AbortSignal.any([ending, signal, values.get(connectionDraining)]);
       signal.addEventListener('abort', () => moreSent.notify());
       for await (const { items } of takeUntil(end, messages)) {
@@ -138,7 +138,7 @@ export function exchangeService(
     }
   }
 
-  /** Executes an item in the studio of its key: a request cannot name one. Never rejects. @rule 1.own-studio 5.2 */
+  /** Executes an item in the studio of its key, because a request cannot name one. Never rejects. @rule 1.own-studio 5.2 */
   function executeItem(item: ExchangeItem, caller: Caller, authenticateOnce: BearerAuthenticator): Promise<Result> {
     const { requestId, traceparent, secretSha256, request } = item;
     const summary: Summary = {};
@@ -207,11 +207,11 @@ function countThatFits(ready: readonly { readonly result: Result }[]): number {
   return full < 0 ? ready.length : full;
 }
 
-/** Authenticates each key and source once for all items of a message, which all arrived before that. */
+/** Authenticates each key and source once per message, whose items all arrived before. */
 function oncePerSecret(authenticate: BearerAuthenticator): BearerAuthenticator {
   const begun = new Map<string, Promise<Credential>>();
   return (secretSha256, sourceId, studios) => {
-    // A source id contains no space, so no other hash, however malformed, can produce the same key.
+    // A source id contains no space, so no other hash can produce the same key, however malformed.
     const key = `${textOfHash(secretSha256)} ${sourceId}`;
     const bearer = begun.get(key) ?? authenticate(secretSha256, sourceId, studios);
     begun.set(key, bearer);
@@ -219,12 +219,7 @@ function oncePerSecret(authenticate: BearerAuthenticator): BearerAuthenticator {
   };
 }
 
-/**
- * Refuses an item whose key lacks a scope.
- *
- * @throws Refusal SCOPE_FORBIDDEN
- * @rule 5.9
- */
+/** Refuses an item whose key lacks a scope. @throws Refusal SCOPE_FORBIDDEN @rule 5.9 */
 function refuseUnlessScoped({ key }: Credential, scope: ApiKeyScope | undefined): void {
   if (scope === undefined || key.scopes.includes(scope)) return;
   throw new Refusal('SCOPE_FORBIDDEN', `The key does not have the scope ${scope}.`);
@@ -232,5 +227,5 @@ function refuseUnlessScoped({ key }: Credential, scope: ApiKeyScope | undefined)
 
 const body = (json: string) => ({ outcome: { case: 'body', value: Buffer.from(json) } }) as const;
 
-/** @param lead its JSON */
+/** @param lead a lead as JSON */
 const leadBody = (lead: string) => body(`{"lead":${lead}}`);

@@ -22,7 +22,7 @@ import {
 import { enveloped, readEnvelopes } from '../../common/envelopes.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { readCaller } from './callers.ts';
-import type { refuseUndecoded } from './interceptors.ts';
+import type { Sent } from './interceptors.ts';
 import { takeUntil } from './take-until.ts';
 
 const { exchange: method } = ExchangeService.method;
@@ -33,17 +33,17 @@ export interface ServedExchange {
   readonly readMaxBytes: number;
 }
 
-/** What every call passes. */
+/** The checks that every call passes. */
 interface Checks {
   /** @throws ConnectError if the call is refused before its messages are read */
   readonly gate: (context: HandlerContext) => Promise<void>;
-  /** Refuses messages that cannot be read. */
-  readonly readable: ReturnType<typeof refuseUndecoded>['messages'];
+  /** Refuses unreadable messages. */
+  readonly readable: <Message>(sent: Sent<Message>) => AsyncIterable<Message>;
 }
 
 /**
- * Whether a call is made as gateways make it: over HTTP/2, by Connect, in binary, not compressed, and without a deadline. The library
- * serves all others.
+ * Whether a call is made the way gateways do: over HTTP/2, with Connect, in binary, uncompressed, and without a
+ * deadline. The library serves all others.
  */
 export const isOfGateway = (request: IncomingMessage | Http2ServerRequest): request is Http2ServerRequest =>
   'stream' in request &&
@@ -54,14 +54,14 @@ export const isOfGateway = (request: IncomingMessage | Http2ServerRequest): requ
   );
 
 /**
- * Returns a function that serves such calls as the library does, but on the stream of HTTP/2 itself: what the library has between the
- * two takes longer than what most messages ask for.
+ * Returns a function that serves such calls as the library would, but directly on the HTTP/2 stream. The library's
+ * layers in between take longer than most requests.
  */
 export function exchangeServer({ implement, readMaxBytes }: ServedExchange, { gate, readable }: Checks) {
   return async (
     { stream }: Http2ServerRequest,
     response: Http2ServerResponse,
-    call: Pick<UniversalServerRequest, 'method' | 'url' | 'signal' | 'header'> & { contextValues: ContextValues },
+    call: UniversalServerRequest & { contextValues: ContextValues },
   ): Promise<void> => {
     const { signal, header, contextValues, url } = call;
     const ofCall = { requestMethod: call.method, url, requestSignal: signal, requestHeader: header, contextValues };
@@ -76,7 +76,7 @@ export function exchangeServer({ implement, readMaxBytes }: ServedExchange, { ga
         if (!isBelowHighWaterMark) await once(stream, 'drain', { signal });
       }
     } catch (error) {
-      // Its caller gets nothing more.
+      // The caller gets nothing more.
       if (signal.aborted) return;
       fault = error instanceof ConnectError ? error : new ConnectError('internal error', Code.Internal);
     } finally {

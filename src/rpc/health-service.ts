@@ -8,12 +8,12 @@ import { connectionDraining } from './run-call.ts';
 /** The maximum number of concurrent unauthenticated watchers. A watcher occupies memory until it disconnects. */
 export const MAX_UNAUTHENTICATED_WATCHERS = 64;
 
-/** What determines the health status. */
+/** The conditions that determine the health status. */
 export interface Serving {
   readonly store: Readiness;
-  /** Aborted when shutdown begins, a drain time before the port closes. */
+  /** Aborts when shutdown begins, a drain time before the port closes. */
   readonly draining: AbortSignal;
-  /** Aborted when the server stops; watches then end. */
+  /** Aborts when the server stops; watches then end. */
   readonly ending: AbortSignal;
 }
 
@@ -55,7 +55,7 @@ export function healthService(serviceNames: readonly string[], serving: Serving)
         const isKnown = known.includes(service);
         for (let sent: Status | undefined; !end.aborted; ) {
           const { changeCount } = store;
-          // The beginning of shutdown is sent immediately, and is the last change.
+          // The start of shutdown is sent immediately, and is the last change.
           const next = draining.aborted ? end : AbortSignal.any([end, draining]);
           const status = isKnown ? await statusNow() : Status.SERVICE_UNKNOWN;
           if (status !== sent) yield { status };

@@ -1,10 +1,11 @@
+import type { DescMethod } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
+  type ContextValues,
   createContextKey,
   type HandlerContext,
   type Interceptor,
-  type StreamRequest,
   type StreamResponse,
 } from '@connectrpc/connect';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
@@ -14,13 +15,13 @@ import { accessWithdrawn, toConnectError } from './refusals.ts';
 import { newCall, type RunCall, refused } from './run-call.ts';
 import { takeUntil } from './take-until.ts';
 
-/** How far a call has come in the library, which refuses some calls before it asks anything of us. */
+/** The progress of a call in the library, which refuses some calls before it calls our code. */
 export interface Progress {
   /** Set once the call is at the gate. */
   context?: HandlerContext;
   isAdmitted: boolean;
   isDecoded: boolean;
-  /** Aborted when the caller disconnects. */
+  /** Aborts when the caller disconnects. */
   readonly disconnected: AbortSignal;
 }
 
@@ -29,7 +30,7 @@ export const progressKey = createContextKey<Progress>(
   { description: 'progress' },
 );
 
-/** Executes unary calls with `run`. Streams use it per item or by themselves; probes are not logged. */
+/** Executes unary calls with `run`. Streams run per item or by themselves; probes are not logged. */
 export function runCalls(run: RunCall): Interceptor {
   return (next) => (request) => {
     if (request.stream || request.service.typeName === Health.typeName) return next(request);
@@ -38,7 +39,7 @@ export function runCalls(run: RunCall): Interceptor {
     return run(
       call,
       async () => {
-        // The caller may have lost its access since the head of the call arrived.
+        // The caller may have lost its access since the call's headers arrived.
         if (caller.withdrawn.aborted) throw accessWithdrawn();
         refuseOtherStudios(caller, request.message);
         return next(request);
@@ -49,8 +50,8 @@ export function runCalls(run: RunCall): Interceptor {
 }
 
 /**
- * Ends streams whose caller loses its access, whatever they are. Of a caller that sends, no further message is read; the
- * results of those before arrive.
+ * Ends streams of any kind whose caller loses its access. No further message is read from a sending caller, but it gets
+ * the results of earlier messages.
  */
 export const endWithdrawn: Interceptor = (next) => async (request) => {
   const caller = callerIfAny({ values: request.contextValues });
@@ -64,26 +65,26 @@ export const endWithdrawn: Interceptor = (next) => async (request) => {
 
   async function* messages() {
     yield* takeUntil(withdrawn, message);
-    // A watch has no end that could be missing, so it just ends: its caller may have another token by now.
+    // A watch just ends, because it has no last message to miss. Its caller may have another token by now.
     if (withdrawn.aborted && !request.method.name.startsWith('Watch')) throw toConnectError(accessWithdrawn());
   }
 };
 
-/** The messages of a stream, and the call that they belong to. */
-type Sent<Message> = Pick<StreamRequest, 'method' | 'header' | 'contextValues'> & {
+/** The messages of a stream, and the call to which they belong. */
+export interface Sent<Message> {
+  readonly method: DescMethod;
+  readonly header: Headers;
+  readonly contextValues: ContextValues;
   readonly message: AsyncIterable<Message>;
-};
+}
 
-/** Notes which unary calls could be decoded, and refuses messages of streams that cannot: interceptors get those undecoded. */
+/** Notes which unary calls were decoded. Refuses undecodable messages of streams, which interceptors get before decoding. */
 export function refuseUndecoded(run: RunCall) {
+  const interceptor: Interceptor = (next) => (request) => {
+    request.contextValues.get(progressKey).isDecoded = true;
+    return next(request.stream ? { ...request, message: messages(request) } : request);
+  };
   return { interceptor, messages };
-
-  function interceptor(next: Parameters<Interceptor>[0]): ReturnType<Interceptor> {
-    return (request) => {
-      request.contextValues.get(progressKey).isDecoded = true;
-      return next(request.stream ? { ...request, message: messages(request) } : request);
-    };
-  }
 
   async function* messages<Message>({ message, method, header, contextValues }: Sent<Message>) {
     try {
@@ -96,7 +97,7 @@ export function refuseUndecoded(run: RunCall) {
   }
 }
 
-/** Returns the refusal of a message that the library could not decode; undefined: the error has another cause. */
+/** Returns the refusal for an undecodable message; undefined: the error has another cause. */
 export function refusalOfMessage(error: unknown, { disconnected }: Progress): Refusal | undefined {
   if (disconnected.aborted || !(error instanceof Error)) return undefined;
   const { code, rawMessage } = ConnectError.from(error);

@@ -127,14 +127,14 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: StreamCon
   };
 }
 
-/** The methods that send page after page, or lead after lead, as fast as the caller reads them. */
+/** Implements the methods that send page after page, or lead after lead, as fast as the caller reads. */
 function leadExports(
   deps: Dependencies,
   { run, ending }: StreamContext,
 ): Pick<Service, 'exportLeads' | 'exportContact'> {
   return {
     exportLeads({ studioId, resumeToken, filter: wireFilter, ...includes }, context) {
-      /** What the log line has instead of the request. */
+      /** The fields that the log line has instead of the request. */
       const summary = { studioId, leads: 0 };
       return runStream(run, context, summary, async function* () {
         const { includeTestStudios: includesTests, includeEvents: includesEvents } = includes;
@@ -148,7 +148,7 @@ function leadExports(
       });
     },
 
-    // The log line has nothing of the contact.
+    // The log line contains nothing about the contact.
     exportContact: ({ studioId, contact }, context) =>
       runStream(run, context, { studioId }, async function* () {
         for await (const each of exportContact(deps, { studioId, contact: contactFromWire(contact) })) {
@@ -214,7 +214,7 @@ function viewFromWire(view: WireView): LeadView | undefined {
 /** The fields that an update mask may name. */
 const PATHS = DATA_FIELDS.map((field) => LeadSchema.field[field].name);
 
-/** Returns the changes: the fields that the mask names, without a mask those present. Adds the faults of the mask. */
+/** Returns the update: the fields in the mask, or without a mask the present ones. Adds the mask's faults. */
 function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadCommand {
   const { studioId, lead = create(LeadSchema), updateMask, expectedUpdateTime, memberId, requestId } = request;
   const paths = updateMask?.paths ?? [];
@@ -229,7 +229,7 @@ function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadC
     const described = LeadSchema.field[field];
     return paths.length > 0 ? paths.includes(described.name) : isFieldSet(lead, described);
   });
-  // A field that is named and absent loses its value, unless it must have one.
+  // A field that is named but absent loses its value, unless it is required.
   const fields = named.map((field) => [field, given[field]]);
   return {
     studioId,
@@ -241,7 +241,7 @@ function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadC
   };
 }
 
-/** Returns the time that a lead must still have; undefined: any. Adds the faults of it. */
+/** Returns the `updatedAt` that a lead must still have; undefined: any. Adds its faults. */
 function expectedFromWire(time: Timestamp | undefined, faults: Faults): Date | undefined {
   if ((time?.nanos ?? 0) % 1_000_000 !== 0) {
     faults.note('expectedUpdateTime', 'must be in whole milliseconds, as the update_time of a lead is');
@@ -254,7 +254,7 @@ function expectedFromWire(time: Timestamp | undefined, faults: Faults): Date | u
 function outcomeToWire(result: ImportedLead) {
   if (result.kind === 'refused') return refused(result.refusal);
   const { kind, leadId } = result;
-  // The caller has no id to recognise the lead by, so its key conflicts, as that of any creation.
+  // The caller has no id to recognise the lead by, so its key conflicts, as in any creation.
   if (leadId === null) return refused(refusalOfCreation({ kind: 'erased' }));
   const value = create(LeadImportedSchema, { leadId, replayed: kind !== 'imported', erased: kind === 'erased' });
   return { case: 'imported', value } as const;

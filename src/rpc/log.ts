@@ -6,10 +6,10 @@ import type { SlowCommands } from '../store/port/listeners.ts';
 import type { RetentionObserver } from '../usecases/retain-leads.ts';
 import type { CoreMetrics } from './metrics.ts';
 
-/** The interval in which a record is logged at most once; milliseconds. */
+/** The interval in which each record is logged at most once; milliseconds. */
 const LOG_INTERVAL_MS = 3_600_000;
 
-/** The maximum number of records logged in that time, so that damaged data cannot fill the disk. */
+/** The maximum number of log lines per interval, so that damaged data cannot fill the disk. */
 const MAX_LOG_LINES = 1000;
 
 /** Logs unreadable records, each at most once per interval. */
@@ -21,10 +21,10 @@ export function unreadableRecordLog(log: Logger): ReportUnreadable {
   };
 }
 
-/** A command to the database that takes so long is logged: within an interval each shape once, and only some; milliseconds. */
+/** The duration from which a database command is logged; milliseconds. Per interval, each shape is logged once, up to a maximum. */
 const [SLOW_COMMAND_MS, SLOW_INTERVAL_MS, MAX_SLOW_SHAPES] = [1000, 60_000, 10];
 
-/** The length of a shape in the log; characters. */
+/** The maximum length of a logged shape; characters. */
 const MAX_SHAPE_LENGTH = 500;
 
 export function slowCommandLog(log: Logger): SlowCommands {
@@ -40,7 +40,7 @@ export function slowCommandLog(log: Logger): SlowCommands {
   };
 }
 
-/** Logs and counts what retention erases. A failure is logged once an hour at most. */
+/** Logs and counts erasures by retention. Failures are logged at most once an hour. */
 export function retentionObserver(log: Logger, metrics?: CoreMetrics): RetentionObserver {
   const throttle = new Throttle(LOG_INTERVAL_MS);
   return {
@@ -53,8 +53,8 @@ export function retentionObserver(log: Logger, metrics?: CoreMetrics): Retention
 const isId = (value: unknown): boolean => typeof value === 'string' && uuidFault(value) === undefined;
 
 /**
- * All that is logged of requests and responses, by name and by type: valid ids, numbers and booleans. Messages of
- * another method may have text or records in a field of the same name; those are left out.
+ * The only fields of requests and responses that are logged: valid ids, numbers and booleans. A message of another
+ * method may have text or records in a field of the same name; those are left out.
  */
 const LOGGED = {
   studioId: (value) => typeof value === 'string' && crmIdFault(value) === undefined,
@@ -79,7 +79,7 @@ export function studioIdIn({ studioId, studio, member, leadSource }: StudioField
   return studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
 }
 
-/** The fields of messages in which these are found; not validated. */
+/** The fields of messages in which the logged ones are found; unchecked. */
 export interface MessageFields extends StudioFields {
   readonly apiKeyId?: string;
   readonly leadId?: string;
@@ -90,7 +90,6 @@ export interface MessageFields extends StudioFields {
   readonly apiKey?: { readonly id: string };
 }
 
-/** Returns what is logged of a request and its response. */
 export function loggedFields(request: MessageFields, response: MessageFields): LoggedFields {
   const found: Readonly<Record<keyof typeof LOGGED, unknown>> = {
     studioId: response.studioId ?? studioIdIn(request),

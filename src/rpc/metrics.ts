@@ -10,9 +10,9 @@ import type { Store } from '../store/store.ts';
 import { MAX_COUNTED, measureConsumer } from '../usecases/consumers.ts';
 import type { Changing } from '../usecases/dependencies.ts';
 import { countEndingKeys, ENDING_WITHIN_DAYS } from '../usecases/manage-api-keys.ts';
-import type { RetentionObserver, RetentionOutcome } from '../usecases/retain-leads.ts';
+import type { RetentionMetrics } from '../usecases/retain-leads.ts';
 
-/** The series that are exported from the start, so that a rate includes their first event. */
+/** The label values that are exported from the start, so that a rate includes the first event. */
 const OPERATIONS = ['CreateLead', 'GetLead', 'ListLeads', 'AuthenticateApiKey', 'ExportLeads'];
 const OUTCOMES = ['ok', 'INTERNAL', 'UNAVAILABLE'];
 
@@ -20,8 +20,8 @@ const OUTCOMES = ['ok', 'INTERNAL', 'UNAVAILABLE'];
 const COUNT_TTL_MS = 30_000;
 
 /**
- * Creates the core's metrics. Each label has a closed set of values; nothing that a caller sends becomes one, but for the
- * names of consumers, of which there are few.
+ * Creates the core's metrics. Each label has a closed set of values. Callers cannot add any, except the few names of
+ * consumers.
  */
 export function createCoreMetrics() {
   const registry = new Metrics();
@@ -67,11 +67,10 @@ export function createCoreMetrics() {
       calls.observe({ operation: call.operation, outcome: call.outcome }, call.durationMs / 1000);
       countOutcome(call);
     },
-    /** Counts a call by its caller, if that has a name. */
+    /** Counts a call of a named caller. */
     callerCalled({ name: caller, credential }: Caller) {
       if (caller !== null && credential !== null) callsOfCallers.inc({ caller, credential });
     },
-    /** Records the number of requests in a message. */
     batchReceived: (operation: string, requests: number) => batches.observe({ operation }, requests),
     /** Begins a database command; the returned function records its end. */
     storeCommand({ name: command, size }: StoreCommand) {
@@ -104,11 +103,11 @@ interface FinishedCall {
   readonly outcome: string;
   readonly durationMs: number;
   readonly replayed: boolean;
-  /** The consumer that the request names, if it names one. */
+  /** The consumer in the request, if it names one. */
   readonly consumer: string | undefined;
 }
 
-/** Exports what came of calls that only their messages tell, and returns a function that counts it. */
+/** Exports outcomes that only messages reveal, and returns a function that counts them. */
 function exportOutcomes(registry: Metrics): (call: FinishedCall) => void {
   const replays = registry.counter(
     'lead_intake_core_replays_total',
@@ -125,7 +124,7 @@ function exportOutcomes(registry: Metrics): (call: FinishedCall) => void {
   };
 }
 
-/** Exports the clock, and returns a function that counts that it was set back. */
+/** Exports the clock, and returns a function that counts how often it was set back. */
 function exportClock(registry: Metrics): () => void {
   registry.gauge(
     'lead_intake_core_clock_timestamp_seconds',
@@ -139,8 +138,8 @@ function exportClock(registry: Metrics): () => void {
   return () => setBacks.inc();
 }
 
-/** Exports what becomes of leads that retention does not keep, and the time that it goes by. */
-function exportRetention(registry: Metrics): Pick<RetentionObserver, 'time' | 'passed'> {
+/** Exports the outcomes of leads whose retention has ended, and the retention time. */
+function exportRetention(registry: Metrics): RetentionMetrics {
   let latest: Date | null = null;
   const leads = registry.counter(
     'lead_intake_core_retention_leads_total',
@@ -156,7 +155,7 @@ function exportRetention(registry: Metrics): Pick<RetentionObserver, 'time' | 'p
     time(time) {
       latest = time;
     },
-    passed: (outcome: RetentionOutcome, count) => leads.inc({ outcome }, count),
+    passed: (outcome, count) => leads.inc({ outcome }, count),
   };
 }
 
@@ -175,10 +174,10 @@ function cached<Measured>(measure: () => Promise<Measured>): () => Promise<Measu
   };
 }
 
-/** How long the count of keys that end is used; milliseconds. It reads the keys of every studio. */
+/** How long the count of expiring keys is cached; milliseconds. It reads the keys of every studio. */
 const KEYS_TTL_MS = 60 * 60 * 1000;
 
-/** Exports how many keys in use end soon. A scrape waits for no count: it gets the last one, and before the first NaN. */
+/** Exports how many keys in use expire soon. A scrape never waits for the count: it gets the last one, or NaN before the first. */
 function gaugeEndingKeys(registry: Metrics, deps: Changing): void {
   let last: { readonly at: number; readonly counts: ReadonlyMap<number, number> } | undefined;
   let isCounting = false;
@@ -226,7 +225,7 @@ function gaugeLeadChanges(registry: Metrics, store: Store): void {
     const unknown = { leads: Number.NaN, since: new Date(Number.NaN) };
     const none = { waiting: unknown, setAside: unknown, isComplete: false };
     const began = performance.now();
-    // One after the other: counting costs the database most. While one call takes as long as it may, others would, too.
+    // One after the other, because counting is the most expensive query. Once one takes its maximum time, others would as well.
     for (const consumer of await store.listConsumers()) {
       const isLate = performance.now() - began >= STORE_CALL_MS;
       measured.push([consumer.name, isLate ? none : await measureConsumer({ store }, consumer).catch(() => none)]);

@@ -9,7 +9,7 @@ import { takeUntil } from './take-until.ts';
  * Implements the standard reflection (`grpc.reflection.v1`) for tools such as grpcurl. It includes the types of error
  * details, which tools could otherwise only show as bytes.
  *
- * @param ending aborted when the server stops
+ * @param ending aborts when the server stops
  */
 export function reflectionService(
   services: readonly DescService[],

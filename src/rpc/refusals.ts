@@ -3,14 +3,13 @@ import { anyPack } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { type Status, StatusSchema } from '../../proto/gen/google/rpc/status_pb.ts';
-import type { RefusalReason as WireReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts';
 import { Refusal, type RefusalReason } from '../domain/refusal.ts';
 import { StoreUnavailable } from '../store/port/faults.ts';
 
 /** The domain of this service's reasons in ErrorInfo. */
 const DOMAIN = 'leadintake';
 
-const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReason, 'UNSPECIFIED'>, Code> = {
+const CODES: Record<RefusalReason, Code> = {
   INVALID_REQUEST: Code.InvalidArgument,
   SOURCE_INVALID: Code.FailedPrecondition,
   KEY_INVALID: Code.Unauthenticated,
@@ -38,8 +37,8 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
 };
 
 /**
- * Converts anything thrown to the error that the caller gets: a refusal with its details, `unavailable` if the store is
- * unavailable or cannot know the outcome, and `internal` without details for everything else.
+ * Converts a thrown value to the error that the caller gets: a refusal with its details, `unavailable` if the store is
+ * unavailable or cannot know the outcome, and otherwise `internal` without details.
  */
 export function toConnectError(error: unknown): ConnectError {
   if (error instanceof ConnectError) return error;

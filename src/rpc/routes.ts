@@ -9,14 +9,7 @@ import {
 } from '@bufbuild/protobuf';
 import { isFieldError } from '@bufbuild/protobuf/reflect';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import {
-  Code,
-  ConnectError,
-  type ConnectRouter,
-  type ConnectRouterOptions,
-  type MethodImpl,
-  type ServiceImpl,
-} from '@connectrpc/connect';
+import { Code, ConnectError, type ConnectRouter, type MethodImpl, type ServiceImpl } from '@connectrpc/connect';
 import { MAX_CALL_MS, MAX_EXPORT_MS } from '../../common/deadlines.ts';
 import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
@@ -58,7 +51,7 @@ export const ALL_SERVICES: readonly DescService[] = [...SERVICES, Health, Server
 
 const formatMethodPath = ({ parent, name }: DescMethod) => `/${parent.typeName}/${name}`;
 
-/** The path of the calls of gateways. */
+/** The path of gateways' calls. */
 export const EXCHANGE_PATH = formatMethodPath(ExchangeService.method.exchange);
 
 const BIDI_STREAM_PATHS = new Set(
@@ -67,39 +60,36 @@ const BIDI_STREAM_PATHS = new Set(
     .map(formatMethodPath),
 );
 
-/** Returns what the port has to know of the method with a path, to bound its calls. */
+/** Returns the properties of the method at a path with which the port limits its calls. */
 export const describePath = (path: string) => ({
   isProbe: path.startsWith(`/${Health.typeName}/`),
   isWatch: path === formatMethodPath(Health.method.watch),
   isOpenEnded: BIDI_STREAM_PATHS.has(path),
 });
 
-/** The dependencies of the services besides the use cases'. */
+/** The dependencies of the services besides those of the use cases. */
 interface RouteContext {
   readonly run: RunCall;
   readonly batchReceived: ExchangeContext['batchReceived'];
   readonly serving: Serving;
-  /** Whether to serve reflection. */
   readonly reflects: boolean;
 }
 
-/** Returns what registers all methods, and how the exchange is implemented. */
+/** Returns a function that registers all methods, and the implementation of the exchange. */
 export function servedMethods(deps: Dependencies, { run, batchReceived, serving, reflects }: RouteContext) {
   const items = { run, batchReceived, authenticate: bearerAuthenticator(deps), ending: serving.ending };
   const names = SERVICES.map((service) => service.typeName);
   const exchange = exchangeService(deps, items);
   const routes = (router: ConnectRouter) => {
-    serve(router, LeadIntakeService, leadIntakeService(deps, items), findBounds);
-    serve(router, ConsumerService, consumerService(deps), findBounds);
-    serve(router, ExchangeService, exchange, findBounds);
-    serve(router, ApiKeyService, apiKeyService(deps, items), findBounds);
-    serve(router, DirectoryService, directoryService(deps), findBounds);
-    serve(router, AuditService, auditService(deps, items), findBounds);
-    serve(router, RequestLogService, requestLogService(deps), findBounds);
+    serve(router, LeadIntakeService, leadIntakeService(deps, items));
+    serve(router, ConsumerService, consumerService(deps));
+    serve(router, ExchangeService, exchange);
+    serve(router, ApiKeyService, apiKeyService(deps, items.authenticate));
+    serve(router, DirectoryService, directoryService(deps));
+    serve(router, AuditService, auditService(deps, items));
+    serve(router, RequestLogService, requestLogService(deps));
     serve(router, Health, healthService(names, serving));
-    if (reflects) {
-      serve(router, ServerReflection, reflectionService(ALL_SERVICES, serving.ending));
-    }
+    if (reflects) serve(router, ServerReflection, reflectionService(ALL_SERVICES, serving.ending));
   };
   return { routes, exchange: { implement: exchange.exchange, readMaxBytes: MAX_BATCH_BYTES } };
 }
@@ -108,21 +98,16 @@ export function servedMethods(deps: Dependencies, { run, batchReceived, serving,
 export const findMaxTimeoutMs = ({ methodKind }: DescMethod): number =>
   methodKind === 'server_streaming' ? MAX_EXPORT_MS : MAX_CALL_MS;
 
-/** Returns the bounds of a method that differ from the defaults: messages with a list of messages may be larger. */
+/** Returns the limits of a method that differ from the defaults. Messages with a list of messages may be larger. */
 const findBounds = ({ input }: DescMethod) =>
   input.fields.some(({ fieldKind, message }) => fieldKind === 'list' && message)
     ? { readMaxBytes: MAX_BATCH_BYTES }
     : undefined;
 
-function serve<Service extends DescService>(
-  router: ConnectRouter,
-  service: Service,
-  impl: ServiceImpl<Service>,
-  findOptions: (method: DescMethod) => Partial<ConnectRouterOptions> | undefined = () => undefined,
-): void {
+function serve<Service extends DescService>(router: ConnectRouter, service: Service, impl: ServiceImpl<Service>): void {
   for (const method of service.methods) {
     const implementation = impl[method.localName as keyof typeof impl] as MethodImpl<typeof method>;
-    router.rpc(method, implementation, { ...findOptions(method), jsonOptions: safeJson(method.input) });
+    router.rpc(method, implementation, { ...findBounds(method), jsonOptions: safeJson(method.input) });
   }
 }
 
@@ -131,8 +116,8 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true });
 const LENIENT = { ignoreUnknownFields: true, registry: createRegistry(ErrorInfoSchema, BadRequestSchema) };
 
 /**
- * Returns the options for parsing a JSON message. The library replaces invalid UTF-8 with U+FFFD, and its errors quote
- * what they could not parse, which callers may log; both are refused here instead.
+ * Returns the options for parsing a JSON message. The library would replace invalid UTF-8 with U+FFFD, and its errors
+ * would quote unreadable input, which callers may log. Both are refused here instead.
  */
 export const safeJson = (message: DescMessage) => ({
   ...LENIENT,
@@ -142,19 +127,19 @@ export const safeJson = (message: DescMessage) => ({
         const text = UTF8.decode(bytes);
         fromJsonString(message, text, LENIENT);
         const field = misreadField(message, JSON.parse(text));
-        if (field) throw unreadable(field);
+        if (field) throw unreadable(field.name);
         return text;
       } catch (error) {
         if (error instanceof ConnectError) throw error;
         const { cause } = Object(error) as Error;
-        throw unreadable(isFieldError(cause) ? cause.field() : undefined);
+        throw unreadable(isFieldError(cause) ? cause.field().name : undefined);
       }
     },
   },
 });
 
-function unreadable(field: Pick<DescField, 'name'> | undefined): ConnectError {
-  const where = field ? `: ${field.name} is not` : '';
+function unreadable(field: string | undefined): ConnectError {
+  const where = field ? `: ${field} is not` : '';
   return new ConnectError(
     `the message must be JSON in UTF-8, in the form of the contract${where}`,
     Code.InvalidArgument,
@@ -162,8 +147,8 @@ function unreadable(field: Pick<DescField, 'name'> | undefined): ConnectError {
 }
 
 /**
- * Returns a field that the library reads as something else. It passes over unknown words of enums, so that a filter of
- * such stages would match every lead. It moves a day that is not on the calendar, and the hour 24, to the next day.
+ * Returns a field that the library would misread. It skips unknown words of enums, so a filter of unknown stages would
+ * match every lead. It moves an invalid day, and the hour 24, to the next day.
  */
 function misreadField(message: DescMessage, json: JsonValue): DescField | undefined {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return undefined;
@@ -181,7 +166,7 @@ function misreadField(message: DescMessage, json: JsonValue): DescField | undefi
   return undefined;
 }
 
-/** @param time that the library has read */
+/** @param time a time that the library could read */
 function isMoved(time: string): boolean {
   const day = time.slice(0, 10);
   return time.includes('T24') || !new Date(day).toISOString().startsWith(day);

@@ -10,13 +10,13 @@ import { loggedFields, type MessageFields } from './log.ts';
 import type { CoreMetrics } from './metrics.ts';
 import { toConnectError } from './refusals.ts';
 
-/** A call, or an item of one, as it is logged, counted and traced. */
+/** A call, or an item of one, as logged, counted and traced. */
 export interface Call {
-  /** The method's name, preceded by the service's if that is not one of `leadintake.v1`. */
+  /** The method's name; outside of `leadintake.v1`, preceded by the service's. */
   readonly operation: string;
-  /** The caller's id of the request; not logged if it is not a valid one. */
+  /** The caller's id of the request; logged only if valid. */
   readonly requestId: string | undefined;
-  /** The message; undefined if it was not read. */
+  /** The message; undefined: not read. */
   readonly request: object | undefined;
   /** The W3C `traceparent`, if the caller sent one. */
   readonly traceparent: string | undefined;
@@ -24,7 +24,7 @@ export interface Call {
   readonly caller: Caller | undefined;
 }
 
-/** Returns a call by its method and headers, without its message. @param method undefined: no method of this service */
+/** Returns a call from its method and headers, without its message. @param method undefined: no method of this service */
 export function newCall(method: DescMethod | undefined, header: Headers, caller: Caller | undefined): Call {
   return {
     operation: method ? formatOperation(method) : 'other',
@@ -39,7 +39,7 @@ function formatOperation({ parent, name }: DescMethod): string {
   return parent.file.proto.package === 'leadintake.v1' ? name : `${parent.name}/${name}`;
 }
 
-/** Aborted when the call's connection is drained; open-ended calls then end. */
+/** Aborts when the call's connection drains. Open-ended calls then end. */
 export const connectionDraining = createContextKey<AbortSignal>(new AbortController().signal, {
   description: 'aborted when the connection is drained',
 });
@@ -48,8 +48,8 @@ export const connectionDraining = createContextKey<AbortSignal>(new AbortControl
 const FAULTS = new Set(['INTERNAL', 'UNAVAILABLE', 'UNKNOWN']);
 
 /**
- * Executes a call, and logs, counts and traces it. Rejects with the error that the caller gets; the text of a fault is only
- * logged.
+ * Executes a call, and logs, counts and traces it. Rejects with the error for the caller. The text of an internal fault
+ * is only logged.
  */
 export type RunCall = <Response extends object>(
   call: Call,
@@ -103,5 +103,5 @@ export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer):
 export const refused = (run: RunCall, call: Call, reason: Error): Promise<ConnectError> =>
   run<never>(call, () => Promise.reject(reason)).catch((error) => error);
 
-/** Returns the name of a status in logs and metrics, as gRPC writes it: `INVALID_ARGUMENT`. */
+/** Returns the name of a status in logs and metrics, spelled as in gRPC: `INVALID_ARGUMENT`. */
 const formatCode = (code: Code): string => Code[code].replace(/\B[A-Z]/g, '_$&').toUpperCase();

@@ -4,24 +4,24 @@ import type { Caller } from '../domain/caller.ts';
 import { readCaller, refuseOtherStudios } from './callers.ts';
 import { newCall, type RunCall } from './run-call.ts';
 
-/** The maximum number of concurrent streams of one caller. Each may hold a page of leads that its client does not read. */
+/** The maximum number of concurrent streams of a caller. Each may hold a page of leads that its client does not read. */
 export const MAX_STREAMS_PER_CALLER = 64;
 
-/** What methods with streams of responses need besides the use cases. */
+/** The dependencies of methods with streams of responses besides those of the use cases. */
 export interface StreamContext {
   readonly run: RunCall;
-  /** Aborted when the server stops. */
+  /** Aborts when the server stops. */
   readonly ending: AbortSignal;
 }
 
-/** By the name of a caller, which has a Caller for each of its credentials; without a name, by the Caller. */
+/** Streams by a caller's name, because each of its credentials has its own Caller; without a name, by Caller. */
 const streamsByCaller = new Map<string | Caller, number>();
 
 /**
- * Executes a call with a stream of responses, as RunCall executes one with a single response. The call ends when its
- * caller has taken the last message.
+ * Executes a call with a stream of responses, as RunCall does with a single response. The call ends when its caller has
+ * taken the last message.
  *
- * @param request what is logged of it; names its studio, to which the caller must have access
+ * @param request the logged fields; they name its studio, to which the caller must have access
  */
 export async function* runStream<Message>(
   run: RunCall,
@@ -30,7 +30,7 @@ export async function* runStream<Message>(
   messages: () => AsyncIterable<Message>,
 ): AsyncGenerator<Message> {
   const caller = readCaller(context);
-  // Aborted when the caller disconnects, or the deadline has passed.
+  // Aborts when the caller disconnects, or its deadline passes.
   const { method, requestHeader, signal } = context;
   const end = Promise.withResolvers<object>();
   // Rethrown below, if a consumer still waits.
@@ -61,7 +61,7 @@ export async function* runStream<Message>(
   await ended;
 }
 
-/** Adds to the number of streams of a caller, and returns it. */
+/** Adds to a caller's number of streams, and returns the result. */
 function count(caller: Caller, more: number): number {
   const key = caller.name ?? caller;
   const streams = (streamsByCaller.get(key) ?? 0) + more;
@@ -75,7 +75,7 @@ const toStreamError = ({ reason }: AbortSignal): ConnectError =>
     ? reason
     : new ConnectError('the caller has disconnected, or does not read', Code.Canceled);
 
-/** Ends a stream once the server stops. @param whatToDo what its caller is told to do */
+/** Ends a stream when the server stops. @param whatToDo the instruction for its caller */
 export function throwIfStopping(ending: AbortSignal, whatToDo: string): void {
   if (ending.aborted) throw new ConnectError(`the service is stopping: ${whatToDo}`, Code.Unavailable);
 }

@@ -3,6 +3,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { type DirectoryService, type Studio, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { Faults } from '../domain/refusal.ts';
+import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { EndedStudios, eraseStudio } from '../usecases/erase-studio.ts';
 import { createApiKey, listApiKeys, putApiKeyQuota, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
@@ -26,11 +27,10 @@ import {
   studioStatus,
   studioToWire,
 } from './convert.ts';
-import type { ExchangeContext } from './exchange-service.ts';
 
 export function apiKeyService(
   deps: Dependencies,
-  { authenticate }: Pick<ExchangeContext, 'authenticate'>,
+  authenticate: BearerAuthenticator,
 ): ServiceImpl<typeof ApiKeyService> {
   return {
     async createApiKey({ studioId, memberId, name, scopes, expireTime }, context) {
@@ -136,7 +136,7 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
 /** The fields that an update mask may name. */
 const STUDIO_FIELDS = ['status', 'region_code', 'quota_limit', 'keep_enquiries', 'retention_days', 'is_test'];
 
-/** Returns the changes of a studio: the fields that the mask names, or without a mask those that are present. */
+/** Returns the changes of a studio: the fields in the mask, or without a mask the present ones. */
 function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask | undefined): PutStudioCommand {
   const { id, status, regionCode, quotaLimit, keepEnquiries, retentionDays, isTest } = studio;
   const faults = new Faults();

@@ -1,7 +1,6 @@
-/** Yields values until the signal is aborted. */
 export async function* takeUntil<Value>(signal: AbortSignal, values: AsyncIterable<Value>): AsyncGenerator<Value> {
   const iterator = values[Symbol.asyncIterator]();
-  // One listener for all values: one per value would accumulate on the signal.
+  // One listener for all values, because one per value would accumulate on the signal.
   let stop = () => {};
   const onAbort = () => stop();
   signal.addEventListener('abort', onAbort);

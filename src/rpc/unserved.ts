@@ -10,14 +10,14 @@ import { callerIfAny } from './callers.ts';
 import { unauthenticated } from './refusals.ts';
 import { newCall, type RunCall, refused } from './run-call.ts';
 
-/** The faults of requests that no method serves, by the HTTP status. */
+/** The faults of requests that no method serves, by HTTP status. */
 const UNSERVED: Readonly<Record<number, string>> = {
   405: 'The method of HTTP must be POST.',
   415: 'The content type must be one of gRPC, gRPC-Web or Connect, and of the kind of the method.',
   505: 'The method needs HTTP/2.',
 };
 
-/** Logs and counts a request that no method serves, and returns the answer to it. @param method of its path, if there is one */
+/** Logs and counts a request that no method serves, and returns its answer. @param method the method of its path, if any */
 export async function unserved(
   { header, values, status }: { readonly header: Headers; readonly values: ContextValues; readonly status: number },
   method: DescMethod | undefined,
@@ -33,14 +33,14 @@ export async function unserved(
   return toAnswer(header, await refused(run, newCall(method, header, caller), refusal), caller ? status : 401);
 }
 
-/** Returns the answer with an error, in the protocol of a request. @param status of HTTP, where the protocol has none of its own */
+/** Returns an error as an answer in the request's protocol. @param status the HTTP status, if the protocol has none of its own */
 export function toAnswer(
   header: Headers,
   error: ConnectError,
   status = codeToHttpStatus(error.code),
 ): UniversalServerResponse {
   const [type, isWeb] = /^application\/grpc(-web)?(?:\+proto|\+json)?/.exec(header.get('content-type') ?? '') ?? [];
-  // To a client of gRPC, a plain 404 is a failure of the transport.
+  // gRPC clients treat a plain 404 as a transport failure.
   if (type) {
     const state = setTrailerStatus(new Headers(), error);
     const answer = { status: 200, header: new Headers({ 'content-type': type }) };

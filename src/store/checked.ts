@@ -8,7 +8,7 @@ import {
   namedEnquiries,
 } from '../domain/enquiry.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
-import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
+import { type CountedLead, type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { CHANGE_KINDS, isResentToOne, type LeadChange } from '../domain/lead-change.ts';
 import type { EarlierCreation } from '../domain/lead-creation.ts';
 import { ADDED_TEXTS, type OriginalFields, TEXT_FIELDS } from '../domain/lead-data.ts';
@@ -16,11 +16,11 @@ import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
 import type { LeadInJson } from '../domain/public-lead.ts';
 import { faultOfRequest, type LoggedRequest } from '../domain/request-log.ts';
 import { type ReportUnreadable, UnreadableRecord } from './port/faults.ts';
-import type { CountedLead, LeadRecord, LeadsOfContact } from './port/lead-reads.ts';
+import type { LeadRecord, LeadsOfContact } from './port/lead-reads.ts';
 
 /*
  * Every record is checked when it is read, because the database may hold records that this release did not write. The
- * checks of leads are hand-written for speed: a page has a hundred. Other records are checked as `records.ts` declares them.
+ * checks of leads are hand-written for speed. `records.ts` declares those of other records.
  */
 
 /** A record as the database returns it, with fields of any type. */
@@ -32,21 +32,18 @@ export type Checked<Record> = Record | UnreadableRecord;
 const FIRST_TIME_MS = Date.parse('0001-01-01T00:00:00.000Z');
 export const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
-export function readableOrThrow<Record>(record: Record): Exclude<Record, UnreadableRecord> {
+export function readableOrThrow<Record>(record: Checked<Record>): Record {
   if (record instanceof UnreadableRecord) throw record;
-  return record as Exclude<Record, UnreadableRecord>;
+  return record;
 }
 
-export function readableOrNull<Record>(
-  record: Record,
-  report: ReportUnreadable,
-): Exclude<Record, UnreadableRecord> | null {
-  if (!(record instanceof UnreadableRecord)) return record as Exclude<Record, UnreadableRecord>;
+export function readableOrNull<Record>(record: Checked<Record>, report: ReportUnreadable): Record | null {
+  if (!(record instanceof UnreadableRecord)) return record;
   report(record);
   return null;
 }
 
-/** Sorts the leads of a contact into readable and unreadable ones, and reports these; null: an erased one. */
+/** Sorts the leads of a contact (null: erased) into readable and unreadable ones, and reports the latter. */
 export function leadsOfContact(found: readonly (Checked<Lead> | null)[], report: ReportUnreadable): LeadsOfContact {
   const unreadable = found.filter((lead) => lead instanceof UnreadableRecord);
   for (const record of unreadable) report(record);
@@ -63,7 +60,7 @@ export function checkedLead(read: Unchecked<Lead>): Checked<Lead> {
  * Returns the creation of a lead for its replay. An unreadable stage or time of change is replaced, because a replay
  * returns what was created.
  *
- * @param original what it was created with, if it was corrected since
+ * @param original the original texts, if the lead was corrected
  * @throws UnreadableRecord
  */
 export function earlierCreation(
@@ -79,13 +76,10 @@ export function earlierCreation(
   return { lead, fingerprint };
 }
 
-export const checkedOriginal = (
-  lead: Pick<Unchecked<Lead>, 'id' | 'studioId'>,
-  original: Unchecked<OriginalFields>,
-): Checked<OriginalFields> =>
+export const checkedOriginal = (lead: Ids, original: Unchecked<OriginalFields>): Checked<OriginalFields> =>
   faultOfOriginal(original) ? unreadable('lead', lead, 'original') : (original as OriginalFields);
 
-/** Returns all that is kept of a lead; null: it was erased. An unreadable one is reported. */
+/** Returns all stored data of a lead; null: it was erased. Reports an unreadable one. */
 export function leadRecord(
   lead: Checked<Lead> | null,
   given: Unchecked<OriginalFields> | undefined,
@@ -101,7 +95,7 @@ export function leadRecord(
   return 'unreadable';
 }
 
-/** Checks the enquiries of a lead, as they are stored, or as JSON. Those that cannot be read are left out. */
+/** Checks the enquiries of a lead, in stored form or as JSON. Leaves out unreadable ones. */
 export function checkedEnquiries(read: unknown): KeptEnquiries {
   const { kept, keys } = Object(read) as Unchecked<KeptEnquiries>;
   const enquiryIn = (each: unknown): Enquiry[] => {
@@ -117,15 +111,15 @@ export function checkedEnquiries(read: unknown): KeptEnquiries {
   };
 }
 
-/** Returns a lead with its enquiries, if it is readable and has any. @param read as checkedEnquiries does */
+/** Returns a lead with its enquiries, if it is readable and has any. @param read see checkedEnquiries */
 export function withEnquiries<Read extends Checked<Lead> | null>(lead: Read, read: unknown): Read {
   if (read === undefined || lead === null || lead instanceof UnreadableRecord) return lead;
   const enquiries = namedEnquiries(lead.id, checkedEnquiries(read));
   return enquiries.length === 0 ? lead : { ...lead, enquiries };
 }
 
-/** The API key that created a lead, if it can be read: nothing else of the lead depends on it. */
-export const creatingKey = (apiKeyId: unknown): Pick<Lead, 'apiKeyId'> =>
+/** Returns the API key that created a lead, if it is readable. Nothing else of the lead depends on it. */
+export const creatingKey = (apiKeyId: unknown): { readonly apiKeyId?: string } =>
   isCanonicalUuid(apiKeyId) ? { apiKeyId } : {};
 
 export function checkedCountedLead(read: Unchecked<CountedLead>): Checked<CountedLead> {
@@ -136,11 +130,11 @@ export function checkedCountedLead(read: Unchecked<CountedLead>): Checked<Counte
   return isTime(read.updatedAt) ? (read as CountedLead) : unreadable('lead', read, 'updatedAt');
 }
 
-/** Returns a lead; null: it does not match the filter. */
+/** Returns a lead, or null if it does not match the filter. */
 export const matching = (filter: LeadFilter | undefined, lead: Checked<Lead> | null): Checked<Lead> | null =>
   filter && lead && !(lead instanceof UnreadableRecord) && !isMatch(filter, lead) ? null : lead;
 
-/** Whether a lead is valid whose texts are JSON, and its ids UUIDs. Of some that are, the length of the JSON says otherwise. */
+/** Whether a lead with texts as JSON and ids as UUIDs is valid. False for some valid ones whose JSON has long escapes. */
 export const isLeadInJson = (read: Unchecked<LeadInJson>): read is LeadInJson =>
   isJsonText(read.displayName, BOUNDS.displayName.max) &&
   isOneOf(LEAD_STAGES, read.stage) &&
@@ -148,7 +142,7 @@ export const isLeadInJson = (read: Unchecked<LeadInJson>): read is LeadInJson =>
   isTimeMs(read.createdAt) &&
   isTimeMs(read.updatedAt);
 
-/** Whether JSON is a text that this service may have written. */
+/** Whether JSON is a text that this service could have written. */
 const isJsonText = (json: unknown, max: number): boolean =>
   typeof json === 'string' && json.startsWith('"') && isLength(json.length - 2, max);
 
@@ -172,18 +166,18 @@ export function checkedErasedLead(read: Unchecked<Lead>, erasedAt: unknown): Che
   return { id, studioId, stage, createdAt, updatedAt, erasedAt } as ErasedLead;
 }
 
-/** Checks the changes of a lead; unknown kinds and invalid times are left out. */
+/** A delivery in the form of the database. */
+interface StoredDelivery {
+  readonly revision: unknown;
+  readonly since: unknown;
+  readonly kinds: object;
+  readonly attempts: number;
+}
+
+/** Checks the changes of a lead. Leaves out unknown kinds and invalid times. */
 export function checkedLeadChange(
   lead: Checked<Lead | ErasedLead>,
-  {
-    revision,
-    since,
-    kinds,
-    attempts,
-  }: Unchecked<Omit<LeadChange, 'lead' | 'kinds' | 'attempts'>> & {
-    readonly kinds: object;
-    readonly attempts: number;
-  },
+  { revision, since, kinds, attempts }: StoredDelivery,
 ): Checked<LeadChange> {
   if (lead instanceof UnreadableRecord) return lead;
   if (!Number.isSafeInteger(revision)) return unreadable('lead', lead, 'revision');
@@ -202,7 +196,7 @@ export function checkedLeadChange(
   };
 }
 
-/** Returns the texts of a stored record, which may be older than the added ones. */
+/** Returns the texts of a stored record, possibly from a release without the added ones. */
 export function storedTexts(read: Unchecked<OriginalFields>): Unchecked<OriginalFields> {
   const isOlder = (field: keyof OriginalFields) => read[field] === undefined && ADDED_TEXTS.includes(field);
   return Object.fromEntries(TEXT_FIELDS.map((field) => [field, isOlder(field) ? null : read[field]])) as typeof read;
@@ -216,23 +210,23 @@ const faultOfOriginal = (read: Unchecked<OriginalFields>): keyof OriginalFields 
     return field === 'sourceId' ? !isCanonicalUuid(value) : !isText(value, BOUNDS[field].max);
   });
 
-/** How a store keeps the values of a field. */
+/** The types of a field in a store. */
 export type Kind = 'text' | 'uuid' | 'int' | 'bool' | 'time' | 'bytes' | 'words' | 'json' | 'retention';
 
 /** A field of any record; see Field. */
 export interface AnyField<Value = unknown> {
   readonly kind: Kind;
-  /** Whether null is a value. */
+  /** Whether the value may be null. */
   readonly nullable?: true;
-  /** Whether a value other than null can be read. */
+  /** Whether a value other than null is readable. */
   readonly isValid: (value: unknown) => boolean;
-  /** Replaces an unreadable value. Absent: null does, or the record has no readable parts. */
+  /** Replaces an unreadable value. Absent: null replaces it, or the record has no readable parts. */
   readonly replacement?: Value;
-  /** The field is replaced whichever field is unreadable. */
+  /** Whether the field is also replaced when another one is unreadable. */
   readonly isAlwaysReplaced?: true;
-  /** Returns the part of a stored value that counts, and undefined if the value is unreadable. */
+  /** Returns the usable part of a stored value; undefined: it is unreadable. */
   readonly readPart?: (value: unknown) => Value | undefined;
-  /** The value in a document without the field, and in a row whose INSERT does not name it. */
+  /** The value for a document without the field, and for a row whose INSERT does not name it. */
   readonly absent?: Value;
   /** The column; default: the name in snake case. */
   readonly column?: string;
@@ -244,16 +238,16 @@ type Field<Value> = AnyField<Value> &
 /** The fields of a record, in the order of their checks. */
 export type Fields<Record> = { readonly [Name in keyof Record]-?: Field<Record[Name]> };
 
-/** A kind of record, by which both stores check, read and write it. */
+/** A kind of record, with the rules by which both stores check, read and write it. */
 export interface RecordType<Record> {
   readonly kind: UnreadableRecord['kind'];
   readonly table: string;
   readonly fields: Fields<Record>;
-  /** Returns the ids by which an error names the record; default: its own. */
+  /** Returns the ids that name the record in an error; default: its own. */
   readonly toIds?: (read: Unchecked<Record>) => Ids;
 }
 
-const isReadable = ({ nullable, isValid }: Pick<AnyField, 'isValid' | 'nullable'>, value: unknown): boolean =>
+const isReadable = ({ nullable, isValid }: AnyField, value: unknown): boolean =>
   value === null ? nullable === true : isValid(value);
 
 export function checked<Record>({ kind, fields, toIds }: RecordType<Record>, read: Unchecked<Record>): Checked<Record> {
@@ -263,7 +257,7 @@ export function checked<Record>({ kind, fields, toIds }: RecordType<Record>, rea
   return read as Record;
 }
 
-/** Returns a record with replacements of its unreadable parts; null: one of those has no replacement. */
+/** Returns a record with its unreadable parts replaced; null: one of them has no replacement. */
 export function readableParts<Record>(fields: Fields<Record>, read: Unchecked<Record>): Record | null {
   const parts: Partial<Record> = {};
   for (const name in fields) {
@@ -275,7 +269,7 @@ export function readableParts<Record>(fields: Fields<Record>, read: Unchecked<Re
   return parts as Record;
 }
 
-/** Returns a record, and the readable parts of an unreadable one, which is reported. */
+/** Returns a record, or the readable parts of an unreadable one, which it reports. */
 export function checkedInParts<Record>(
   type: RecordType<Record>,
   read: Unchecked<Record>,
@@ -302,14 +296,14 @@ function unreadable(kind: UnreadableRecord['kind'], { studioId, id }: Ids, field
   return new UnreadableRecord(kind, { studioId: idOrNone(studioId), id: idOrNone(id) }, field);
 }
 
-/** An invalid id may contain anything, so it is replaced. */
+/** Replaces an invalid id, because it may contain anything. */
 const idOrNone = (id: unknown) => (isCanonicalUuid(id) || isCrmId(id) ? id : '?');
 
-/** Returns the text of a UUID. @param hex its 32 digits, in lower case */
+/** Formats a UUID. @param hex 32 digits, in lower case */
 export const uuidOfHex = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 
-/** Whether this service may have written a text: a code point has at most two UTF-16 units. */
+/** Whether this service could have written a text: a code point has at most two UTF-16 units. */
 export const isText = (value: unknown, max: number): value is string =>
   typeof value === 'string' && isLength(value.length, max);
 

@@ -1,4 +1,4 @@
-/** The state of a database, as examined without changing it. */
+/** The state of a database, examined without changing it. */
 export type DatabaseState = FileState | ServerState | SilentServer;
 
 export interface FileState {
@@ -6,17 +6,19 @@ export interface FileState {
   readonly path: string;
   readonly exists: boolean;
   /** Undefined when the file does not exist or cannot be read. */
-  readonly contents?: {
-    /** The release of its schema; `this`: also an empty file. */
-    readonly release: 'earlier' | '1.2' | 'this' | 'newer';
-    readonly isOpenToOthers: boolean;
-    /** Whether it is a backup that was restored, and nobody has noted that. */
-    readonly isBackup: boolean;
-  };
-  /** The free space of its disk; bytes. Undefined after an earlier fault. */
+  readonly contents?: FileContents;
+  /** The free disk space; bytes. Undefined after an earlier fault. */
   readonly roomBytes?: number;
-  /** Why it cannot be used, and what to do: the end of the sentence "the database file …". */
+  /** Why the file is unusable, and what to do: the end of the sentence "the database file …". */
   readonly fault?: string;
+}
+
+export interface FileContents {
+  /** The release of its schema; `this`: also an empty file. */
+  readonly release: 'earlier' | '1.2' | 'this' | 'newer';
+  readonly isOpenToOthers: boolean;
+  /** Whether it is a restored backup that nobody has registered as such. */
+  readonly isBackup: boolean;
 }
 
 export interface ServerState {
@@ -24,16 +26,16 @@ export interface ServerState {
   readonly product: 'MongoDB' | 'FerretDB';
   readonly version: string;
   readonly topology: 'standalone server' | 'replica set' | 'sharded cluster' | 'in front of PostgreSQL';
-  /** One text for each missing or invalid index, with the records that conflict with it. */
+  /** A description of each missing or invalid index, with its conflicting records. */
   readonly indexFaults: readonly string[];
 }
 
-/** A database server that does not respond, or is not the one that the address means. */
+/** A database server that does not respond, or is not the intended one. */
 export interface SilentServer {
   readonly kind: 'silent server';
   readonly product: 'MongoDB';
   readonly reason: unknown;
-  /** Whether it responds, and must not be used. */
+  /** Whether it responds but must not be used. */
   readonly isWrong: boolean;
 }
 
@@ -41,11 +43,11 @@ export interface SilentServer {
 export const MAX_GROUPS = 10;
 export const MAX_IN_GROUP = 10;
 
-/** The message of the error for a write that needs an index which is missing or invalid. @param faults sentences */
+/** Returns the error message for a write whose index is missing or invalid. @param faults sentences */
 export const refusalOfCreations = (faults: readonly string[]): string => `no records are created: ${faults.join('. ')}`;
 
 /**
- * Describes the records that conflict with a unique index; undefined: none does.
+ * Describes the records that conflict with a unique index; undefined: there are none.
  *
  * @param groups the names of the records in each group of duplicates, oldest first; at most MAX_GROUPS of MAX_IN_GROUP
  */

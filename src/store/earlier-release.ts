@@ -1,6 +1,6 @@
 import { StoreUnavailable } from './port/faults.ts';
 
-/** The rule of keys of each studio on MongoDB: one with another was last written by a release before 1.2. */
+/** The key rule of every studio on MongoDB. Another one means that a release before 1.2 wrote last. */
 export const CONTACT_RULE_VERSION = 2;
 
 /** @param database the subject of the message */

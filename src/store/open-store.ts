@@ -13,19 +13,18 @@ import {
   vacuumFile,
 } from './sqlite/database-file.ts';
 import { openSqliteStore, readSqlite } from './sqlite/sqlite-store.ts';
-import type { RecordReaders, Store } from './store.ts';
+import type { RecordStore, Store } from './store.ts';
 
 export { LOG_STAYS } from './port/listeners.ts';
 export { absentFile } from './sqlite/database-file.ts';
 
-/* The only module that depends on the adapters. That of MongoDB is loaded where it is used: its driver is a third of what a command loads. */
+/* Only this module depends on the adapters. It loads MongoDB's on demand, because the driver is a third of a command's modules. */
 
 /**
- * Opens the store at an address.
+ * Opens the store at an address. A server may be unavailable.
  *
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
- * @throws StoreUnavailable when a file cannot be opened, or a database has data of a release before 1.2, with what to do; a
- *   server may be unavailable
+ * @throws StoreUnavailable, with what to do, when a file cannot be opened, or a database has data of a release before 1.2
  */
 export async function openStore(databaseUrl: string, ...listeners: StoreListeners): Promise<Store> {
   const path = filePathIn(databaseUrl);
@@ -33,27 +32,27 @@ export async function openStore(databaseUrl: string, ...listeners: StoreListener
   return (await mongo()).openMongoStore(databaseUrl, ...listeners);
 }
 
-/** Returns the path of the file that an address names, if there is no database in it yet; `openStore` creates that. */
+/** Returns the path of the file at an address, if it contains no database yet. `openStore` creates one. */
 export function absentFileIn(databaseUrl: string): string | undefined {
   const path = filePathIn(databaseUrl);
   return path !== undefined && isAbsent(path) ? path : undefined;
 }
 
-/** Returns what reads the size of the log of the file that an address names, if it names one; bytes. */
+/** Returns a function that reads the size of the log of an address's file, if it names one; bytes. */
 export function sqliteLogIn(databaseUrl: string): (() => Promise<number>) | undefined {
   const path = filePathIn(databaseUrl);
   return path === undefined ? undefined : async () => (await stat(`${await realpath(path)}-wal`)).size;
 }
 
 /**
- * Reads the records of the database at an address, and creates and changes nothing there.
+ * Reads the records of the database at an address, without creating or changing anything.
  *
  * @throws StoreUnavailable with what is wrong with a file and what to do, or when a server does not answer
  */
 export async function readDatabase(
   databaseUrl: string,
   report: ReportUnreadable,
-  read: (readers: RecordReaders) => Promise<void>,
+  read: (store: RecordStore) => Promise<void>,
 ): Promise<void> {
   const path = filePathIn(databaseUrl);
   return path !== undefined ? readSqlite(path, report, read) : (await mongo()).readMongo(databaseUrl, report, read);
@@ -80,7 +79,7 @@ export const vacuumDatabase = (databaseUrl: string): Vacuumed => vacuumFile(file
 export const backUpDatabase = async (databaseUrl: string, file: string, watch: BackupWatch): Promise<Backup> =>
   backUpFile(fileNamedBy(databaseUrl, 'back it up'), file, watch);
 
-/** What is wrong with an address, as the end of the sentence "DATABASE_URL …"; undefined: it is valid. */
+/** Returns the fault of an address as the end of the sentence "DATABASE_URL …"; undefined: it is valid. */
 export function databaseUrlFault(databaseUrl: string): string | undefined {
   if (/^mongodb(?:\+srv)?:\/\//.test(databaseUrl)) return mongoUrlFault(databaseUrl);
   const path = filePathIn(databaseUrl);

@@ -5,19 +5,19 @@ import type { Checked } from './checked.ts';
 import { type ReportUnreadable, UnreadableRecord } from './port/faults.ts';
 import type { Page } from './port/page.ts';
 
-/** The minimum size of further reads, after a first read with unreadable records. */
+/** The minimum size of further reads, once a first read met unreadable records. */
 const MIN_NEXT_READ = 100;
 
-/** The maximum number of reads for a page, after which it ends short, and of those behind unreadable records of a queue. */
+/** The maximum number of reads for a page, which then ends short, and for a queue behind unreadable records. */
 const MAX_READS = 10;
 
 interface Listing<Stored, Record> {
   /** Reads at most `count` records after an id, in the order of the list; null: from its start. */
   read(after: string | null, count: number): Promise<readonly Stored[]> | readonly Stored[];
   toId(stored: Stored): string;
-  /** Returns null for a record that does not belong in the list. */
+  /** Returns null for a record that is not part of the list. */
   check(stored: Stored): Checked<Record> | null;
-  /** Whether a page token has room for what toId returns; default: whether it is a UUID. */
+  /** Whether toId's result fits into a page token; default: whether it is a UUID. */
   isPosition?(id: string | null): boolean;
   /** The minimum size of further reads. */
   readonly nextRead?: number;
@@ -25,7 +25,7 @@ interface Listing<Stored, Record> {
 
 /**
  * Reads a page of a list. Unreadable records are skipped and reported, and do not count towards `limit`. After
- * MAX_READS reads the page ends short, at the next record whose id is a UUID; a page of studios, whose ids are other
+ * MAX_READS reads, the page ends short at the next record whose id is a UUID. A page of studios, whose ids are other
  * texts, is always filled.
  */
 export async function readPage<Stored, Record>(
@@ -35,11 +35,11 @@ export async function readPage<Stored, Record>(
 ): Promise<Page<Record>> {
   const records: Record[] = [];
   let skipped = 0;
-  /** Those before the last record; the ones after it are read again for the next page. */
+  /** Unreadable records before the last record; later ones are read again for the next page. */
   let skippedBefore = 0;
   let position = after;
   let ofLastRecord: Stored | undefined;
-  // A page must end at a valid UUID, because a page token has room for nothing else.
+  // A page must end at a valid UUID, because nothing else fits into a page token.
   for (let reads = 0; reads < MAX_READS || !isPosition(position); reads += 1) {
     // A store may return without waiting for I/O.
     if (reads > 0) await yieldToEventLoop();
@@ -69,39 +69,38 @@ export async function readPage<Stored, Record>(
   return { records, next: position, skipped };
 }
 
-/** The size of further reads of a filtered list: a page examines ten times as many leads at most. */
+/** The size of further reads of a filtered list. */
 const NEXT_FILTERED_READ = 500;
 
-/** A page of leads of which a filter matches some. Positions begin with an id. */
+/** Returns the listing of a filtered list. Its positions begin with an id. */
 export const filteredPage = <Stored, Record>(listing: Listing<Stored, Record>): Listing<Stored, Record> => ({
   ...listing,
   isPosition: (position) => isCanonicalUuid(position?.split(' ')[0]),
   nextRead: NEXT_FILTERED_READ,
 });
 
-/** The number of records that a read takes after a first one that met unreadable records. */
+/** The size of further reads, once a first read met unreadable records. */
 const NEXT_READ = 500;
 
-/** How long calls begin behind the unreadable records that an earlier call has skipped; milliseconds. */
+/** How long calls start behind unreadable records that an earlier call skipped; milliseconds. */
 const START_BEHIND_MS = 60_000;
 
-/** A queue of records, which change their positions in it. */
+/** A queue of records that may change their positions. */
 interface Queue<Stored, Record, Position> {
   /** Reads the first `count` records. */
   first(count: number): Promise<readonly Stored[]> | readonly Stored[];
-  /** Reads the first `count` records behind a position; null: from the start. Positions must be in a total order. */
+  /** Reads the first `count` records behind a position; null: from the start. Positions must be totally ordered. */
   behind(position: Position | null, count: number): Promise<readonly Stored[]> | readonly Stored[];
-  /** Undefined: the record has none that can be read. */
+  /** Returns undefined if the record's position is unreadable. */
   toPosition(stored: Stored): Position | undefined;
-  /** Returns null for an unreadable record, and undefined for one that is passed over only now. */
+  /** Returns null for an unreadable record, and undefined for one that is skipped only this time. */
   check(stored: Stored): Record | null | undefined;
 }
 
 /**
- * Reads the first readable records of a queue in which any number of unreadable ones may stay for ever. Each call costs at
- * most MAX_READS reads more than it would without them. If more of them are in front than that, it returns nothing, and
- * the next calls begin behind them: so the records behind are reached, and those in front, which may have become
- * readable, are read again after START_BEHIND_MS.
+ * Reads the first readable records of a queue that may contain unreadable ones forever. These cost a call at most
+ * MAX_READS more reads. If even more are in front, the call returns nothing, and later calls start behind them. After
+ * START_BEHIND_MS, the front is read again, because it may have become readable.
  */
 export function firstReadable<Stored, Record, Position extends object>(
   { first, behind, toPosition, check }: Queue<Stored, Record, Position>,

@@ -3,7 +3,13 @@ import { isHint } from '../../common/rules/key-secret.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
-import { type Backfill, CONSUMER_STARTS, type Consumer, consumerNameFault } from '../domain/consumer.ts';
+import {
+  type Backfill,
+  CONSUMER_STARTS,
+  type Consumer,
+  consumerNameFault,
+  type StoredConsumer,
+} from '../domain/consumer.ts';
 import type { RegionCode } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
 import {
@@ -33,12 +39,12 @@ import type { ReportUnreadable } from './port/faults.ts';
 /** Replaces the unreadable name of a key. */
 export const NO_NAME = '(cannot be read)';
 
-/** Replaces an unreadable time of a key; as an expiry, it is long past. */
+/** Replaces an unreadable time of a key. As an expiry, it is long past. */
 export const NO_TIME = new Date(0);
 
 const SHA256_BYTES = 32;
 
-/** At least the length of the longest text of an event, that of a member with a role. */
+/** At least the maximum length of an event's text: a member with a role. */
 const MAX_TEXT = 80;
 
 const isAny = () => true;
@@ -65,7 +71,7 @@ function isBackfill(value: unknown): boolean {
 const knownScopes = (scopes: unknown): ApiKeyScope[] | undefined =>
   Array.isArray(scopes) ? [...new Set(scopes.filter((scope) => isOneOf(API_KEY_SCOPES, scope)))] : undefined;
 
-/** A region that cannot be read counts as none. */
+/** Reads an unreadable region as no region. */
 const regionsIn = (values: unknown): (RegionCode | null)[] =>
   Array.isArray(values) ? [...new Set(values.map((value) => (isRegion(value) ? value : null)))] : [null];
 
@@ -145,8 +151,8 @@ export const AUDIT_EVENT: RecordType<AuditEvent> = {
   toIds: ({ studioId, leadId, apiKeyId }) => ({ studioId, id: leadId ?? apiKeyId ?? studioId }),
 };
 
-/** An unreadable consumer has all studios. Without a number, by which its deliveries are stored, it cannot be read at all. */
-export const CONSUMER: RecordType<Omit<Consumer, 'fault'>> = {
+/** An unreadable consumer has all studios. Without a number, which its deliveries refer to, it cannot be read at all. */
+export const CONSUMER: RecordType<StoredConsumer> = {
   kind: 'consumer',
   table: 'consumers',
   fields: {
@@ -172,11 +178,11 @@ export const checkedStudio = (read: Unchecked<Studio>, report: ReportUnreadable)
   readableOrThrow(checkedInParts(STUDIO, read, report));
 
 /**
- * Checks a consumer. An unreadable one, which is reported, has a fault, and a name by which it can be removed.
+ * Checks a consumer. Reports an unreadable one, and gives it a fault, and a name for its removal.
  *
  * @throws UnreadableRecord if it has no number
  */
-export function checkedConsumer(read: Unchecked<Omit<Consumer, 'fault'>>, report: ReportUnreadable): Consumer {
+export function checkedConsumer(read: Unchecked<StoredConsumer>, report: ReportUnreadable): Consumer {
   let fault: Error | undefined;
   const consumer = readableOrThrow(
     checkedInParts(CONSUMER, read, (record) => {
@@ -187,7 +193,7 @@ export function checkedConsumer(read: Unchecked<Omit<Consumer, 'fault'>>, report
   return fault ? { ...consumer, name: consumer.name || `unreadable-${consumer.number}`, fault } : consumer;
 }
 
-/** Checks which database this is. If the time that it was restored to cannot be read, everything may be lost. */
+/** Checks the epoch of a database. If its restore time is unreadable, everything may be lost. */
 export function checkedEpoch(read: Unchecked<DatabaseEpoch>): DatabaseEpoch {
   const { epoch, restoredTo, backedUpAt } = readableParts(DATABASE_EPOCH, read) as DatabaseEpoch;
   return { epoch, restoredTo: epoch > 0 ? (restoredTo ?? NO_TIME) : null, backedUpAt };

@@ -13,26 +13,25 @@ import type { RestoreStore } from './port/restores.ts';
 import type { RetentionStore } from './port/retention.ts';
 
 /**
- * The store port. Each method is one atomic promise: it takes effect entirely or not at all, also when the process dies
+ * The store port. Each method is atomic: it takes effect entirely or not at all. This holds when the process dies
  * half-way, when several processes call it concurrently, and when the response is lost. Resolved writes are durable.
  *
  * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable. A write whose
- * response was lost must not be attempted again before it is known that it had no effect: an attempt must not undo what
- * others have written since an earlier one. `test/contract/store-contract.ts` tests every "must" below on every adapter.
+ * response was lost must not be retried before it is known to have had no effect: a retry must not undo what others have
+ * written since. `test/contract/store-contract.ts` tests every "must" below on every adapter.
  *
- * A change with a `requestId` takes effect once. While the identity is among those of the last MAX_APPLIED_REQUESTS
- * changes of the record (in SQLite, the last MAX_STORED_REQUESTS of all), a call with the same one must write
- * nothing, in any process, and returns the present state. A call that finds nothing to change must store the identity
- * all the same; a rejected change must not.
+ * A change with a `requestId` takes effect once. The last MAX_APPLIED_REQUESTS identities of a record are remembered (in
+ * SQLite, the last MAX_STORED_REQUESTS of all). A call with one of them must write nothing, in any process, and return the
+ * current state. A call that finds nothing to change must also store the identity; a rejected change must not.
  *
  * The database may hold records that this release did not write, so every record is checked when it is read. An
- * unreadable one must affect no call except those for that very record, and what it blocks must stay blocked. A call
- * that skips it must report it.
+ * unreadable one must only affect calls for that record, and what it blocks must stay blocked. A call that skips it must
+ * report it.
  *
  * Throughout: lists are limited to `limit` records. `after` restricts a list to ids above it, and `before` to ids below
  * it; null starts at the end of the list. `next` is the id to continue after; null: there are no more.
  */
-export interface Store
+export interface RecordStore
   extends LeadCreation,
     LeadReads,
     LeadChanges,
@@ -45,27 +44,14 @@ export interface Store
     ApiKeyStore,
     DirectoryStore,
     AuditStore,
-    RequestLogStore {
+    RequestLogStore {}
+
+export interface Store extends RecordStore {
   /**
    * Must resolve only if the store can read and write and every unique index was valid a second ago. Otherwise rejects with
-   * StoreUnavailable, whose message and causes give the reason; of leads and keys they contain nothing but ids.
+   * StoreUnavailable, whose message and causes give the reason. They contain no data of leads and keys except ids.
    */
   check(): Promise<void>;
   /** Closes the store after the writes in flight; may be called twice. */
   close(): Promise<void>;
 }
-
-/** The methods by which every record can be read, and those that are unreadable are reported. */
-export type RecordReaders = Pick<
-  Store,
-  | 'listStudios'
-  | 'findMember'
-  | 'listLeadSources'
-  | 'listLiveApiKeys'
-  | 'listFormerApiKeys'
-  | 'walkLeads'
-  | 'walkErasedLeads'
-  | 'listRequests'
-  | 'listConsumers'
-  | 'walkAuditEvents'
->;

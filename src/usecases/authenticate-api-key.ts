@@ -9,7 +9,7 @@ import type { Changing } from './dependencies.ts';
 /**
  * Authenticates the bearer of an API key, and records the key's last use.
  *
- * @param secretSha256 the hash of the secret. The hash is looked up, so no secret is compared byte by byte
+ * @param secretSha256 the hash of the secret. It is looked up, so no secret is compared byte by byte
  * @param sourceId a lead source to read in the same step; a UUID in lower case
  * @param studios the studios whose keys are valid here; undefined: all
  * @throws Refusal INVALID_REQUEST, then in this order KEY_INVALID, STUDIO_SUSPENDED, ISSUER_FORBIDDEN
@@ -22,7 +22,7 @@ export type BearerAuthenticator = (
 ) => Promise<Credential>;
 
 export function bearerAuthenticator({ store, clock }: Changing): BearerAuthenticator {
-  const noteUse = keyUseNoter(store);
+  const noteUse = keyUseNoter(store.recordApiKeyUse);
   return async (secretSha256, sourceId, studios) => {
     const faults = new Faults();
     if (secretSha256.length !== 32) faults.note('secretSha256', 'must be 32 bytes long');
@@ -51,11 +51,11 @@ function refusalOfCredential({ key, studio, issuerRole }: Credential, now: Date)
 const WRITE_INTERVAL_MS = 60_000;
 
 /**
- * Returns a function that records the last use of keys, each at most once a minute. It works in the background:
+ * Returns a function that records the last use of keys, each at most once a minute. It works in the background, so
  * requests neither wait for the write nor fail with it.
  */
-export function keyUseNoter(store: Pick<ApiKeyStore, 'recordApiKeyUse'>): (key: ApiKey, now: Date) => void {
-  /** The keys whose use was written, or attempted, in the current minute. */
+export function keyUseNoter(recordUse: ApiKeyStore['recordApiKeyUse']): (key: ApiKey, now: Date) => void {
+  /** The keys whose use was written, or attempted, in the current interval. */
   const noted = new Set<string>();
   let began = 0;
   return ({ id, studioId, lastUsedAt }, now) => {
@@ -68,24 +68,24 @@ export function keyUseNoter(store: Pick<ApiKeyStore, 'recordApiKeyUse'>): (key: 
     if (noted.has(id)) return;
     noted.add(id);
     const unlessSince = new Date(time - WRITE_INTERVAL_MS);
-    store.recordApiKeyUse({ studioId, keyId: id, now, unlessSince }).catch(() => {});
+    recordUse({ studioId, keyId: id, now, unlessSince }).catch(() => {});
   };
 }
 
-/** Whether an interval that has begun lasts. A beginning that is still ahead is one of a clock that was set back. */
+/** Whether an interval that has begun is still running. A start in the future means that a clock was set back. */
 const isWithinInterval = (began: number, time: number): boolean => time >= began && time - began < WRITE_INTERVAL_MS;
 
-/** A secret that was found in a text, by its last characters, as in the record of its key. `isValid`: it authenticates now. */
+/** A secret found in a text, by its last characters, as in the record of its key. `isValid`: it authenticates now. */
 export type FoundSecret = { readonly secretHint: string } & (
   | { readonly key: ApiKey; readonly studio: Studio; readonly isValid: boolean }
-  /** It was replaced, or was never issued here. */
+  /** The secret was replaced, or was never issued here. */
   | { readonly key: null }
 );
 
 /**
- * Finds the keys of all secrets in a text, which may be one secret or a whole file, in pieces that are cut anywhere.
+ * Finds the keys of all secrets in a text. The text may be a single secret or a whole file, in pieces cut anywhere.
  *
- * @returns each secret once, in the order of the text; and the number of texts like a secret with a wrong checksum
+ * @returns each secret once, in the order of the text; and the number of look-alikes with a wrong checksum
  */
 export async function findLeakedKeys(
   { store, clock }: Changing,

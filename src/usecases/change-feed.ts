@@ -5,6 +5,7 @@ import { oneAtATime } from '../../common/one-at-a-time.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { OF_DEPLOYMENT, type Requester } from '../domain/audit.ts';
 import { type Consumer, DEFAULT_CONSUMER } from '../domain/consumer.ts';
+import { idBeforePage } from '../domain/cursor.ts';
 import { type Acknowledgement, type LeadChange, MAX_ACKNOWLEDGEMENTS, type Settled } from '../domain/lead-change.ts';
 import { noteRangeFaults, type TimeRange } from '../domain/lead-filter.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -13,27 +14,27 @@ import type { Changing, Reading } from './dependencies.ts';
 import { pageLimit } from './read-leads.ts';
 import { MAX_LEADS_PER_CALL, noteLeadIds, requestedBy, splitIntoParts, startOfPage, tokenAfter } from './requests.ts';
 
-/** The maximum number of leads that a poll returns. Later ones are returned once these are acknowledged. */
+/** The maximum number of leads in a poll. Later leads follow once these are acknowledged. */
 export const MAX_LEADS_PER_POLL = 200;
 
-/** The minimum interval between polls; milliseconds. It bounds the delay of a change that another process wrote. */
+/** The minimum interval between polls; milliseconds. It bounds the delay of changes that another process wrote. */
 const MIN_INTERVAL_MS = 50;
 
-/** The interval is at least 4 times as long as a poll took: polls use at most a fifth of the time; milliseconds. */
+/** The interval lasts 4 times as long as the poll took, up to a maximum; milliseconds. Polls of up to 250 ms take at most a fifth of the time. */
 const INTERVAL_PER_POLL = 4;
 const MAX_INTERVAL_MS = 1000;
 
-/** The result of a poll. Successive polls return the same object while the changes are the same. */
+/** The result of a poll. Successive polls return the same object until the changes differ. */
 export interface PollResult {
   readonly changes: readonly LeadChange[];
-  /** What tells entries of the changed leads apart, by `keyOfChanged`. */
+  /** The version of each changed lead's entry, by `keyOfChanged`. */
   readonly versions: ReadonlyMap<string, string>;
 }
 
 /** Returns the key of a change's lead in a poll result. */
 export const keyOfChanged = ({ lead }: LeadChange): string => `${lead.studioId} ${lead.id}`;
 
-/** Polls the store for lead changes on behalf of all who wait for them, so the cost does not depend on their number. */
+/** Polls the store for lead changes on behalf of all waiting callers, so its cost does not depend on their number. */
 export class LeadChangePoller {
   readonly #list: (limit: number) => Promise<readonly LeadChange[]>;
   readonly #pollers: () => number;
@@ -45,7 +46,7 @@ export class LeadChangePoller {
   /** The next poll, which all waiting consumers share. */
   #next: { readonly result: Promise<PollResult>; readonly hurry: AbortController } | undefined;
 
-  /** @param pollers how many share the time that polls may use */
+  /** @param pollers returns how many pollers share the time for polls */
   constructor(list: (limit: number) => Promise<readonly LeadChange[]>, pollers = () => 1) {
     this.#list = list;
     this.#pollers = pollers;
@@ -78,7 +79,7 @@ export class LeadChangePoller {
     return this.#next.result;
   }
 
-  /** Ends the interval early: the changes are known to differ from the last poll. */
+  /** Ends the interval early, when the changes are known to differ from the last poll. */
   hurry(): void {
     this.#next?.hurry.abort();
   }
@@ -96,15 +97,15 @@ export class LeadChangePoller {
   }
 }
 
-/** How long after its last poll a poller counts; milliseconds. More than any interval between polls, and a poll. */
+/** How long a poller counts after its last poll; milliseconds. Longer than the maximum interval and a poll together. */
 const USED_FOR_MS = 10_000;
 
-/** How often a process looks for what removed consumers have left; milliseconds. Late distributors may leave some, too. */
+/** How often a process looks for deliveries of removed consumers; milliseconds. Late distributors may leave some, too. */
 const REMOVAL_INTERVAL_MS = 3_600_000;
 
 export class LeadChangePollers {
   readonly #deps: Changing;
-  /** When it next looks for these; milliseconds of the process. */
+  /** When it next looks for orphans; milliseconds of the process. */
   #removesAt = 0;
   readonly #pollers = new Map<Consumer['number'], LeadChangePoller>();
 
@@ -112,15 +113,15 @@ export class LeadChangePollers {
     this.#deps = deps;
   }
 
-  /** Those for which somebody has polled lately. */
+  /** Returns the pollers that somebody has used lately. */
   #polling(): (readonly [number: number, poller: LeadChangePoller])[] {
     return [...this.#pollers].filter(([, { usedAt }]) => performance.now() - usedAt < USED_FOR_MS);
   }
 
-  of({ number }: Pick<Consumer, 'number'>): LeadChangePoller {
+  of({ number }: Consumer): LeadChangePoller {
     const known = this.#pollers.get(number);
     if (known) return known;
-    // Others may be those of consumers that were removed.
+    // Other pollers may belong to removed consumers.
     const polling = new Set(this.#polling().map(([each]) => each));
     for (const each of this.#pollers.keys()) if (!polling.has(each)) this.#pollers.delete(each);
     const poller = new LeadChangePoller(
@@ -140,12 +141,12 @@ export class LeadChangePollers {
   async #removeOrphans(): Promise<void> {
     if (performance.now() < this.#removesAt) return;
     this.#removesAt = performance.now() + REMOVAL_INTERVAL_MS;
-    // A role that may not is refused by what needs it.
+    // If the database role lacks the right to delete, the call that needs it reports that.
     if (await this.#deps.store.removeOrphans().catch(() => false)) this.#removesAt = 0;
   }
 }
 
-/** A lead that was set aside comes again at the same revision. */
+/** A lead that was set aside is sent again at the same revision. */
 const toVersion = ({ revision, since, attempts }: LeadChange): string => `${revision} ${since?.getTime()} ${attempts}`;
 
 const isSame = (found: readonly LeadChange[], { changes, versions }: PollResult): boolean =>
@@ -156,11 +157,11 @@ export const MAX_WAIT_MS = 20_000;
 
 export interface SentChanges {
   readonly changes: readonly LeadChange[];
-  /** Whether more may wait that are not sent before some of those that were sent are acknowledged or set aside. */
+  /** Whether more leads may wait until some of the sent ones are acknowledged or set aside. */
   readonly heldBack: boolean;
 }
 
-const isFull = ({ changes }: Pick<PollResult, 'changes'>): boolean => changes.length === MAX_LEADS_PER_POLL;
+const isFull = (changes: readonly LeadChange[]): boolean => changes.length === MAX_LEADS_PER_POLL;
 
 export interface PullLeadChangesQuery {
   /** 0: the default number. Above the maximum: the maximum. */
@@ -172,7 +173,7 @@ export interface PullLeadChangesQuery {
 /**
  * Returns leads with unacknowledged changes, oldest change first. Waits if there are none.
  *
- * @param ending aborted to end the wait
+ * @param ending ends the wait when it aborts
  * @throws Refusal INVALID_REQUEST
  */
 export async function pullLeadChanges(
@@ -192,16 +193,15 @@ export async function pullLeadChanges(
   while (poll?.changes.length === 0 && !end.aborted) poll = await Promise.race([poller.next(), ended]);
   const { changes } = poll ?? { changes: [] };
   const [first = []] = changeParts(changes, pageLimit(max));
-  return { changes: first, heldBack: first.length < changes.length || isFull({ changes }) };
+  return { changes: first, heldBack: first.length < changes.length || isFull(changes) };
 }
 
 const changeParts = (changes: readonly LeadChange[], most: number) =>
   splitIntoParts(changes, most, ({ lead }) => ('enquiries' in lead ? lead.enquiries : undefined));
 
-/** The maximum number of changes in a message. */
 const MAX_CHANGES_PER_MESSAGE = 100;
 
-/** The shortest time after which a watch says that it goes on; milliseconds. Longer than the interval between polls. */
+/** The minimum heartbeat of a watch; milliseconds. As long as the maximum interval between polls. */
 const MIN_HEARTBEAT_MS = 1000;
 
 /** Checks a heartbeat; milliseconds. @throws Refusal INVALID_REQUEST */
@@ -213,12 +213,12 @@ export function checkedHeartbeat(heartbeatMs: number): number {
 }
 
 /**
- * Yields changes as they happen, each state of a lead once, unless leads that wait longer have taken its place in a full
- * poll. It yields no further leads while MAX_LEADS_PER_POLL of them are unacknowledged, so a consumer that acknowledges
+ * Yields changes as they happen, each state of a lead once. A state comes again if older leads pushed it out of a full
+ * poll. While MAX_LEADS_PER_POLL leads are unacknowledged it yields no others, so a consumer that acknowledges
  * nothing does not increase memory use.
  *
- * @param ending aborted to end the generator
- * @param heartbeatMs yields no changes when nothing was yielded for so long; milliseconds
+ * @param ending ends the generator when it aborts
+ * @param heartbeatMs yields an empty list after this long without changes; milliseconds
  */
 export async function* watchLeadChanges(
   poller: LeadChangePoller,
@@ -228,11 +228,11 @@ export async function* watchLeadChanges(
   let sent: PollResult | undefined;
   let yieldedAt = performance.now();
   for (let polling = poller.now(); ; ) {
-    // It takes long while changes of many others are distributed.
+    // A poll takes long while it distributes changes of many other leads.
     const poll = await inTime(polling, Math.max(yieldedAt + heartbeatMs - performance.now(), MIN_HEARTBEAT_MS));
     if (ending.aborted) return;
-    const heldBack = isFull(poll ?? sent ?? { changes: [] });
-    // Most polls find no change. Comparing by identity keeps them free of cost with many watchers.
+    const heldBack = isFull((poll ?? sent)?.changes ?? []);
+    // Most polls find no change. Comparing by identity keeps them cheap with many watchers.
     if (poll && poll !== sent) {
       const versions = sent?.versions;
       const fresh = poll.changes.filter((change) => versions?.get(keyOfChanged(change)) !== toVersion(change));
@@ -260,9 +260,9 @@ export async function* watchLeadChanges(
  */
 export async function acknowledgeLeadChanges(
   { store }: Reading,
-  poller: Pick<LeadChangePoller, 'hurry'>,
+  poller: LeadChangePoller,
   acknowledgements: readonly Acknowledgement[],
-  { number }: Pick<Consumer, 'number'>,
+  { number }: Consumer,
 ): Promise<Settled> {
   const faults = new Faults();
   noteNamed(faults, 'acknowledgements', acknowledgements);
@@ -273,7 +273,7 @@ export async function acknowledgeLeadChanges(
   return acknowledged;
 }
 
-/** Notes what is wrong with states of leads that a request names. @param field of the request @param check further fields of each */
+/** Notes the faults of states of leads in a request. @param field the request's field @param check returns faults of further fields */
 export const noteNamed = <Named extends Acknowledgement>(
   faults: Faults,
   field: string,
@@ -287,7 +287,7 @@ export const noteNamed = <Named extends Acknowledgement>(
     ...check(each),
   }));
 
-/** Returns a state of a lead as it is stored. */
+/** Returns a state of a lead in its stored form. */
 export const asStored = <Named extends Acknowledgement>(each: Named): Named => ({
   ...each,
   leadId: each.leadId.toLowerCase(),
@@ -298,7 +298,7 @@ export interface ResentPart {
   readonly leadCount: number;
   /** The number of leads whose records cannot be marked. */
   readonly skippedCount: number;
-  /** Of the next part; empty: this was the last. */
+  /** The token of the next part; empty: this was the last. */
   readonly nextPageToken: string;
 }
 
@@ -306,18 +306,18 @@ export interface ResendCommand extends Requester {
   /** Empty with `allStudios`. */
   readonly studioId: string;
   readonly pageToken: string;
-  /** Of the studio; empty: all. */
+  /** Leads of the studio; empty: all. */
   readonly leadIds?: readonly string[];
   readonly allStudios?: boolean;
-  /** Only those that changed then; undefined: all. */
+  /** Only leads that changed in this range; undefined: all. */
   readonly updated?: TimeRange | undefined;
-  /** What their revisions are at least; never of a request. */
+  /** The minimum of their revisions; a request cannot set it. */
   readonly lowestRevision?: number | undefined;
 }
 
 /**
- * Marks leads of a studio as changed, so that the change feed sends them again: some, or a part of all, or of those that changed
- * in a range. For a consumer, such are sent to it, or it is to be sent all.
+ * Resends leads of a studio through the change feed: some by id, or page by page all or those that changed in a range.
+ * For a single consumer, all leads become a backfill.
  *
  * @param consumer undefined: all
  * @throws Refusal INVALID_REQUEST
@@ -333,18 +333,18 @@ export async function resendLeads(
     faults.note('allStudios', 'must be with a consumer, and without a studio, leads and updateTime');
   if (consumer && !allStudios && !(await hasStudio({ store }, consumer, studioId)))
     faults.note('studioId', 'must be one of the consumer');
-  // No backfill of it can be stored.
+  // The default consumer is not stored, so neither is a backfill for it.
   if (consumer === DEFAULT_CONSUMER && leadIds.length === 0 && !updated)
     faults.note('consumer', `must not be ${consumer.name} without leads or updateTime`);
   noteLeadIds(faults, leadIds);
   if (updated) noteRangeFaults(faults, 'updateTime', updated);
   if (updated && leadIds.length > 0) faults.note('updateTime', 'must be absent with leads');
   const scope = updated ? `${studioId}\n${JSON.stringify(updated)}` : studioId;
-  const after = startOfPage('resent', scope, { pageSize: 0, pageToken }, faults);
+  const after = startOfPage(faults, { pageSize: 0, pageToken }, (token) => idBeforePage('resent', scope, token));
   if (((consumer && !updated) || leadIds.length > 0) && pageToken !== '')
     faults.note('pageToken', 'must be empty with leads, or with a consumer and without updateTime');
   faults.refuseIfAny();
-  // The pages that follow belong to it.
+  // Only the first page is recorded as an act.
   if (pageToken === '') {
     const act = { action: 'leads-resent', to: consumer?.name ?? null } as const;
     await store.recordAct(allStudios ? OF_DEPLOYMENT : studioId, act, requestedBy(by, clock));
@@ -366,13 +366,13 @@ export async function resendLeads(
 }
 
 /**
- * Returns those of some ids with which a studio has no lead: of a copy of its leads, those that a restored database has lost.
+ * Returns the given ids of which the studio has no lead, to find what a restore lost compared with a copy.
  *
  * @throws Refusal INVALID_REQUEST
  */
 export async function findMissingLeads(
   { store }: Reading,
-  { studioId, leadIds }: Pick<ResendCommand, 'studioId'> & { readonly leadIds: readonly string[] },
+  { studioId, leadIds }: { readonly studioId: string; readonly leadIds: readonly string[] },
 ): Promise<readonly string[]> {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));

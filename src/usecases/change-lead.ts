@@ -1,17 +1,15 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { type Requester, requestIdentity } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
-import type { LeadStage } from '../domain/lead.ts';
+import type { LeadOfStudio, LeadStage } from '../domain/lead.ts';
 import { type Correction, type GivenLeadData, noteLeadFaults } from '../domain/lead-data.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import type { ChangeLeadStageOutcome, LeadState, UpdateLeadOutcome } from '../store/port/lead-changes.ts';
+import type { LeadState, UpdateLeadOutcome } from '../store/port/lead-changes.ts';
 import type { Changing } from './dependencies.ts';
 import { noteRequester, requestedBy } from './requests.ts';
 import { findRegions } from './studios.ts';
 
-export interface ChangeLeadStageCommand extends Requester {
-  readonly studioId: string;
-  readonly leadId: string;
+export interface ChangeLeadStageCommand extends Requester, LeadOfStudio {
   readonly stage: LeadStage | undefined;
   /** The `updatedAt` that the lead must still have; undefined: any. */
   readonly expectedUpdatedAt?: Date | undefined;
@@ -20,7 +18,7 @@ export interface ChangeLeadStageCommand extends Requester {
 /**
  * Moves a lead to any stage.
  *
- * @param faults those found while the command was parsed
+ * @param faults the faults found while the command was parsed
  * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, UPDATE_TIME_MISMATCH, LEAD_ALREADY_OPEN
  * @rule 3.1.moves
  */
@@ -46,15 +44,13 @@ export async function changeLeadStage(
     const claims = { contact, ...openClaims(contact, await findRegions(store, studioId)) };
     const change = { studioId, leadId, stage: stage as LeadStage, claims, expectedUpdatedAt };
     const outcome = await store.changeLeadStage({ ...change, ...requestedBy(command, clock, requestId) });
-    // Else the contact was corrected concurrently: retry with the new one.
+    // The contact was corrected concurrently: retry with the new one.
     if (outcome.kind !== 'other-contact') return leadAfter(outcome);
   }
 }
 
-/** A request to correct a lead, not yet checked. An absent field does not change; null removes its value. */
-export interface UpdateLeadCommand extends Requester {
-  readonly studioId: string;
-  readonly leadId: string;
+/** An unchecked request to correct a lead. An absent field does not change; null removes its value. */
+export interface UpdateLeadCommand extends Requester, LeadOfStudio {
   readonly fields: Partial<GivenLeadData>;
   /** The `updatedAt` that the lead must still have; undefined: any. */
   readonly expectedUpdatedAt?: Date | undefined;
@@ -63,7 +59,7 @@ export interface UpdateLeadCommand extends Requester {
 /**
  * Corrects a lead.
  *
- * @param faults those found while the command was parsed
+ * @param faults the faults found while the command was parsed
  * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, UPDATE_TIME_MISMATCH, SOURCE_INVALID, LEAD_ALREADY_OPEN
  */
 export async function updateLead(
@@ -85,7 +81,7 @@ export async function updateLead(
   const isRepetition = requestId !== undefined && (await store.isLeadChangeApplied(studioId, leadId, requestId));
   const lead = await store.findLead(studioId, leadId);
   if (!lead) throw new Refusal('LEAD_NOT_FOUND');
-  // These conditions held when the change was applied.
+  // A repetition skips these conditions, which held when the change was applied.
   if (!isRepetition && expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime())
     throw new Refusal('UPDATE_TIME_MISMATCH');
   if (!isRepetition && sourceId !== undefined && sourceId !== lead.sourceId) {
@@ -97,8 +93,8 @@ export async function updateLead(
   return leadAfter(await store.updateLead({ studioId, leadId, correction, claims, expectedUpdatedAt, ...by }));
 }
 
-/** Returns the lead after a change. @throws Refusal if it was not made */
-function leadAfter(outcome: Exclude<ChangeLeadStageOutcome, { kind: 'other-contact' }> | UpdateLeadOutcome): LeadState {
+/** Returns the lead after a change. @throws Refusal if the change was not made */
+function leadAfter(outcome: UpdateLeadOutcome): LeadState {
   switch (outcome.kind) {
     case 'not-found':
       throw new Refusal('LEAD_NOT_FOUND');

@@ -19,10 +19,10 @@ import { StoreUnavailable } from '../store/port/faults.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { requestedBy } from './requests.ts';
 
-/** The maximum to which the leads that wait for a consumer are counted. It suffices to see whether they accumulate. */
+/** The maximum count of leads that wait for a consumer. It suffices to see whether they accumulate. */
 export const MAX_COUNTED = 100_000;
 
-/** How long a poll goes on to send leads that did not change; milliseconds. */
+/** How long a poll continues a backfill; milliseconds. */
 const MAX_BACKFILL_MS = 250;
 
 export interface CreateConsumerCommand extends Requester {
@@ -36,7 +36,7 @@ export interface CreateConsumerCommand extends Requester {
 /**
  * Creates a consumer of the change feed. An equal repetition returns it.
  *
- * @param ending aborted to end the distribution of earlier changes; a repetition goes on with it
+ * @param ending aborts the distribution of earlier changes; a repetition continues it
  * @throws Refusal INVALID_REQUEST, CONSUMER_EXISTS, CONSUMER_LIMIT_REACHED
  */
 export async function createConsumer(
@@ -51,7 +51,7 @@ export async function createConsumer(
   if (includesTests && !allStudios) faults.note('consumer.includeTestStudios', 'must be absent without allStudios');
   if (start === undefined) faults.note('start', 'must be given');
   faults.refuseIfAny();
-  // Otherwise it would be sent all that is marked.
+  // Earlier changes are distributed first, because the new consumer would receive them otherwise.
   const isNew = !(await store.listConsumers()).some((each) => each.name === name);
   while (start === 'now' && isNew && !(await store.distributeLeadChanges())) {
     if (ending?.aborted) throw new StoreUnavailable('earlier changes were not yet distributed');
@@ -70,7 +70,6 @@ export async function createConsumer(
   }
 }
 
-/** Returns the stored consumer of a name. */
 async function findConsumer({ store }: Reading, name: string): Promise<Consumer | undefined> {
   const faults = new Faults();
   faults.note('consumer', consumerNameFault(name));
@@ -87,10 +86,10 @@ export async function getConsumer(deps: Reading, name: string): Promise<Consumer
 }
 
 /**
- * Removes a consumer, and what waits for it, and returns whether there was one. One that gets its name meanwhile stays.
+ * Removes a consumer and its waiting changes. Returns whether it existed. A new consumer of the same name stays.
  *
  * @param check throws unless it may be removed
- * @param ending aborted to leave the rest of what waits for it to those who poll
+ * @param ending when it aborts, pollers remove the remaining changes
  * @throws Refusal INVALID_REQUEST
  */
 export async function removeConsumer(
@@ -117,14 +116,14 @@ export async function listConsumers(
   includes: (consumer: Consumer) => boolean = () => true,
 ): Promise<ListedConsumer[]> {
   const listed: ListedConsumer[] = [];
-  // One after the other: counting costs the database most.
+  // One after the other, because counting is the most expensive query.
   for (const consumer of (await store.listConsumers()).filter(includes)) {
     listed.push({ consumer, ...(await measureConsumer({ store }, consumer)) });
   }
   return listed;
 }
 
-/** Counts what a consumer has to handle. While it is to be sent leads that it was never sent one of, they wait since that was asked for. */
+/** Counts the leads that a consumer has to handle. While only a backfill is pending, they wait since it was requested. */
 export async function measureConsumer(
   { store }: Reading,
   { number, backfills: [first] }: Consumer,
@@ -135,7 +134,7 @@ export async function measureConsumer(
   return { ...measured, waiting: { leads, since: since ?? timeOfId(first.id) }, isComplete: false };
 }
 
-/** Has a consumer sent the leads of a studio again. @param studioId one of its studios; null: all */
+/** Starts a backfill of a consumer. @param studioId one of its studios; null: all */
 export async function sendAgain({ store }: Reading, consumer: Consumer, studioId: string | null): Promise<void> {
   let current: Consumer | undefined = consumer;
   while (current && !(await store.putBackfills(current, withBackfill(current, studioId)))) {
@@ -144,8 +143,8 @@ export async function sendAgain({ store }: Reading, consumer: Consumer, studioId
 }
 
 /**
- * Returns what waits for a consumer; null: it was removed. If that is little, leads that it is to be sent without a change are
- * among it. While none is known, it goes on to distribute changes, for half of the time.
+ * Returns the changes that wait for a consumer; null: it was removed. If there are few, it continues the backfill.
+ * While it finds none, it keeps distributing changes, at most half of the time.
  */
 export async function listDeliveries(
   deps: Changing,
@@ -182,7 +181,7 @@ async function deliveriesAfterBackfill(
     const { leads, next } = await store.resendLeads({ studioId, after, limit }, clock(), options);
     const rest = next === null ? await ofNextStudio({ store }, consumer, first) : [{ ...first, after: next }];
     const backfills = [...rest, ...others];
-    // Another poll has moved it on.
+    // Another poll has advanced the backfill.
     if (!(await store.putBackfills(consumer, backfills))) break;
     consumer = { ...consumer, backfills };
     sent += leads;

@@ -7,11 +7,11 @@ import type { Reading } from './dependencies.ts';
 import { eachStoredPage } from './requests.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
-/** The number of leads that a count examines, and how many it reads at a time. */
+/** The number of leads that a count examines, and that it reads at a time. */
 const MAX_EXAMINED = 100_000;
 const MAX_PER_READ = 5000;
 
-/** What a stage is counted to that has leads beyond those examined. */
+/** The maximum count of a stage that has leads beyond the examined ones. */
 const MAX_OF_STAGE = 10_000;
 
 export interface CountLeadsQuery {
@@ -22,22 +22,22 @@ export interface CountLeadsQuery {
 export interface LeadCount<Of> {
   readonly of: Of;
   readonly count: number;
-  /** Whether there may be more. */
+  /** Whether the true number may be higher. */
   readonly isLowerBound: boolean;
 }
 
 export interface LeadCounts {
-  /** Each stage that was asked for, in their order. */
+  /** Each requested stage, in the stages' order. */
   readonly byStage: readonly LeadCount<LeadStage>[];
-  /** The most frequent ones first; null: no source. */
+  /** The most frequent first; null: leads without a source. */
   readonly bySource: readonly LeadCount<string | null>[];
-  /** Leads that were created since then are counted; null: all are. */
+  /** Leads created since then are all counted; null: all leads are. */
   readonly completeSince: Date | null;
 }
 
 /**
- * Counts leads by stage and by source. Of more than MAX_EXAMINED leads in the range of `created`, it counts the newest; only a
- * stage that needs no other look at its leads is counted beyond these, to MAX_OF_STAGE.
+ * Counts leads by stage and by source. If more than MAX_EXAMINED leads are in the range of `created`, it counts the
+ * newest. Without a filter by source, key or creation time, it then counts each stage to MAX_OF_STAGE.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */
@@ -73,19 +73,19 @@ export async function countLeads(
   for (const of of wanted) {
     const counted = stages.get(of) ?? 0;
     const all = isLowerBound && isByStageAlone ? await store.measureStage(studioId, of, filter, MAX_OF_STAGE) : 0;
-    // Leads that are created meanwhile may be in one of the two.
+    // Leads created meanwhile may be in only one of the two counts.
     const isAll = !isLowerBound || (isByStageAlone && all < MAX_OF_STAGE);
     byStage.push({ of, count: Math.max(counted, all), isLowerBound: !isAll });
   }
   return {
     byStage,
     bySource: bySource.sort((a, b) => b.count - a.count).slice(0, MAX_LEAD_SOURCES),
-    // Others may have been created in the same millisecond.
+    // Other leads may have been created in the same millisecond.
     completeSince: isLowerBound && oldest ? new Date(oldest.getTime() + 1) : null,
   };
 }
 
-/** Yields all studios with the number of their leads that are not erased; unreadable ones are reported instead. */
+/** Yields all studios with the number of their readable leads that are not erased. */
 export async function* everyStudioWithLeads({ store }: Reading) {
   for await (const studio of everyStudio({ store })) {
     let leads = 0;

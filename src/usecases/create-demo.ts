@@ -1,6 +1,6 @@
 import { DAY_MS } from '../../common/units.ts';
 import { API_KEY_SCOPES, MAX_VALIDITY_DAYS } from '../domain/api-key.ts';
-import type { Requester } from '../domain/audit.ts';
+import type { CallingProgram } from '../domain/audit.ts';
 import type { Dependencies } from './dependencies.ts';
 import { createApiKey, listApiKeys } from './manage-api-keys.ts';
 import { listEveryLeadSource, putLeadSource, putMember } from './members-and-sources.ts';
@@ -8,17 +8,16 @@ import { putStudio } from './studios.ts';
 
 const MEMBER_ID = 'demo-owner';
 
-/** A studio for demonstrations. */
 export interface Demo {
   readonly studioId: string;
   readonly memberId: string;
   readonly sourceId: string;
-  /** The secret of its key; null if the key existed already. */
+  /** The secret of its key; null if the studio already had a key. */
   readonly secret: string | null;
 }
 
-/** Creates the demo studio, its owner, its lead source and its first key, each unless it exists; another one behind one that has ended. */
-export async function createDemo(deps: Dependencies, by: Pick<Requester, 'caller' | 'callId'>): Promise<Demo> {
+/** Creates the demo studio with an owner, a lead source and a key, each unless it exists. If the studio has ended, it creates another one. */
+export async function createDemo(deps: Dependencies, by: CallingProgram): Promise<Demo> {
   const { store, clock, newId } = deps;
   let [studioId, studio] = ['demo', await store.findStudio('demo')];
   for (let number = 2; studio?.status === 'ended'; number += 1) {

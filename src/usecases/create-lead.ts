@@ -4,25 +4,29 @@ import type { Actor } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
 import { computeFingerprint } from '../domain/fingerprint.ts';
 import { asCreated, type Lead } from '../domain/lead.ts';
-import type { CreateLeadOutcome } from '../domain/lead-creation.ts';
-import { refusalOfCreation, replayOutcome } from '../domain/lead-creation.ts';
+import { type CreateLeadOutcome, refusalOfCreation, replayOutcome } from '../domain/lead-creation.ts';
 import { type GivenLeadData, noteLeadFaults, toLeadData } from '../domain/lead-data.ts';
 import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';
+import type { Store } from '../store/store.ts';
 import type { Dependencies } from './dependencies.ts';
 
-export interface CreateLeadCommand extends GivenLeadData {
-  readonly studioId: string;
+/** The unchecked data of a creation. */
+export interface GivenCreation extends GivenLeadData {
   readonly idempotencyKey: string;
 }
 
-/** The records that a creation depends on: its studio, and the source that the lead names. */
+export interface CreateLeadCommand extends GivenCreation {
+  readonly studioId: string;
+}
+
+/** The records that a creation depends on: its studio, and the lead's source. */
 export interface LeadContext {
   readonly studio: Studio | null;
   readonly source: LeadSource | null;
   /** The API key of the request; absent: it has none. */
-  readonly key?: Pick<ApiKey, 'id'>;
+  readonly key?: ApiKey;
 }
 
 /** The lead as it was created, and whether an earlier request created it. */
@@ -31,19 +35,17 @@ export interface CreatedLead {
   readonly replayed: boolean;
 }
 
-type Creating = Pick<Dependencies, 'store' | 'newId'>;
-
 /**
- * Creates a lead, or replays an earlier creation. What it says is kept at the lead because of which it is refused, unless
- * its studio has switched that off.
+ * Creates a lead, or replays an earlier creation. If an open lead prevents it, that lead keeps the data as an enquiry,
+ * unless the studio has switched that off.
  *
- * @param read the studio and the source, if they were read while the request was authenticated
- * @param by whom the audit log names; absent: a visitor, whom it has not
+ * @param read the studio and the source, if authentication has read them already
+ * @param by the actor for the audit log; absent: a visitor, whom it does not record
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID, IDEMPOTENCY_CONFLICT, LEAD_ALREADY_OPEN
  * @rule 3.1.initial 4.1.1 4.1.2 4.1.3 4.1.4 4.1.enquiry 7.order
  */
 export async function createLead(
-  { store, newId }: Creating,
+  { store, newId }: Dependencies,
   command: CreateLeadCommand,
   read?: LeadContext,
   by?: Actor,
@@ -62,7 +64,7 @@ export async function createLead(
   if (studio.status === 'ended') throw new Refusal('STUDIO_ENDED');
 
   if (capture.sourceId !== null && !source?.enabled) {
-    // The source may have been disabled after the lead was created; a retry still gets the original response.
+    // The source may have been disabled after the lead was created. A retry still gets the original response.
     const earlier = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
     if (!earlier) throw new Refusal('SOURCE_INVALID');
     return toCreatedLead(replayOutcome(earlier, fingerprint));
@@ -76,12 +78,8 @@ export async function createLead(
   return toCreatedLead(await store.createLead(lead, claims, { keepsEnquiry: studio.keepEnquiries, by }));
 }
 
-async function readLeadContext(
-  store: Creating['store'],
-  studioId: string,
-  sourceId: string | null,
-): Promise<LeadContext> {
-  // Concurrently, because a store may combine the two reads.
+async function readLeadContext(store: Store, studioId: string, sourceId: string | null): Promise<LeadContext> {
+  // Read concurrently, because a store may combine the two reads.
   const [studio, source] = await Promise.all([
     store.findStudio(studioId),
     sourceId === null ? null : store.findLeadSource(studioId, sourceId),
@@ -101,7 +99,7 @@ function toCreatedLead(outcome: CreateLeadOutcome): CreatedLead {
 }
 
 /** Notes the faults of a creation, in the order of the contract. */
-export function noteCreationFaults(faults: Faults, command: Omit<CreateLeadCommand, 'studioId'>): void {
+export function noteCreationFaults(faults: Faults, command: GivenCreation): void {
   faults.note('idempotencyKey', uuidFault(command.idempotencyKey));
   noteLeadFaults(faults, command);
 }

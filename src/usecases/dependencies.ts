@@ -1,13 +1,17 @@
 import type { Clock, NewId } from '../domain/new-id.ts';
 import type { Store } from '../store/store.ts';
 
-/** The dependencies of all use cases together. */
-export interface Dependencies {
+/** The dependencies of a use case that only reads. */
+export interface Reading {
   readonly store: Store;
-  readonly clock: Clock;
-  readonly newId: NewId;
 }
 
-/** Those of a use case that only reads, and of one that changes a record. */
-export type Reading = Pick<Dependencies, 'store'>;
-export type Changing = Pick<Dependencies, 'store' | 'clock'>;
+/** The dependencies of a use case that changes a record. */
+export interface Changing extends Reading {
+  readonly clock: Clock;
+}
+
+/** The dependencies of a use case that creates a record. They include all others. */
+export interface Dependencies extends Changing {
+  readonly newId: NewId;
+}

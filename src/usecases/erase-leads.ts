@@ -1,7 +1,7 @@
 import { crmIdFault, isCanonicalUuid, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Actor, Requester } from '../domain/audit.ts';
 import type { Contact } from '../domain/contact.ts';
-import { type ErasedLead, isOpen, type Lead, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
+import { type ErasedLead, isOpen, type Lead, type LeadOfStudio, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
 import { noteContactFault } from '../domain/lead-data.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { UnreadableRecord } from '../store/port/faults.ts';
@@ -12,11 +12,6 @@ import { findContactLeads } from './read-leads.ts';
 import { eachStoredPage, noteRequester, requestedBy } from './requests.ts';
 import { studioIds } from './studios.ts';
 
-export interface EraseLeadCommand extends Requester {
-  readonly studioId: string;
-  readonly leadId: string;
-}
-
 /**
  * Erases the personal data of a lead. Erasing an erased lead changes nothing and returns it.
  *
@@ -24,7 +19,7 @@ export interface EraseLeadCommand extends Requester {
  */
 export async function eraseLead(
   { store, clock }: Changing,
-  { studioId, leadId, ...by }: EraseLeadCommand,
+  { studioId, leadId, ...by }: Requester & LeadOfStudio,
 ): Promise<ErasedLead> {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
@@ -45,9 +40,9 @@ export interface EraseContactCommand extends Requester {
 export interface ErasedContact {
   /** The number of leads that this call erased. */
   readonly erasedCount: number;
-  /** Whether leads of the contact may remain: as for FoundLeads, or the contact had too many leads for one call. */
+  /** Whether leads of the contact may remain. See FoundLeads; or the contact had too many leads for one call. */
   readonly mayBeIncomplete: boolean;
-  /** The number of leads that cannot be erased, because they cannot be read. */
+  /** The number of leads that cannot be erased, because they are unreadable. */
   readonly skippedCount: number;
 }
 
@@ -55,8 +50,8 @@ export interface ErasedContact {
 const MAX_CONCURRENT = 100;
 
 /**
- * Erases all leads of a contact in a studio: closed ones too, and those that had it before a correction, because what
- * the lead was created with is kept. An interrupted call can be repeated.
+ * Erases all leads of a contact in a studio, including closed ones and those that had it before a correction: a lead
+ * keeps its original texts. An interrupted call can be repeated.
  *
  * @throws Refusal INVALID_REQUEST
  */
@@ -69,10 +64,10 @@ export async function eraseContact(
   faults.note('studioId', crmIdFault(studioId));
   noteContactFault(faults, 'contact', contact);
   faults.refuseIfAny();
-  /** The leads that cannot be erased, because even their stage or times are unreadable. */
+  /** Leads that cannot be erased, because even their stage or times are unreadable. */
   const skipped = new Set<string>();
   for (let erasedCount = 0; ; ) {
-    // Erased leads are no longer found.
+    // A search no longer finds erased leads.
     const found = await findContactLeads(store, studioId, contact as Contact, 'former');
     const { leads, mayBeIncomplete } = found;
     const unreadable = found.unreadable.filter((id) => !skipped.has(id));
@@ -85,7 +80,7 @@ export async function eraseContact(
       };
     }
     const erased = await Promise.all([
-      // A lead that has changed since it was found is searched for again: its contact may be another one.
+      // A lead that has changed since the search is searched for again, because its contact may differ.
       ...leads.slice(0, MAX_CONCURRENT).map(({ id, updatedAt }) => erase(id, updatedAt)),
       ...unreadable.slice(0, MAX_CONCURRENT).map((id) => erase(id)),
     ]);
@@ -107,7 +102,7 @@ export async function eraseContact(
 type Erased = EraseLeadOutcome | { readonly kind: 'unreadable' };
 
 /** Erases a lead unless even its stage or times are unreadable. */
-export const eraseReadable = (store: Pick<Store, 'eraseLead'>, erasure: LeadErasure): Promise<Erased> =>
+export const eraseReadable = (store: Store, erasure: LeadErasure): Promise<Erased> =>
   store.eraseLead(erasure).catch((error) => {
     if (error instanceof UnreadableRecord) return { kind: 'unreadable' } as const;
     throw error;
@@ -124,7 +119,6 @@ export interface ClosedLeads {
   readonly before: Date;
 }
 
-/** Returns how many leads are selected. */
 export async function countClosedLeads({ store }: Reading, which: ClosedLeads): Promise<number> {
   let count = 0;
   for await (const leads of walkClosedLeads(store, which)) count += leads.length;
@@ -132,7 +126,7 @@ export async function countClosedLeads({ store }: Reading, which: ClosedLeads): 
 }
 
 /**
- * Erases the selected leads. An interrupted run can be repeated: it skips leads that are already erased.
+ * Erases the selected leads. An interrupted run can be repeated, because erased leads are skipped.
  *
  * @param onProgress called with the number of leads erased so far
  * @returns the number of leads erased
@@ -145,7 +139,7 @@ export async function eraseClosedLeads(
   let count = 0;
   for await (const leads of walkClosedLeads(store, which)) {
     const outcomes = await Promise.all(
-      // A lead that was reopened or corrected since it was read is no longer selected.
+      // A lead that was reopened or corrected since the read is no longer selected.
       leads.map(({ studioId, id: leadId, updatedAt: expectedUpdatedAt }) =>
         store.eraseLead({ studioId, leadId, ...requestedBy(which, clock), expectedUpdatedAt }),
       ),
@@ -156,7 +150,6 @@ export async function eraseClosedLeads(
   return count;
 }
 
-/** Yields the selected leads. */
 async function* walkClosedLeads(store: Store, { studioId, before }: ClosedLeads): AsyncGenerator<Lead[]> {
   for await (const id of studioIds({ store }, studioId)) {
     for await (const { records } of eachStoredPage((after) => store.walkLeads(id, after, MAX_LEADS_PER_PAGE))) {

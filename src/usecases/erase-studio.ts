@@ -7,15 +7,25 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { eraseReadable, isNewErasure } from './erase-leads.ts';
 import { listEveryLeadSource } from './members-and-sources.ts';
-import { eachStoredPage, notePageFaults, noteRequester, requestedBy } from './requests.ts';
+import { eachStoredPage, noteRequester, requestedBy, startOfPage } from './requests.ts';
 import { existingStudio } from './studios.ts';
 
-export interface EraseStudioCommand extends Requester {
-  readonly studioId: string;
-  /** The same once more. */
+export interface EraseStudioCommand extends Erasing {
+  /** The same id again. */
   readonly confirmStudioId: string;
   /** Empty: from the beginning. */
   readonly pageToken: string;
+}
+
+/** The result of a call. */
+export interface StudioErasure {
+  readonly erasedLeadCount: number;
+  readonly skippedLeadCount: number;
+  readonly revokedKeyCount: number;
+  readonly removedMemberCount: number;
+  readonly removedSourceCount: number;
+  /** Empty: all is erased. */
+  readonly nextPageToken: string;
 }
 
 const NOTHING = {
@@ -26,26 +36,23 @@ const NOTHING = {
   removedSourceCount: 0,
 };
 
-/** What a call has done. `nextPageToken`: empty: all is erased. */
-export type StudioErasure = Readonly<typeof NOTHING> & { readonly nextPageToken: string };
-
 /** The number of leads that are counted at a time. */
 const MAX_COUNTED = 5000;
 
 /** The number of leads that a call erases. */
 const MAX_ERASED = 200;
 
-/** How long a call waits, so that its caller does not ask all the time; milliseconds. */
+/** How long a call waits, so that its caller does not poll constantly; milliseconds. */
 const WAIT_MS = 1000;
 
-/** The maximum number of studios that a process knows to have ended; it waits once more for one that it has forgotten. */
+/** The maximum number of ended studios that a process remembers. For a forgotten one it waits once more. */
 const MAX_ENDED = 100;
 
-/** How long this process has known that studios have ended, by a clock that nobody sets: those of cores may differ. */
+/** How long this process has known that studios have ended, on its monotonic clock, because cores' clocks may differ. */
 export class EndedStudios {
   readonly #since = new Map<string, number>();
 
-  /** Notes that a studio has ended. Returns for how long that has been known; milliseconds. */
+  /** Notes that a studio has ended. Returns how long that has been known; milliseconds. */
   knownMs(studioId: string): number {
     const now = performance.now();
     const since = this.#since.get(studioId) ?? now;
@@ -59,15 +66,16 @@ export class EndedStudios {
   }
 }
 
-/** Which studio is erased, and by whom. */
-type Erasing = Requester & Pick<EraseStudioCommand, 'studioId'>;
+interface Erasing extends Requester {
+  readonly studioId: string;
+}
 
 /**
- * Does a part of ending a studio and erasing what it has: it ends the studio, waits until no creation that has begun
- * before can be written any more, and erases the leads, page by page. Nothing is kept between the calls but the studio's end
- * and their tokens, so any of them may be repeated, or all from the beginning.
+ * Does one part of ending a studio and erasing its data. It ends the studio, waits until creations that began before
+ * can no longer be written, and erases the leads page by page. Only the studio's status and the caller's token are kept
+ * between calls. Any call may therefore be repeated, or all from the beginning.
  *
- * @param known of this process
+ * @param known the ended studios that this process knows
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */
 export async function eraseStudio(
@@ -81,19 +89,19 @@ export async function eraseStudio(
     faults.note('confirmStudioId', 'must be the same as studioId');
   }
   noteRequester(faults, by);
-  const after = pageToken === '' ? null : idBeforePage('endedStudio', studioId, pageToken);
-  notePageFaults(faults, { pageSize: 0, pageToken }, after, 'must be unchanged, of this studio');
+  const idIn = (token: string) => idBeforePage('endedStudio', studioId, token);
+  const after = startOfPage(faults, { pageSize: 0, pageToken }, idIn, ', of this studio');
   const { status } = await existingStudio(deps.store, studioId, faults);
   const erasing = { studioId, ...by };
   if (status !== 'ended') known.forget(studioId);
-  // A backup may have been restored since, in which it has not ended.
+  // A backup in which the studio has not ended may have been restored since.
   else if (after) return eraseLeads(deps, erasing, { after, endedMs: known.knownMs(studioId) });
   const ended = await end(deps, erasing);
   known.knownMs(studioId);
   return { ...NOTHING, ...ended, nextPageToken: pageTokenAfter('endedStudio', studioId, LOWEST_ID) };
 }
 
-/** @param endedMs for how long the studio has ended, at least */
+/** @param endedMs the minimum time since the studio ended */
 async function eraseLeads(
   deps: Changing,
   erasing: Erasing,
@@ -112,18 +120,18 @@ async function eraseLeads(
   const report = { ...NOTHING, erasedLeadCount: outcomes.filter(isNewErasure).length, skippedLeadCount };
   if (next !== null) return { ...report, nextPageToken: pageTokenAfter('endedStudio', studioId, next) };
   await store.removeRequests(studioId);
-  // Keys, members and sources, too, may have come by calls that had begun before.
+  // Calls that began earlier may also have added keys, members and sources.
   return { ...report, ...(await end(deps, erasing)), nextPageToken: '' };
 }
 
-/** Ends the studio; returns what went with it. */
+/** Ends the studio, and returns what was removed with it. */
 async function end({ store, clock }: Changing, { studioId, ...requester }: Erasing) {
   const by = requestedBy(requester, clock);
   const outcome = await store.endStudio(studioId, by);
   if (outcome.kind !== 'ended') throw new Refusal('STUDIO_NOT_FOUND');
   const keys = (await store.listLiveApiKeys(studioId)).filter(({ revokedAt }) => revokedAt === null);
   const revoked = await Promise.all(keys.map(({ id }) => store.revokeApiKey(studioId, id, by)));
-  // Another call may have revoked one meanwhile.
+  // Another call may have revoked a key meanwhile.
   const own = revoked.filter((key) => key?.revokedAt?.getTime() === by.now.getTime());
   const { members: removedMemberCount, sources: removedSourceCount } = outcome;
   return { revokedKeyCount: own.length, removedMemberCount, removedSourceCount };

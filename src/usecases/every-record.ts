@@ -1,16 +1,16 @@
 import type { Page } from '../store/port/page.ts';
-import type { RecordReaders } from '../store/store.ts';
+import type { RecordStore } from '../store/store.ts';
 import { eachStoredPage } from './requests.ts';
 
 const PAGE = 100;
 
-/** The number of leads among which erased ones are read at a time. */
+/** The number of leads that a search for erased ones examines at a time. */
 const MAX_EXAMINED = 1000;
 
 const ALL_TIMES = { start: new Date(0), end: new Date(8.64e15) };
 
-/** Reads every record of the studios and of the deployment. Yields how many readable ones it has read since the last time. */
-export async function* everyRecord(store: RecordReaders): AsyncGenerator<number> {
+/** Reads every record of the studios and of the deployment. Yields the number of readable ones since the last yield. */
+export async function* everyRecord(store: RecordStore): AsyncGenerator<number> {
   for await (const { records } of eachStoredPage((after) => store.listStudios(after, PAGE))) {
     yield records.length;
     for (const { id } of records) yield* recordsOfStudio(store, id);
@@ -21,10 +21,10 @@ export async function* everyRecord(store: RecordReaders): AsyncGenerator<number>
   }
 }
 
-async function* recordsOfStudio(store: RecordReaders, id: string): AsyncGenerator<number> {
+async function* recordsOfStudio(store: RecordStore, id: string): AsyncGenerator<number> {
   const keys = await store.listLiveApiKeys(id);
   yield keys.length;
-  // The store has no list of members, and relies on those alone whose keys are live.
+  // The store cannot list members, and relies only on the issuers of live keys.
   const issuers = keys.flatMap(({ memberId }) => memberId || []);
   for (const memberId of new Set(issuers)) {
     yield (await store.findMember(id, memberId)) ? 1 : 0;

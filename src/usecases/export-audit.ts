@@ -20,13 +20,12 @@ export interface ExportedEvents {
   readonly events: readonly AuditEvent[];
   /** Empty: this was the last part. */
   readonly resumeToken: string;
-  /** Where the export ends. */
   readonly end: Date;
 }
 
 /**
- * Yields the audit events of a range of times, of all studios and of none, as walkAuditEvents returns them. It reads a part only when the
- * consumer requests it. The range ends before any event can still be stored, so none is missed by exports of ranges that follow each other.
+ * Yields the audit events of a range of times, of all studios and of none, in the order of walkAuditEvents. It reads a part
+ * only when requested. The range ends before any time that a new event can still have, so successive ranges miss none.
  *
  * @throws Refusal INVALID_REQUEST
  */

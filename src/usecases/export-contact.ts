@@ -6,17 +6,17 @@ import type { Reading } from './dependencies.ts';
 import { findContactLeads } from './read-leads.ts';
 import { existingStudio } from './studios.ts';
 
-/** What there is to know of an export of a contact once all leads were sent. */
+/** The result of an export of a contact, after all its leads. */
 export interface ContactExported {
-  /** As for FoundLeads. */
+  /** See FoundLeads. */
   readonly mayBeIncomplete: boolean;
-  /** The number of leads that cannot be read. */
+  /** The number of unreadable leads. */
   readonly skippedCount: number;
 }
 
 /**
- * Yields all that is kept of a person, one lead at a time, oldest first: of a contact in a studio, with leads that had it
- * before a correction. In the end it yields whether that is all.
+ * Yields all data about a contact in a studio, one lead at a time, oldest first. It includes leads that had the contact
+ * before a correction. The last element tells whether the export is complete.
  *
  * @param contact undefined: neither an email address nor a phone number
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND

@@ -13,7 +13,7 @@ import { everyStudio, existingStudio } from './studios.ts';
 /** The number of leads that an export reads at a time, and the most that it holds in memory. */
 const MAX_LEADS_PER_PAGE = 100;
 
-/** The same with their events, of which each may have MAX_AUDIT_EVENTS, of some 200 bytes. */
+/** The same with events: each lead may have MAX_AUDIT_EVENTS of some 200 bytes. */
 const MAX_LEADS_WITH_EVENTS = 10;
 
 /** Lower than every lead. */
@@ -24,7 +24,7 @@ export interface ExportLeadsQuery {
   readonly studioId: string;
   /** Empty: from the beginning. */
   readonly resumeToken: string;
-  /** Whether all studios are test studios, too. */
+  /** Whether "all studios" includes test studios. */
   readonly includesTests?: boolean;
   readonly includesEvents?: boolean;
   readonly filter?: GivenLeadFilter | undefined;
@@ -33,7 +33,7 @@ export interface ExportLeadsQuery {
 /** A page of an export, and the token with which an export resumes after it. */
 export interface ExportedLeads {
   readonly leads: readonly Lead[];
-  /** Those of each of the leads; absent: they were not asked for. */
+  /** The events of each lead; absent: not requested. */
   readonly events?: readonly (readonly LeadEvent[])[];
   readonly resumeToken: string;
   /** The number of unreadable leads that were left out of this page. */
@@ -41,10 +41,10 @@ export interface ExportedLeads {
 }
 
 /**
- * Yields all leads of a studio, or of all studios but those for tests, ordered by studio and then by id. It reads a page only when the
- * consumer requests it. Every lead that exists from the beginning to the end of the export is yielded exactly once,
- * also if the export is interrupted and resumed after the last page received. With a filter, pages may be short or empty. One
- * with a start of `updated` yields the leads of each studio in the order of `updatedAt`, those that change meanwhile again.
+ * Yields all leads of a studio, or of all studios except test studios, ordered by studio and id. It reads a page only
+ * when requested. Every lead that exists throughout the export is yielded exactly once, even if the export is resumed
+ * after its last page. With a filter, pages may be short or empty. If the filter has a start of `updated`, each
+ * studio's leads are ordered by `updatedAt`, and leads that change meanwhile come again.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */
@@ -60,7 +60,7 @@ export async function* exportLeads(
     const fault = 'must be unchanged, of an export of the same studio and filter';
     faults.note('resumeToken', pageTokenFault(resumeToken) ?? fault);
   }
-  const toPosition = isOrderedByUpdate ? updatePosition : ({ id }: Pick<Lead, 'id'>) => id;
+  const toPosition = isOrderedByUpdate ? updatePosition : ({ id }: { readonly id: string }) => id;
   if (studioId !== '') await existingStudio(store, studioId, faults);
   faults.refuseIfAny();
 
@@ -73,19 +73,22 @@ export async function* exportLeads(
       if (parts.length === 0 && (skippedCount > 0 || next !== null)) parts.push([]);
       for (const [index, part] of parts.entries()) {
         const isLast = index === parts.length - 1;
-        // Unreadable leads at the end of a studio, or of a part, are read, and counted, again by an export that resumes there.
+        // An export that resumes here reads and counts unreadable leads at the end of a studio or part again.
         const position = (isLast ? next : null) ?? part.map(toPosition).at(-1) ?? after ?? toPosition(BEFORE_ALL);
         const resumeToken = resumeTokenAfter(scope, { studioId: id, position });
         const exported = { leads: part, resumeToken, skippedCount: index === 0 ? skippedCount : 0 };
-        const readPartEvents = () => Promise.all(part.map((lead) => eventsOfLead({ store }, lead)));
+        const readPartEvents = () =>
+          Promise.all(
+            part.map(({ id: leadId, enquiries }) => eventsOfLead({ store }, { studioId: id, leadId }, enquiries)),
+          );
         yield includesEvents ? { ...exported, events: await readPartEvents() } : exported;
       }
-      // A store may return without waiting for I/O, and a long export would then block the event loop.
+      // A store may return without waiting for I/O. A long export would then block the event loop.
       await yieldToEventLoop();
     }
   }
 
-  /** Yields the studios that are not yet complete. */
+  /** Yields the studios that are not complete yet. */
   async function* studioIds(begun: LeadPlace | null): AsyncGenerator<string> {
     if (studioId !== '') {
       yield studioId;

@@ -2,23 +2,22 @@ import { uuidFault } from '../../common/rules/field-rules.ts';
 import type { Requester } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
 import { computeFingerprint } from '../domain/fingerprint.ts';
-import type { Lead, LeadStage } from '../domain/lead.ts';
-import type { CreateLeadOutcome } from '../domain/lead-creation.ts';
-import { refusalOfCreation } from '../domain/lead-creation.ts';
+import type { LeadStage } from '../domain/lead.ts';
+import { type CreateLeadOutcome, refusalOfCreation } from '../domain/lead-creation.ts';
 import { toLeadData } from '../domain/lead-data.ts';
 import { CLOCKS_DIFFER_MS, newIdAt } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
-import { type CreateLeadCommand, noteCreationFaults } from './create-lead.ts';
+import { type GivenCreation, noteCreationFaults } from './create-lead.ts';
 import type { Changing } from './dependencies.ts';
 import { requestedBy } from './requests.ts';
 import { existingStudio } from './studios.ts';
 
 export const MAX_IMPORTED_LEADS = 100;
 
-/** A lead from another system, not yet checked. */
-export interface LeadImport extends Omit<CreateLeadCommand, 'studioId'> {
-  /** The id of a lead that the studio may have already; undefined: unknown. */
+/** An unchecked lead from another system. */
+export interface LeadImport extends GivenCreation {
+  /** The id of a lead that the studio may already have; undefined: unknown. */
   readonly leadId?: string | undefined;
   /** Idempotency keys under which an earlier import may have written it. */
   readonly otherKeys?: readonly string[];
@@ -38,8 +37,8 @@ export type ImportedLead =
 
 /**
  * Imports leads from another system. Each is independent of the others and follows the rules of creation: its
- * idempotency key is unique, and an open lead claims its contact. A lead whose id the studio has is that lead, whatever
- * became of it: it may have been corrected, closed or erased since it was exported, and nothing is written.
+ * idempotency key is unique, and an open lead claims its contact. A lead whose id the studio already has is not written
+ * again. It may have been corrected, closed or erased since its export.
  *
  * @returns a result per lead, in their order
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED for the whole request
@@ -96,11 +95,8 @@ function toImportedLead(outcome: CreateLeadOutcome): ImportedLead {
   }
 }
 
-function validate(
-  unchecked: LeadImport,
-  studioId: string,
-  now: Date,
-): { idempotencyKey: string; lead: Omit<Lead, 'id'> } {
+/** Returns the lead to import, without its id. @throws Refusal INVALID_REQUEST */
+function validate(unchecked: LeadImport, studioId: string, now: Date) {
   const { idempotencyKey, stage, createdAt = now } = unchecked;
   const { updatedAt = createdAt } = unchecked;
   const latest = new Date(now.getTime() + CLOCKS_DIFFER_MS);

@@ -1,13 +1,16 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { AuditEvent } from '../domain/audit.ts';
 import type { Enquiry } from '../domain/enquiry.ts';
-import { LEAD_STAGES, type Lead, type LeadStage } from '../domain/lead.ts';
+import { LEAD_STAGES, type LeadOfStudio, type LeadStage } from '../domain/lead.ts';
 import { DATA_FIELDS, type DataField } from '../domain/lead-data.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Reading } from './dependencies.ts';
 
-/** Something that has happened to a lead. It has none of its texts. */
-export interface LeadEvent extends Pick<AuditEvent, 'time' | 'memberId' | 'caller'> {
+/** An event in the history of a lead. It contains none of the lead's texts. */
+export interface LeadEvent {
+  readonly time: Date;
+  readonly memberId: string | null;
+  readonly caller: string | null;
   readonly what: /** Null: a stage of another release. */
     | { readonly kind: 'stage-move'; readonly from: LeadStage | null; readonly to: LeadStage | null }
     | { readonly kind: 'correction'; readonly fields: readonly DataField[] }
@@ -16,14 +19,14 @@ export interface LeadEvent extends Pick<AuditEvent, 'time' | 'memberId' | 'calle
 }
 
 /**
- * Lists what has happened to a lead since its creation, oldest first: its audit events, at most MAX_AUDIT_EVENTS, and its
- * enquiries. Of an erased lead its audit events remain.
+ * Lists the history of a lead, oldest first: at most MAX_AUDIT_EVENTS audit events, and its enquiries. An erased lead
+ * keeps only its audit events.
  *
  * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND
  */
 export async function listLeadEvents(
   { store }: Reading,
-  { studioId, leadId: given }: { readonly studioId: string; readonly leadId: string },
+  { studioId, leadId: given }: LeadOfStudio,
 ): Promise<LeadEvent[]> {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
@@ -32,15 +35,16 @@ export async function listLeadEvents(
   const leadId = given.toLowerCase();
   const lead = await store.findLead(studioId, leadId);
   if (!lead && (await store.presenceOfLead(studioId, leadId)) === null) throw new Refusal('LEAD_NOT_FOUND');
-  return eventsOfLead({ store }, lead ?? { studioId, id: leadId });
+  return eventsOfLead({ store }, { studioId, leadId }, lead?.enquiries);
 }
 
-/** Returns the same for a lead that is there. @param lead its enquiries are those with which it was read */
+/** Returns the same for a lead that is known to exist. @param enquiries read with the lead */
 export async function eventsOfLead(
   { store }: Reading,
-  { studioId, id, enquiries = [] }: Pick<Lead, 'studioId' | 'id'> & Partial<Pick<Lead, 'enquiries'>>,
+  { studioId, leadId }: LeadOfStudio,
+  enquiries: readonly Enquiry[] = [],
 ): Promise<LeadEvent[]> {
-  const audited = (await store.listAuditEvents(studioId, id)).toReversed().flatMap(toLeadEvents);
+  const audited = (await store.listAuditEvents(studioId, leadId)).toReversed().flatMap(toLeadEvents);
   const events = [...audited, ...enquiries.map(enquiryEvent)];
   return events.sort((a, b) => a.time.getTime() - b.time.getTime());
 }

@@ -10,7 +10,8 @@ import {
   MAX_LIVE_KEYS,
   mayManageKeys,
 } from '../domain/api-key.ts';
-import { type Requester, requestIdentity } from '../domain/audit.ts';
+import { type CallingProgram, type Requester, requestIdentity } from '../domain/audit.ts';
+import { idBeforePage } from '../domain/cursor.ts';
 import { newestFirst, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { quotaLimitFault } from '../domain/studio.ts';
@@ -18,23 +19,23 @@ import type { Changing, Dependencies, Reading } from './dependencies.ts';
 import { noteRequester, type PageQuery, requestedBy, startOfPage, tokenAfter } from './requests.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
-/** The number of keys on a page; the default is the maximum. The first page has room for more than the live keys. */
+/** The bounds of a page of keys; the default is the maximum. The first page has room for more than the live keys. */
 const MAX_KEYS_PER_PAGE = 1000;
 const MIN_KEYS_PER_PAGE = 5 * MAX_LIVE_KEYS;
 
-/** The member who manages a studio's keys; not yet checked. */
-export interface KeyManager extends Requester {
+/** The unchecked manager of a studio's keys: a member, or the operator of the service, who may only list and revoke them. */
+export interface KeyManagerOrOperator extends CallingProgram {
   readonly studioId: string;
-  readonly memberId: string;
-}
-
-/** The member, or the operator of the service, who lists and revokes a studio's keys; not yet checked. */
-export interface KeyManagerOrOperator extends Omit<KeyManager, 'memberId'> {
   /** Null: the operator. */
   readonly memberId: string | null;
 }
 
-/** A key and its secret, which is returned only when it is issued. */
+/** The unchecked member who manages a studio's keys. */
+export interface KeyManager extends KeyManagerOrOperator {
+  readonly memberId: string;
+}
+
+/** A key with its secret, which is returned only when it is issued. */
 export interface IssuedKey {
   readonly key: ApiKey;
   readonly secret: string;
@@ -88,7 +89,7 @@ export async function createApiKey(deps: Dependencies, command: CreateApiKeyComm
 export type ListApiKeysQuery = KeyManagerOrOperator & Partial<PageQuery>;
 
 /**
- * Lists the keys of a studio, highest id first. The first page has all live keys, whatever their age.
+ * Lists the keys of a studio, highest id first. The first page has all live keys, regardless of age.
  *
  * @returns one page; the token is empty on the last one
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN
@@ -99,13 +100,13 @@ export async function listApiKeys(
 ): Promise<{ readonly apiKeys: readonly ApiKey[]; readonly nextPageToken: string }> {
   const { studioId } = manager;
   const faults = managerFaults(manager);
-  const before = startOfPage('apiKeys', studioId, { pageSize, pageToken }, faults);
+  const before = startOfPage(faults, { pageSize, pageToken }, (token) => idBeforePage('apiKeys', studioId, token));
   faults.refuseIfAny();
   await authorise(store, manager);
   const size = Math.min(Math.max(pageSize || MAX_KEYS_PER_PAGE, MIN_KEYS_PER_PAGE), MAX_KEYS_PER_PAGE);
   const live = before === null ? await store.listLiveApiKeys(studioId) : [];
   const { records, next } = await store.listFormerApiKeys(studioId, before, size - live.length);
-  // A key that was revoked between the two reads is in both.
+  // A key that was revoked between the two reads is in both results.
   const each = new Map([...live, ...records].map((key) => [key.id, key])).values();
   return {
     apiKeys: [...each].sort(newestFirst),
@@ -113,17 +114,13 @@ export async function listApiKeys(
   };
 }
 
-/**
- * Returns the valid keys of all studios that end by themselves before a time, the next to end first.
- *
- * Of studios that have ended there are none.
- */
+/** Returns the valid keys of all studios that expire before a time, soonest first. Ended studios have none. */
 export async function endingApiKeys(deps: Changing, before: Date): Promise<ApiKey[]> {
   const now = deps.clock();
   const keys: ApiKey[] = [];
   for await (const { id, status } of everyStudio(deps)) {
     if (status === 'ended') continue;
-    // Requests come first: SQLite reads thousands of studios without a pause.
+    // Gives way to requests, because SQLite reads thousands of studios without a pause.
     await yieldToEventLoop();
     const live = (await deps.store.listLiveApiKeys(id)).filter(({ revokedAt }) => revokedAt === null);
     keys.push(...live.filter(({ expiresAt }) => now < expiresAt && expiresAt < before));
@@ -131,10 +128,10 @@ export async function endingApiKeys(deps: Changing, before: Date): Promise<ApiKe
   return keys.sort((a, b) => a.expiresAt.getTime() - b.expiresAt.getTime());
 }
 
-/** How soon keys end that are counted; days. */
+/** The periods in which expiring keys are counted; days. */
 export const ENDING_WITHIN_DAYS = [7, 30] as const;
 
-/** Counts the keys in use of all studios that end within each of ENDING_WITHIN_DAYS. */
+/** Counts the keys in use of all studios that expire within each of ENDING_WITHIN_DAYS. */
 export async function countEndingKeys(deps: Changing): Promise<ReadonlyMap<number, number>> {
   const now = deps.clock();
   const within = (days: number) => new Date(now.getTime() + days * DAY_MS);
@@ -186,11 +183,7 @@ const NOT_REPLACED = {
   'limit-reached': 'KEY_LIMIT_REACHED',
 } as const;
 
-/**
- * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND
- *
- * @rule 3.2.revoked 5.7
- */
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND @rule 3.2.revoked 5.7 */
 export async function revokeApiKey(
   { store, clock }: Changing,
   command: KeyManagerOrOperator & { readonly keyId: string },

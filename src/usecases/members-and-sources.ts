@@ -1,6 +1,6 @@
 import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { type Requester, requestIdentity } from '../domain/audit.ts';
-import { eachPage } from '../domain/cursor.ts';
+import { type CallingProgram, type Repeatable, type Requester, requestIdentity } from '../domain/audit.ts';
+import { eachPage, idBeforePage } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member, type MemberRole } from '../domain/studio.ts';
 import type { PutOutcome } from '../store/port/directory.ts';
@@ -8,9 +8,9 @@ import type { Changing, Reading } from './dependencies.ts';
 import { noteRequester, type PageQuery, requestedBy, startOfPage, tokenAfter } from './requests.ts';
 import { existingStudio } from './studios.ts';
 
-/** Who changes the members of a studio; not yet checked. */
-interface MemberRequester extends Omit<Requester, 'memberId'> {
-  /** Undefined: no member is named. */
+/** The unchecked requester of a change to a studio's members. */
+interface MemberRequester extends CallingProgram, Repeatable {
+  /** Undefined: the request names no member. */
   readonly actingMemberId?: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface PutMemberCommand extends MemberRequester {
 }
 
 /**
- * @returns the member as stored; null: the call is a repetition, and the member was removed since
+ * @returns the stored member; null: this is a repetition, and the member has been removed since
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, DIRECTORY_LIMIT_REACHED
  */
 export async function putMember(
@@ -104,7 +104,7 @@ export async function listLeadSources(
   { studioId, ...page }: PageQuery & { readonly studioId: string },
 ): Promise<{ readonly sources: readonly LeadSource[]; readonly nextPageToken: string }> {
   const faults = new Faults();
-  const after = startOfPage('sources', studioId, page, faults);
+  const after = startOfPage(faults, page, (token) => idBeforePage('sources', studioId, token));
   await existingStudio(store, studioId, faults);
   const limit = Math.min(page.pageSize || MAX_LEAD_SOURCES, MAX_LEAD_SOURCES);
   const { records: sources, next } = await store.listLeadSources(studioId, after, limit);
@@ -123,6 +123,6 @@ function refuseUnlessPut(outcome: PutOutcome, limit: string): void {
   if (outcome === 'limit-reached') throw new Refusal('DIRECTORY_LIMIT_REACHED', `The studio has ${limit}.`);
 }
 
-function noteMemberRequester(faults: Faults, { actingMemberId, requestId }: Partial<MemberRequester> = {}): void {
+function noteMemberRequester(faults: Faults, { actingMemberId, requestId }: MemberRequester = {}): void {
   noteRequester(faults, { memberId: actingMemberId, requestId }, 'actingMemberId');
 }

@@ -3,15 +3,14 @@ import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import { type Contact, mayHaveOtherKeys, searchKeys } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
-import { isOpen, type Lead, type LeadView, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
+import { isOpen, type Lead, type LeadOfStudio, type LeadView, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
 import { noteContactFault } from '../domain/lead-data.ts';
 import { type GivenLeadFilter, isByUpdate, parseFilter, toScope } from '../domain/lead-filter.ts';
 import { HIGHEST_ID, newestFirst } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import type { LeadOfStudio } from '../store/port/deliveries.ts';
 import type { Store } from '../store/store.ts';
 import type { Reading } from './dependencies.ts';
-import { notePageFaults, type PageQuery, startOfPage, tokenAfter } from './requests.ts';
+import { type PageQuery, startOfPage, tokenAfter } from './requests.ts';
 import { findRegions } from './studios.ts';
 
 export interface GetLeadQuery extends LeadOfStudio {
@@ -33,7 +32,7 @@ export async function getLead({ store }: Reading, { view, ...query }: GetLeadQue
   return lead;
 }
 
-/** Returns the JSON of the PublicLead of a lead. Otherwise as getLead. */
+/** Returns a lead's PublicLead as JSON. Refuses as getLead does. */
 export async function getPublicLead({ store }: Reading, query: LeadOfStudio): Promise<string> {
   const { studioId, leadId } = checkedQuery(query, 'basic');
   const lead = await store.findPublicLead(studioId, leadId);
@@ -57,7 +56,7 @@ export interface ListLeadsQuery extends PageQuery {
   readonly filter?: GivenLeadFilter | undefined;
 }
 
-/** One page; the token is empty on the last one. */
+/** A page of leads; the token is empty on the last one. */
 export interface LeadPage {
   readonly leads: readonly Lead[];
   readonly nextPageToken: string;
@@ -66,8 +65,8 @@ export interface LeadPage {
 }
 
 /**
- * Lists a studio's leads, newest first. Leads created between two requests do not shift pages. With a filter, pages may be
- * short or empty, and perhaps (isByUpdate) the latest changed leads are first.
+ * Lists a studio's leads, newest first. Leads created between two requests do not shift pages. With a filter, pages may
+ * be short or empty, and isByUpdate decides whether the leads changed last come first.
  *
  * @throws Refusal INVALID_REQUEST
  * @rule 2.4.leads 4.3.limit 4.3.newest-first 4.3.steady 8.leads
@@ -80,7 +79,7 @@ export async function listLeads(
   faults.note('studioId', crmIdFault(studioId));
   const filter = parseFilter(given, faults);
   const [list, scope] = [isByUpdate(filter, 'newest') ? 'leadsByUpdate' : 'leads', toScope(studioId, filter)] as const;
-  const before = startOfPage(list, scope, page, faults);
+  const before = startOfPage(faults, page, (token) => idBeforePage(list, scope, token));
   if (!view) faults.note('view', 'must be a known view');
   faults.refuseIfAny();
 
@@ -94,24 +93,20 @@ export async function listLeads(
   return { leads, nextPageToken: tokenAfter(list, scope, next), skippedCount };
 }
 
-/**
- * Lists the JSON of the PublicLead of each lead, as listLeads does without a filter.
- *
- * @throws Refusal INVALID_REQUEST
- */
+/** Lists leads' PublicLeads as JSON, as listLeads does without a filter. @throws Refusal INVALID_REQUEST */
 export async function listPublicLeads(
   { store }: Reading,
   { studioId, ...page }: PageQuery & { readonly studioId: string },
 ): Promise<{ readonly leads: readonly string[]; readonly nextPageToken: string }> {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
-  const before = startOfPage('leads', studioId, page, faults);
+  const before = startOfPage(faults, page, (token) => idBeforePage('leads', studioId, token));
   faults.refuseIfAny();
   const { records: leads, next } = await store.listPublicLeads(studioId, before, pageLimit(page.pageSize));
   return { leads, nextPageToken: tokenAfter('leads', studioId, next) };
 }
 
-/** Returns the maximum number of leads on a page of a requested size. */
+/** Returns the maximum number of leads on a page with a requested size. */
 export const pageLimit = (pageSize: number): number =>
   pageSize > 0 ? Math.min(pageSize, PAGE_SIZE.max) : PAGE_SIZE.fallback;
 
@@ -122,25 +117,25 @@ export interface FindLeadsQuery extends PageQuery {
 }
 
 export interface FoundLeads extends LeadPage {
-  /** Whether leads may be missing: see mayHaveOtherKeys; or the contact has too many leads, or unreadable ones. */
+  /** Whether leads may be missing: see mayHaveOtherKeys, or the contact has too many leads or unreadable ones. */
   readonly mayBeIncomplete: boolean;
 }
 
 /**
- * Finds a studio's leads of a contact, by the keys that these may have been opened with: open leads first, then closed ones, newest first.
+ * Finds a studio's leads of a contact by all keys that they may have: open leads first, then closed ones, newest first.
  *
  * @throws Refusal INVALID_REQUEST
  */
 export async function findLeads(
   { store }: Reading,
-  { studioId, contact, pageSize, pageToken }: FindLeadsQuery,
+  { studioId, contact, ...page }: FindLeadsQuery,
 ): Promise<FoundLeads> {
   const scope = `${studioId} ${contact?.type} ${contact?.value}`;
-  const before = pageToken === '' ? null : idBeforePage('leadsOfContact', scope, pageToken);
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
   noteContactFault(faults, 'contact', contact);
-  notePageFaults(faults, { pageSize, pageToken }, before, 'must be unchanged, of this studio and contact');
+  const idIn = (token: string) => idBeforePage('leadsOfContact', scope, token);
+  const before = startOfPage(faults, page, idIn, ', of this studio and contact');
   faults.refuseIfAny();
 
   const { leads, unreadable, mayBeIncomplete } = await findContactLeads(store, studioId, contact as Contact);
@@ -148,7 +143,7 @@ export async function findLeads(
   // The first page has all open leads.
   const open = before === null ? found.filter(({ stage }) => isOpen(stage)) : [];
   const closed = found.filter(({ id, stage }) => !isOpen(stage) && id < (before ?? HIGHEST_ID));
-  const shown = closed.slice(0, Math.max(pageLimit(pageSize) - open.length, 0));
+  const shown = closed.slice(0, Math.max(pageLimit(page.pageSize) - open.length, 0));
   // The page after the open leads begins with the newest closed one.
   const last = shown.at(-1)?.id ?? HIGHEST_ID;
   return {
@@ -162,12 +157,12 @@ export async function findLeads(
 /**
  * Returns all leads of a contact, and whether others may exist that were not found.
  *
- * @param former whether to include leads that had the contact before a correction
+ * @param former also finds leads that had the contact before a correction
  */
 export async function findContactLeads(store: Store, studioId: string, contact: Contact, former?: 'former') {
   const regions = await findRegions(store, studioId);
   const keys = searchKeys(contact, regions);
-  // Leads of release 1.2 may have all digits in their key, with those of an extension; and the keys of other contacts, too.
+  // Keys of release 1.2 may contain all digits, including an extension's. Other contacts may have such keys, too.
   const allDigits = { ...contact, value: contact.value.replace(/[^+\p{Nd}]/gu, '') };
   const ofRelease12 = contact.type === 'phone' ? searchKeys(allDigits, regions) : [];
   const own = await store.findLeadsOfContact(studioId, [...new Set([...keys, ...ofRelease12])]);

@@ -1,6 +1,7 @@
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
 import { MAX_RECORDED_REQUESTS } from '../../common/rules/request-log.ts';
+import { idBeforePage } from '../domain/cursor.ts';
 import { Faults } from '../domain/refusal.ts';
 import {
   faultOfRequest,
@@ -15,7 +16,7 @@ import type { Changing, Reading } from './dependencies.ts';
 import { type PageQuery, startOfPage, tokenAfter } from './requests.ts';
 import { existingStudio } from './studios.ts';
 
-/** A request as a gateway reports it, not yet checked. */
+/** An unchecked request as a gateway reports it. */
 export interface ReportedRequest extends Omit<LoggedRequest, 'id' | 'operation' | 'faultyFields'> {
   readonly operation: string;
   readonly faultyFields: readonly string[];
@@ -27,19 +28,19 @@ export interface RequestBatch {
   readonly requests: readonly ReportedRequest[];
 }
 
-/** Those of a gateway; undefined: all. */
+/** The studios of a gateway; undefined: all. */
 type Studios = ReadonlySet<string> | undefined;
 
-/** How many requests of a studio a process records before it removes those that are too many. */
+/** The number of requests of a studio that a process records before it trims them. */
 const TRIM_AFTER = 100;
 
-/** The maximum number of studios whose recorded requests are counted; then all are trimmed next time. */
+/** The maximum number of studios with counted requests. Beyond it, counting starts again. */
 const MAX_COUNTED_STUDIOS = 10_000;
 
 /**
- * Returns a function that records what a gateway reports, and returns the number of requests that it skips. Only the newest
- * of a studio are kept. Of a studio that has ended none is recorded, so that none is after it was erased: one that had begun
- * before is written before the leads are erased.
+ * Returns a function that records reported requests, and returns how many it skipped. A studio keeps only its newest
+ * requests. Ended and unknown studios record none, so none appears after an erasure: a recording that began before ends
+ * before the leads are erased.
  */
 export function requestRecorder({ store, clock }: Changing) {
   /** The number of requests recorded since a studio was trimmed. */
@@ -80,19 +81,19 @@ const validRequests = (batchId: string, requests: readonly ReportedRequest[], no
     })
     .filter((each) => faultOfRequest(each) === undefined && isOfLastDay(each, now));
 
-async function isRecorded({ findStudio }: Pick<Store, 'findStudio'>, studioId: string, studios: Studios) {
+async function isRecorded({ findStudio }: Store, studioId: string, studios: Studios) {
   if (studios && !studios.has(studioId)) return false;
   const studio = await findStudio(studioId);
   return studio !== null && studio.status !== 'ended';
 }
 
-/** Removes the requests of a studio that are too old or too many. */
+/** Removes requests of a studio that are too old or too many. */
 export const forgetOldRequests = ({ store, clock }: Changing, studioId: string): Promise<void> =>
   store.removeRequests(studioId, { since: firstLoggedId(clock()), newest: MAX_LOGGED_REQUESTS });
 
 export interface RequestQuery extends PageQuery {
   readonly studioId: string;
-  /** Only those that did not succeed. */
+  /** Only requests that did not succeed. */
   readonly failed: boolean;
   readonly xRequestId?: string | undefined;
   readonly apiKeyId?: string | undefined;
@@ -100,12 +101,12 @@ export interface RequestQuery extends PageQuery {
 
 const MAX_PAGE_SIZE = 100;
 
-/** The number of requests that are read at a time. */
+/** The number of requests read at a time. */
 const READ_AT_ONCE = 500;
 
 /**
- * Lists the requests of a studio in the last day, newest first. None names a lead that is erased, whatever was recorded, and
- * when.
+ * Lists the requests of a studio in the last day, newest first. No request names an erased lead, whatever was recorded
+ * and when.
  *
  * @returns one page; the token is empty on the last one
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
@@ -118,7 +119,7 @@ export async function listRequests(
   if (xRequestId !== undefined && !isRequestId(xRequestId))
     faults.note('xRequestId', 'must be 1 to 128 letters, digits, dots, underscores or hyphens');
   if (apiKeyId !== undefined) faults.note('apiKeyId', uuidFault(apiKeyId));
-  let before = startOfPage('requests', studioId, { pageSize, pageToken }, faults);
+  let before = startOfPage(faults, { pageSize, pageToken }, (token) => idBeforePage('requests', studioId, token));
   await existingStudio(store, studioId, faults);
   const limit = Math.min(pageSize || MAX_PAGE_SIZE, MAX_PAGE_SIZE);
   const first = firstLoggedId(clock());

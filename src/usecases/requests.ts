@@ -1,76 +1,63 @@
 import { assert } from '../../common/invariants.ts';
 import { crmIdFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Actor, AuditContext, Requester } from '../domain/audit.ts';
-import { idBeforePage, type ListName, pageTokenAfter } from '../domain/cursor.ts';
+import { type ListName, pageTokenAfter } from '../domain/cursor.ts';
 import { countBytes, type Enquiry } from '../domain/enquiry.ts';
 import type { Clock } from '../domain/new-id.ts';
 import type { Faults } from '../domain/refusal.ts';
 
 /*
- * What is called a command or a query in this folder is a request that is not yet checked. A use case notes all that is wrong
- * with it, and refuses it at once for all of that.
+ * Commands and queries in this folder are unchecked requests. A use case collects all faults of a request, and refuses it
+ * once with all of them.
  */
 
-/** Notes the faults of who requests an action, and of the request's id. @param member the field that names the member */
-export function noteRequester(
-  faults: Faults,
-  { memberId, requestId }: Pick<Requester, 'memberId' | 'requestId'>,
-  member = 'memberId',
-): void {
+/** Notes the faults of a requester and of the request's id. @param member the field that names the member */
+export function noteRequester(faults: Faults, { memberId, requestId }: Requester, member = 'memberId'): void {
   if (memberId !== undefined) faults.note(member, crmIdFault(memberId));
   if (requestId !== undefined) faults.note('requestId', uuidFault(requestId));
 }
 
-/** Returns who requests a change, and when, as its event has it. @param requestId the identity of the request, if it may be repeated */
+/** Returns who requests a change and when, for its event. @param requestId the identity of the request, if it may be repeated */
 export const requestedBy = (
-  { memberId = null, caller, callId }: Partial<Actor> | Requester,
+  { memberId = null, caller, callId }: Actor | Requester,
   clock: Clock,
   requestId?: string,
 ): AuditContext => ({ memberId, caller, callId, now: clock(), requestId });
 
-/** The maximum number of leads that a call names, or marks. */
+/** The maximum number of leads that a call names or marks. */
 export const MAX_LEADS_PER_CALL = 500;
 
 export function noteLeadIds(faults: Faults, leadIds: readonly string[]): void {
   faults.noteEach('leadIds', leadIds, MAX_LEADS_PER_CALL, (leadId) => ({ '': uuidFault(leadId) }));
 }
 
-/** Which page of a list; not yet checked. */
+/** The unchecked choice of a page. */
 export interface PageQuery {
-  /** 0: the default size. Sizes outside of the list's bounds count as the nearest bound. */
+  /** 0: the default size. Negative sizes are refused, others clamped to the list's bounds. */
   readonly pageSize: number;
   /** Empty: the first page. */
   readonly pageToken: string;
 }
 
-/** Returns the position that a page follows; null: it is the first one. Notes what is wrong with the query. */
-export function startOfPage(
-  list: ListName,
-  scope: string,
-  { pageSize, pageToken }: PageQuery,
-  faults: Faults,
-): string | null {
-  const id = pageToken === '' ? null : idBeforePage(list, scope, pageToken);
-  notePageFaults(faults, { pageSize, pageToken }, id, 'must be unchanged, from this studio');
-  return id ?? null;
-}
-
-/** @param position undefined: the token was not issued for this list */
-export function notePageFaults(
+/** Returns the position before a page; null: it is the first one. Notes the faults of the query. */
+export function startOfPage<Position>(
   faults: Faults,
   { pageSize, pageToken }: PageQuery,
-  position: unknown,
-  unknownToken: string,
-): void {
+  positionIn: (pageToken: string) => Position | undefined,
+  issued = ', from this studio',
+): Position | null {
   if (pageSize < 0) faults.note('pageSize', 'must not be negative');
-  if (position === undefined) faults.note('pageToken', pageTokenFault(pageToken) ?? unknownToken);
+  if (pageToken === '') return null;
+  const position = positionIn(pageToken);
+  if (position === undefined) faults.note('pageToken', pageTokenFault(pageToken) ?? `must be unchanged${issued}`);
+  return position ?? null;
 }
 
 /** Returns the token of the page after an id; empty: there is none. */
 export const tokenAfter = (list: ListName, scope: string, id: string | null): string =>
   id === null ? '' : pageTokenAfter(list, scope, id);
 
-/** Yields the pages of a list of the store from a position on, each with that position, as they are requested. */
+/** Yields the pages of a stored list from a position on, each with the position before it. */
 export async function* eachStoredPage<Page extends { readonly next: string | null }>(
   read: (after: string | null) => Promise<Page>,
   first: string | null = null,
@@ -84,14 +71,10 @@ export async function* eachStoredPage<Page extends { readonly next: string | nul
   }
 }
 
-/** The bytes of enquiries with which a part of a response ends. With these and its leads it has less than 4 MiB. */
+/** The bytes of enquiries at which a part of a response ends. Together with its leads it then has less than 4 MiB. */
 const PART_BYTES = 1024 * 1024;
 
-/**
- * Splits records into parts for one message each.
- *
- * @param most the maximum number of a part
- */
+/** Splits records into parts for one message each. @param most the maximum number in a part */
 export function* splitIntoParts<Record>(
   records: readonly Record[],
   most: number,

@@ -14,61 +14,64 @@ import { everyStudio, existingStudio } from './studios.ts';
 
 const MAX_LEADS_PER_TURN = 500;
 
-/** The pace of all cores of a deployment together; milliseconds but for the leads. */
+/** The pace of all cores of a deployment together; milliseconds except for the leads. */
 const PACE = {
-  /** How often a core looks whether it is its turn. */
+  /** How often a core checks for its turn. */
   lookMs: 60_000,
-  /** For how long nobody must have begun a turn before one begins, and how long it lasts at most. */
+  /** How long there must be no turn before one begins, and the maximum length of a turn. */
   idleMs: 50_000,
   turnMs: 50_000,
   leadsPerTurn: MAX_LEADS_PER_TURN,
-  /** Between two leads, in which others write. */
+  /** The pause between two leads, for other writers. */
   restMs: 100,
-  /** How often all studios are read. A studio is looked through as often. */
+  /** How often all studios are listed, and each one is searched. */
   listMs: 3_600_000,
 };
 
-/** The number of leads for which a studio's retention is read once: what it was changed to counts from the next ones on. */
+/** The number of leads for which a studio's retention is read once. A change of retention takes effect after them. */
 const LEADS_PER_PAGE = 10;
 
 /**
- * The most leads of a stage among which a page is looked for, unless more have changed within an hour: some engines sort all
- * that a query matches.
+ * The maximum number of leads of a stage in a searched range, unless more changed within an hour. Some engines sort all
+ * matches of a query.
  */
 const LEADS_PER_RANGE = 1000;
 const MIN_RANGE_MS = 3_600_000;
 
-/** The number of leads of a studio that has ended which are examined at a time. */
+/** The number of an ended studio's leads that are examined at a time. */
 const LEADS_PER_REMOVAL = 100;
 
-/** Where to go on in a studio. */
+/** The position at which to continue in a studio. */
 type Place = KeptPlace | { readonly removedTo: string | null };
 
 interface KeptPlace {
-  /** The leads that changed before are done. */
+  /** Leads that changed before are done. */
   readonly from: Date;
-  /** The end of the range that is looked through, behind a position of it; null: its range is yet to be found. */
+  /** The end of the current range, and a position in it; null: the next range is not chosen yet. */
   readonly within: { readonly after: string; readonly to: Date } | null;
 }
 
 const START: KeptPlace = { from: new Date(0), within: null };
 
-/** What became of a lead that is not kept any more; `unreadable`: it was passed over; `deleted`: it was erased long ago. */
+/** The outcome for a lead whose retention has ended. `unreadable`: it was skipped. `deleted`: its tombstone was. */
 export type RetentionOutcome = EraseLeadOutcome['kind'] | 'unreadable' | 'failed' | 'deleted';
 
-/** Must not throw. */
-export interface RetentionObserver {
-  /** Called with the time that retention goes by; null: no studio has ever had one. */
+export interface RetentionMetrics {
+  /** Called with the retention time; null: there is none yet. */
   time(time: Date | null): void;
   passed(outcome: RetentionOutcome, leads: number): void;
-  /** Called after a turn for each studio of which it has erased leads. */
+}
+
+/** Must not throw. */
+export interface RetentionObserver extends RetentionMetrics {
+  /** Called after a turn for each studio with leads that it erased. */
   erased(studioId: string, leads: number): void;
   failed(error: unknown): void;
 }
 
 /**
- * Erases the closed leads that no studio's retention keeps, and deletes what is left of those of studios that have ended, and old entries of
- * the log of requests, until the signal aborts. Of any number of processes one does so at a time, at PACE; another follows it once it ends.
+ * Erases closed leads whose retention has ended, deletes old tombstones of ended studios, and trims the log of
+ * requests, until the signal aborts. Only one process at a time does so, at PACE; another one takes over when it stops.
  */
 export async function retainLeads(
   deps: Changing,
@@ -94,7 +97,7 @@ export async function retainLeads(
     }
   }
 
-  /** Takes some leads of each studio in turn, so that none waits for another that has many. */
+  /** Takes a few leads of each studio in turn, so that no studio waits for a large one. */
   async function take(time: Date): Promise<void> {
     const until = performance.now() + pace.turnMs;
     const erased = new Map<string, number>();
@@ -103,11 +106,11 @@ export async function retainLeads(
         const [first] = waiting;
         if (!first) break;
         const [studioId, place] = first;
-        // Whatever fails there must not stop the others.
+        // A failing studio must not stop the others.
         waiting.delete(studioId);
         if ('removedTo' in place) {
           await removeAfter(studioId, place.removedTo, time);
-          // One write, as a page of erasures at least.
+          // Counts as much as a page of erasures, although it is one write.
           left -= LEADS_PER_PAGE;
           continue;
         }
@@ -134,22 +137,22 @@ export async function retainLeads(
       observer.passed('deleted', deleted);
       if (next !== null) waiting.set(studioId, { removedTo: next });
     } catch (error) {
-      // The right to delete may be missing.
+      // The database role may lack the right to delete.
       observer.failed(error);
     }
     await rest(pace.restMs);
   }
 }
 
-/** The studios of which leads may go, as they are listed. */
+/** The studios that may have leads to erase or delete, as listed. */
 class StudiosToRetain {
-  /** Those to look through. */
+  /** The studios to search. */
   readonly waiting = new Map<string, Place>();
   readonly #deps: Changing;
   readonly #observer: RetentionObserver;
   #listedAt = Number.NEGATIVE_INFINITY;
   #firstTime: Date | null = null;
-  /** In how many lists, one after the other, a studio could not be read. */
+  /** The number of successive lists in which a studio could not be read. */
   #failedLists = 0;
 
   constructor(deps: Changing, observer: RetentionObserver) {
@@ -157,19 +160,19 @@ class StudiosToRetain {
     this.#observer = observer;
   }
 
-  /** The time to begin with; null: none yet. One that is too early never catches up, so a studio that fails gets a second chance. */
+  /** The retention time to begin with; null: none yet. An early one takes long to catch up, so a failing studio gets a second chance. */
   get firstTime(): Date | null {
     return this.#failedLists === 1 ? null : this.#firstTime;
   }
 
-  /** Lists them again, if that is so long ago. */
+  /** Lists the studios again if the last list is that old. */
   async listEvery(ms: number, signal: AbortSignal): Promise<void> {
     if (performance.now() - this.#listedAt < ms) return;
     let hasFailed = false;
     for await (const studio of everyStudio(this.#deps)) {
       if (signal.aborted) return;
       await forgetOldRequests(this.#deps, studio.id).catch(this.#observer.failed);
-      // Whatever fails there must not stop the others.
+      // A failing studio must not stop the others.
       await this.#note(studio).catch((error) => {
         this.#observer.failed(error);
         hasFailed = true;
@@ -184,7 +187,7 @@ class StudiosToRetain {
     const { leads, next } = status === 'ended' ? await store.walkErasedLeads(id, null, 1) : NO_LEADS;
     if (!retention && leads.length === 0 && next === null) return;
     if (!this.waiting.has(id)) this.waiting.set(id, retention ? START : { removedTo: null });
-    // Not when a lead was erased: that may be years ago, or unreadable.
+    // Times of erasures are not used: they may be years old, or unreadable.
     const since = retention?.since ?? (await findStudioEnd(this.#deps, id));
     const isLatest = since && since <= latestProof(clock()) && !(this.#firstTime && since < this.#firstTime);
     if (isLatest) this.#firstTime = since;
@@ -193,24 +196,24 @@ class StudiosToRetain {
 
 const NO_LEADS = { leads: [], next: null } as const;
 
-/** Returns when a studio has ended, or if that is not known, when it had its latest event; undefined: neither is. */
+/** Returns when a studio ended, or else the time of its latest event; undefined: neither is known. */
 async function findStudioEnd({ store }: Reading, studioId: string): Promise<Date | undefined> {
   const events = await store.listAuditEvents(studioId, null);
   return (events.find(({ to, action }) => to === 'ended' && action === 'studio-status-changed') ?? events[0])?.time;
 }
 
-/** Deletes what was left of some leads of a studio that has ended; returns how many, and where to go on; null: there are no more to delete now. */
+/** Deletes tombstones of an ended studio. Returns how many, and where to continue; null: there are no more to delete now. */
 async function removeErased({ store }: Changing, studioId: string, after: string | null, time: Date) {
   const isOver = (await store.findStudio(studioId))?.status === 'ended';
   const { leads, next } = isOver ? await store.walkErasedLeads(studioId, after, LEADS_PER_REMOVAL) : NO_LEADS;
   const last = lastKeptErasure(time);
   const ids = leads.filter(({ erasedAt }) => erasedAt <= last).map(({ id }) => id);
   if (ids.length > 0) return { deleted: await store.deleteErasedLeads(studioId, ids, last), next };
-  // They were erased in this order, so those behind are kept as well.
+  // EraseStudio erases in this order, so later leads are kept as well.
   return { deleted: 0, next: leads.length > 0 ? null : next };
 }
 
-/** Returns some leads of a studio that are not kept any more, and where to go on; null: there are no more. */
+/** Returns leads of a studio whose retention has ended, and where to continue; null: there are no more. */
 async function expired({ store }: Reading, studioId: string, { from, within }: KeptPlace, time: Date) {
   const { retention } = (await store.findStudio(studioId)) ?? {};
   if (!retention || firstErasure(retention) > time) return { records: [], next: null, skipped: 0 };
@@ -256,14 +259,14 @@ async function erase(
 
 export interface CountedExpiry {
   readonly wouldErase: number;
-  /** Whether there may be more. */
+  /** Whether the true number may be higher. */
   readonly isLowerBound: boolean;
-  /** They have not changed since. */
+  /** The leads have not changed since. */
   readonly unchangedSince: Date;
 }
 
 /**
- * Counts the leads that a retention would erase now. Of each stage it counts MAX_COUNTED at most.
+ * Counts the leads that a retention would erase now, at most MAX_COUNTED of each stage.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */

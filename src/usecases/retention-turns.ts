@@ -2,19 +2,19 @@ import { nextRetentionTime } from '../domain/retention.ts';
 import type { Changing } from './dependencies.ts';
 
 /**
- * The turns of the cores, and the time that retention goes by. Both are one record: a core has a turn if it moves the time,
- * which it does once the time that it has seen was not moved by another for so long. So the time moves by what has passed,
- * however many cores there are and however often they start.
+ * The turns of the cores, and the retention time, in one record. A core gets its turn by advancing the time. It may do
+ * so once it has seen the same time for a while. The time therefore advances by what has elapsed, however many cores
+ * there are and however often they start.
  */
 export class RetentionTurns {
   readonly #deps: Changing;
   readonly #idleMs: number;
   readonly #now: () => number;
   #seen: { readonly version: number; readonly at: number } | undefined;
-  /** As it was seen last; null: there was none. */
+  /** The time last seen; null: there was none. */
   time: Date | null = null;
 
-  /** @param now a clock that nobody sets; milliseconds */
+  /** @param now a monotonic clock; milliseconds */
   constructor(deps: Changing, idleMs: number, now = () => performance.now()) {
     this.#deps = deps;
     this.#idleMs = idleMs;
@@ -22,9 +22,9 @@ export class RetentionTurns {
   }
 
   /**
-   * Returns the time that a turn of this process goes by: never after its clock. Null: it is not its turn.
+   * Returns the retention time for a turn of this process, never later than its clock. Null: it is not its turn.
    *
-   * @param first the time to begin with, if there is none; null: none yet
+   * @param first the initial time, if none is stored; null: not known yet
    */
   async next(first: Date | null): Promise<Date | null> {
     const { store, clock: readClock } = this.#deps;
@@ -41,7 +41,7 @@ export class RetentionTurns {
       return null;
     }
     if (at - seen.at < this.#idleMs) return null;
-    // Not for all of a long silence: only for the last of it is it likely that the clock was right.
+    // After a long silence, only the last part counts: the clock was probably right only then.
     const elapsedMs = Math.min(at - seen.at, 2 * this.#idleMs);
     const clock = readClock().getTime();
     const time = new Date(nextRetentionTime(found.time.getTime(), clock, elapsedMs));

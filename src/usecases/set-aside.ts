@@ -6,19 +6,18 @@ import { type LeadSetAside, MAX_ACKNOWLEDGEMENTS, type SetAside, type Settled } 
 import { Faults } from '../domain/refusal.ts';
 import { asStored, noteNamed } from './change-feed.ts';
 import type { Changing, Reading } from './dependencies.ts';
-import { noteLeadIds, notePageFaults, type PageQuery, requestedBy } from './requests.ts';
+import { noteLeadIds, type PageQuery, requestedBy, startOfPage } from './requests.ts';
 
-/** How long a lead is set aside at most before it comes again by itself; milliseconds. */
+/** The maximum time until a lead that was set aside is sent again; milliseconds. */
 const MAX_DEFERRAL_MS = 604_800_000;
 
-/** The number of leads on a page. */
 const DEFAULT_PAGE_SIZE = 100;
 
 /**
- * Sets leads aside that a consumer cannot process now, so that they hold up no others. A lead that has changed since stays.
+ * Sets aside leads that a consumer cannot process yet, so that they block no others. Leads that have changed since stay.
  *
- * @param leads an invalid time is one that is none
- * @param by whom the audit log names; absent: the consumer itself, whom it has not
+ * @param leads an invalid retry time is refused
+ * @param by the actor for the audit log; absent: the consumer itself, which it does not record
  * @throws Refusal INVALID_REQUEST
  */
 export async function setAsideLeadChanges(
@@ -46,23 +45,22 @@ export async function setAsideLeadChanges(
   return store.setAsideDeliveries(number, named, now);
 }
 
-/** Lists what a consumer has set aside: first what comes again by itself, soonest first. @throws Refusal INVALID_REQUEST */
+/** Lists a consumer's leads set aside: first those with a retry time, soonest first. @throws Refusal INVALID_REQUEST */
 export async function listSetAside(
   { store }: Reading,
   { number }: Consumer,
-  { pageSize, pageToken }: PageQuery,
+  page: PageQuery,
 ): Promise<{ readonly leads: readonly LeadSetAside[]; readonly nextPageToken: string }> {
-  const after = pageToken === '' ? null : setAsideBeforePage(number, pageToken);
   const faults = new Faults();
-  notePageFaults(faults, { pageSize, pageToken }, after, 'must be unchanged, from this consumer');
+  const after = startOfPage(faults, page, (token) => setAsideBeforePage(number, token), ', from this consumer');
   faults.refuseIfAny();
-  const limit = Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_ACKNOWLEDGEMENTS);
-  const leads = await store.listDeliveriesSetAside(number, after ?? null, limit);
+  const limit = Math.min(page.pageSize || DEFAULT_PAGE_SIZE, MAX_ACKNOWLEDGEMENTS);
+  const leads = await store.listDeliveriesSetAside(number, after, limit);
   const last = leads.at(-1);
   return { leads, nextPageToken: last && leads.length === limit ? setAsideTokenAfter(number, last) : '' };
 }
 
-/** What is taken back: some leads of a studio, or all, page by page; not yet checked. */
+/** The unchecked choice of what to take back: some leads of a studio, or all, page by page. */
 export interface TakeBackCommand extends Requester {
   readonly studioId: string;
   readonly leadIds: readonly string[];
@@ -70,7 +68,7 @@ export interface TakeBackCommand extends Requester {
   readonly pageToken: string;
 }
 
-/** Has a consumer sent leads again that it has set aside. @throws Refusal INVALID_REQUEST */
+/** Sends leads again that a consumer has set aside. @throws Refusal INVALID_REQUEST */
 export async function takeBackLeadChanges(
   { store, clock }: Changing,
   consumer: Consumer,

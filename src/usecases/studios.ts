@@ -6,9 +6,8 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import { quotaLimitFault, retentionDaysFault, type Studio } from '../domain/studio.ts';
 import type { DirectoryStore } from '../store/port/directory.ts';
 import type { Changing, Reading } from './dependencies.ts';
-import { eachStoredPage, notePageFaults, noteRequester, type PageQuery, requestedBy } from './requests.ts';
+import { eachStoredPage, noteRequester, type PageQuery, requestedBy, startOfPage } from './requests.ts';
 
-/** The number of studios on a page. */
 const DEFAULT_PAGE_SIZE = 100;
 const MAX_PAGE_SIZE = 1000;
 
@@ -22,13 +21,13 @@ export interface PutStudioCommand extends Requester {
   readonly quotaLimit?: number | null | undefined;
   /** Undefined: unchanged. */
   readonly keepEnquiries?: boolean | undefined;
-  /** Undefined: as it is; a new studio is none. */
+  /** Undefined: unchanged; a new studio is not a test studio. */
   readonly isTest?: boolean | undefined;
-  /** Null: none; undefined: unchanged. */
+  /** Null: no retention; undefined: unchanged. */
   readonly retentionDays?: number | null | undefined;
 }
 
-/** @throws Refusal STUDIO_ENDED, INVALID_REQUEST, also if the studio does not exist and no status is given */
+/** @throws Refusal STUDIO_ENDED; INVALID_REQUEST, including a new studio without a status */
 export async function putStudio({ store, clock }: Changing, command: PutStudioCommand | undefined): Promise<Studio> {
   const faults = new Faults();
   const idFault = crmIdFault(command?.id ?? '');
@@ -56,7 +55,7 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
     keepEnquiries,
     isTest,
     retentionDays: days,
-    // The clock of this process may be behind.
+    // The clock of this process may be slow.
     graceFrom: typeof days === 'number' ? (await store.findRetentionTime())?.time : null,
   };
   const requestId = requestIdentity(command?.requestId, 'put studio', id);
@@ -71,11 +70,7 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
 /** The maximum number of leads that a call deletes. */
 const MAX_DELETED = 500;
 
-/**
- * Deletes leads of a test studio.
- *
- * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, NOT_A_TEST_STUDIO
- */
+/** Deletes leads of a test studio. @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, NOT_A_TEST_STUDIO */
 export async function emptyStudio(
   { store, clock }: Changing,
   { studioId, ...by }: Requester & { readonly studioId: string },
@@ -93,33 +88,27 @@ export function getStudio({ store }: Reading, studioId: string): Promise<Studio>
   return existingStudio(store, studioId, new Faults());
 }
 
-/**
- * Lists all studios, by id.
- *
- * @returns one page; the token is empty on the last one
- * @throws Refusal INVALID_REQUEST
- */
+/** Lists all studios, by id. @returns one page; the token is empty on the last one @throws Refusal INVALID_REQUEST */
 export async function listStudios(
   { store }: Reading,
   { pageSize, pageToken }: PageQuery,
 ): Promise<{ readonly studios: readonly Studio[]; readonly nextPageToken: string }> {
-  const after = pageToken === '' ? null : studioBeforePage(pageToken);
   const faults = new Faults();
-  notePageFaults(faults, { pageSize, pageToken }, after, 'must be unchanged');
+  const after = startOfPage(faults, { pageSize, pageToken }, studioBeforePage, '');
   faults.refuseIfAny();
   const limit = Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
-  const { records: studios, next } = await store.listStudios(after ?? null, limit);
+  const { records: studios, next } = await store.listStudios(after, limit);
   return { studios, nextPageToken: next === null ? '' : studioTokenAfter(next) };
 }
 
-/** Yields the id of a studio, or those of all; undefined: all. */
+/** Yields the id of one studio; undefined: of all studios. */
 export async function* studioIds(deps: Reading, only: string | undefined): AsyncGenerator<string> {
   if (only !== undefined) yield only;
   else for await (const { id } of everyStudio(deps)) yield id;
 }
 
 /**
- * Yields all studios, by id, with one page in memory at a time.
+ * Yields all studios by id, holding one page in memory at a time.
  *
  * @param after yields only studios with a higher id; null: all
  */
@@ -131,14 +120,10 @@ export async function* everyStudio({ store }: Reading, after: string | null = nu
 /**
  * Reads a studio.
  *
- * @param faults those of the request so far
+ * @param faults the faults of the request so far
  * @throws Refusal INVALID_REQUEST with `faults` and a fault of the id, STUDIO_NOT_FOUND
  */
-export async function existingStudio(
-  store: Pick<DirectoryStore, 'findStudio'>,
-  studioId: string,
-  faults: Faults,
-): Promise<Studio> {
+export async function existingStudio(store: DirectoryStore, studioId: string, faults: Faults): Promise<Studio> {
   faults.note('studioId', crmIdFault(studioId));
   faults.refuseIfAny();
   const studio = await store.findStudio(studioId);
@@ -147,7 +132,7 @@ export async function existingStudio(
 }
 
 /** Returns the regions of a studio; an unknown one has none. */
-export async function findRegions(store: Pick<DirectoryStore, 'findStudio'>, studioId: string): Promise<StudioRegions> {
+export async function findRegions(store: DirectoryStore, studioId: string): Promise<StudioRegions> {
   return (await store.findStudio(studioId)) ?? { regionCode: null, formerRegions: [] };
 }
 
@@ -159,7 +144,7 @@ export interface AuditQuery {
 }
 
 /**
- * Lists the audit events of a studio and its keys, of a lead, or of the deployment, which are of no studio.
+ * Lists the audit events of a studio and its keys, of a lead, or of the deployment (no studio).
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */

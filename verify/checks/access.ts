@@ -7,14 +7,14 @@ import { checkProblem, expectLeadIn, expectRefusalIn } from '../expectations.ts'
 
 const KEY_INVALID = 'integration_key_invalid';
 
-/** For each operation, a request that is also invalid for another reason than its key. */
+/** Per operation, a request that is invalid for another reason besides its key. */
 const OPERATIONS: readonly ((api: Api, headers: Record<string, string | null>) => Promise<Answer>)[] = [
   (api, headers) => api.create({}, null, { headers }),
   (api, headers) => api.read('no-uuid', { headers }),
   (api, headers) => api.list('limit=0', { headers }),
 ];
 
-/** Authentication, and the form of errors. */
+/** Checks of authentication, and of the form of errors. */
 export const ACCESS_CHECKS: readonly Check[] = [
   {
     title: 'a request without a key is refused with 401, whatever else is wrong with it',

@@ -8,7 +8,7 @@ import { expectLeadIn, expectRefusalIn } from '../expectations.ts';
 
 const INVALID = 'integration_invalid_request';
 
-/** For each bounded text, the longest and shortest valid values, and values just outside the bounds. */
+/** Per bounded text: the longest and shortest valid values, and values just outside the bounds. */
 const BOUNDS: readonly {
   readonly what: string;
   readonly rules: readonly RuleId[];
@@ -56,7 +56,6 @@ const INVALID_BODIES: readonly (readonly [what: string, rule: RuleId, body: unkn
   ['that is not JSON', '4.1.5', '{"displayName":'],
 ];
 
-/** Creation of leads, and refusals. */
 export const CREATION_CHECKS: readonly Check[] = [
   {
     title: 'a creation returns 201 and exactly the fields of the contract',
@@ -146,14 +145,14 @@ export const CREATION_CHECKS: readonly Check[] = [
   },
 ];
 
-/** Expects a body to be valid. There are few of the shortest contacts, so one may have an open lead from an earlier run. */
+/** Expects a body to be valid. The shortest contacts are few, so one may have an open lead from an earlier run. */
 async function accepted(api: Api, capture: Capture): Promise<void> {
   const answer = await api.create(capture);
   if (answer.status === 409) expectRefusalIn(answer, 409, 'integration_lead_already_open');
   else expectLeadIn(answer, 201);
 }
 
-/** Expects a body to be refused, and its Idempotency-Key and contact to stay free. */
+/** Expects a refusal that leaves the Idempotency-Key and the contact free. */
 async function refused(api: Api, body: unknown, code: ProblemCode = INVALID): Promise<void> {
   const key = randomUUID();
   expectRefusalIn(await api.create(body, key), 400, code);

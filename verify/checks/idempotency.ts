@@ -7,7 +7,6 @@ import { expectLeadIn, expectRefusalIn } from '../expectations.ts';
 
 const CONFLICT = 'integration_idempotency_conflict';
 
-/** The guarantees of an Idempotency-Key. */
 export const IDEMPOTENCY_CHECKS: readonly Check[] = [
   {
     title: 'a repeated request gets the original response, and no second lead',

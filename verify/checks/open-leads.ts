@@ -7,7 +7,7 @@ import { expectLeadIn, expectRefusalIn } from '../expectations.ts';
 
 const ALREADY_OPEN = 'integration_lead_already_open';
 
-/** At most one open lead per contact. */
+/** Checks that a contact has at most one open lead. */
 export const OPEN_LEAD_CHECKS: readonly Check[] = [
   {
     title: 'a contact with an open lead gets no second lead, and the first stays as it is',

@@ -4,18 +4,18 @@ import type { Answer } from '../api.ts';
 import type { Check } from '../check.ts';
 import { checkProblem, expectRefusalIn } from '../expectations.ts';
 
-/** The number of requests after which the check gives up exhausting the quota. */
+/** How many requests may fail to exhaust the quota before the check gives up. */
 const MAX_REQUESTS = 20_000;
 
 const BATCH_SIZE = 50;
 
 /**
- * How long before the end of Retry-After requests are sent; milliseconds. The first is certainly before the end of the window, the
- * rest of which is rounded up to whole seconds; the second often is after it, and must be refused all the same.
+ * How long before the end of Retry-After to send requests; milliseconds. Retry-After is rounded up to whole seconds. The first request
+ * always precedes the end of the window; the second often follows it, but must still be refused.
  */
 const EARLY_MS = [1100, 200];
 
-/** Exhausts the quota of the key, and waits until it is available again. */
+/** Exhausts the key's quota, and waits until it is available again. */
 export const QUOTA_CHECKS: readonly Check[] = [
   {
     title: 'too many requests are refused until the time to wait is over, and then admitted',
@@ -37,7 +37,7 @@ export const QUOTA_CHECKS: readonly Check[] = [
         await wait(endsAt - earlyMs - performance.now());
         sentAt = performance.now();
         const again = await send();
-        // A late response may have been decided after that time.
+        // A late response may have been decided after the window's end.
         if (performance.now() >= endsAt) break;
         assert.equal(again.status, 429, `a request was admitted ${earlyMs} ms before the time to wait was over`);
         seconds = secondsToWait(again);

@@ -7,7 +7,6 @@ import { expectLeadIn, expectPageIn, expectRefusalIn } from '../expectations.ts'
 const INVALID = 'integration_invalid_request';
 const LIMIT_RULES = ['4.3.limit', '8.limit'] as const;
 
-/** Reading and listing leads. */
 export const READING_CHECKS: readonly Check[] = [
   {
     title: 'reading a new lead returns it as it was created',
@@ -46,7 +45,7 @@ export const READING_CHECKS: readonly Check[] = [
           lead,
         );
       }
-      // Some twenty pages, or as many as a large studio takes.
+      // About twenty pages, or as many as a large studio needs.
       const inOtherPages = await follow(api, `limit=${Math.min(99, Math.max(2, Math.ceil(ids.length / 20)))}`);
       assert.deepEqual(
         inOtherPages.map(({ id }) => id),

@@ -12,9 +12,8 @@ export interface StoredApiKey {
   readonly slot: string;
 }
 
-export interface ApiKeyWrite
-  extends Partial<Pick<ApiKey, 'memberId' | 'secretSha256' | 'secretHint' | 'expiresAt' | 'revokedAt' | 'quotaLimit'>> {
-  /** Its own id is the slot of a revoked key. Absent: it keeps the one that it has. */
+export interface ApiKeyWrite extends Partial<ApiKey> {
+  /** `own`: a revoked key's own id. Absent: the slot stays. */
   readonly slot?: 'free' | 'own';
 }
 
@@ -31,8 +30,8 @@ export function decideKeyReplacement(
   if (isApplied) return { outcome: { kind: 'replaced', key: renewed } };
   if (key.revokedAt) return { outcome: { kind: 'revoked' } };
   if (!isLive(renewed, now)) return { outcome: { kind: 'expired' } };
-  // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this clock is
-  // behind that of the process that freed its slot.
+  // A live key keeps its slot; an expired one needs a new one. A key whose slot another process has freed needs a new
+  // one, too: it only seems live if this clock is behind.
   const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
   return {
     outcome: { kind: 'replaced', key: renewed },
@@ -56,7 +55,7 @@ export function decideKeyRevocation(
 
 export function decideKeyQuota(
   found: StoredApiKey | null,
-  { quotaLimit, now: time, ...by }: ApiKeyCommand & Pick<ApiKey, 'quotaLimit'>,
+  { quotaLimit, now: time, ...by }: ApiKeyCommand & { readonly quotaLimit: number | null },
   isApplied: boolean,
 ): Decision<ApiKey | null, ApiKeyWrite> {
   const key = found && readableOrThrow(found.key);

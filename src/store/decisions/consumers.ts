@@ -1,13 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import { MAX_CONSUMERS } from '../../../common/rules/field-rules.ts';
-import { type Consumer, DEFAULT_CONSUMER, firstBackfills, type NewConsumer } from '../../domain/consumer.ts';
+import {
+  type Consumer,
+  DEFAULT_CONSUMER,
+  firstBackfills,
+  type NewConsumer,
+  type UnnumberedConsumer,
+} from '../../domain/consumer.ts';
 import type { CreateConsumerOutcome } from '../port/consumers.ts';
 
-/** Decides about a new consumer, among those that are stored. @returns `new`: it is to be stored, with the next number */
+/** Decides about a new consumer, given the stored ones. @returns `new`: store it with the next number */
 export function decideConsumer(
   consumers: readonly Consumer[],
   consumer: NewConsumer,
-): CreateConsumerOutcome | { readonly kind: 'new'; readonly consumer: Omit<Consumer, 'number'> } {
+): CreateConsumerOutcome | { readonly kind: 'new'; readonly consumer: UnnumberedConsumer } {
   const namesake = consumers.find(({ name }) => name === consumer.name);
   if (namesake) {
     const selectLasting = ({ start, studioIds, includesTests }: NewConsumer) => [start, studioIds, includesTests];

@@ -1,23 +1,25 @@
-import { type Actor, type AuditContext, type AuditEvent, actorIn, OF_DEPLOYMENT } from '../../domain/audit.ts';
+import { type Actor, type AuditContext, actorIn, OF_DEPLOYMENT } from '../../domain/audit.ts';
 import type { Act } from '../port/audit.ts';
 
 /**
- * What a command decides about a record as it was read. A decision is pure, and made again whenever the record has changed
- * between its reading and its writing. What an unreadable record allows no decision about is thrown as UnreadableRecord.
+ * The decision of a command about a record as read. It is pure, and made again whenever the record has changed between
+ * reading and writing. If the record is too unreadable to decide, UnreadableRecord is thrown.
  */
 export type Decision<Outcome, Write> =
-  /** Nothing is written. So it is if an earlier attempt, or an earlier call with the same request, was applied. */
+  /** Nothing is written, for example because an earlier attempt, or an earlier call with the same request, was applied. */
   | { readonly outcome: Outcome }
   | {
       readonly outcome: Outcome;
-      /** Null: nothing changes, and only a request that its caller may repeat is recorded. */
+      /** Null: nothing changes; only a repeatable request is recorded. */
       readonly write: Write | null;
       readonly events?: readonly DecidedEvent[];
     };
 
-export type DecidedEvent = Pick<AuditEvent, 'action' | 'time'> & Partial<Pick<AuditEvent, 'from' | 'to'>> & Actor;
+export interface DecidedEvent extends Act, Actor {
+  readonly time: Date;
+}
 
-/** @typeParam Found the record as it is stored; null: there is none */
+/** @typeParam Found the stored record; null: there is none */
 export type Decide<Found, Command, Outcome, Write> = (
   found: Found | null,
   command: Command,

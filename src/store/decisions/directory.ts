@@ -1,10 +1,10 @@
 import { type AuditContext, actorIn } from '../../domain/audit.ts';
 import {
   keepingText,
-  type LeadSource,
   type MemberRole,
   memberText,
   numberText,
+  type SourceSettings,
   STUDIO_STATUSES,
   type Studio,
   sourceText,
@@ -15,13 +15,15 @@ import type { DecidedEvent, Decision } from './decision.ts';
 
 export interface StoredStudio {
   readonly studio: Studio;
-  /** What is stored, readable or not. */
+  /** The stored value, readable or not. */
   readonly status: unknown;
   readonly quotaLimit: unknown;
 }
 
-/** Changed fields of a studio; its former regions are added to those that are stored. */
-export type StudioWrite = Partial<Omit<Studio, 'id' | 'formerRegions'>> & Pick<Studio, 'formerRegions'>;
+/** Changed fields of a studio. Its former regions are added to the stored ones. */
+export interface StudioWrite extends Partial<Studio> {
+  readonly formerRegions: Studio['formerRegions'];
+}
 
 const NEW_STUDIO = {
   regionCode: null,
@@ -51,7 +53,7 @@ export function decideStudio(
     ...(quotaLimit !== undefined && { quotaLimit }),
     ...(keepEnquiries !== undefined && { keepEnquiries }),
     ...(!found && isTest && { isTest }),
-    // None is written again, since what is stored may be unreadable; the same days keep their grace.
+    // Null is always written, because the stored retention may be unreadable. The same days keep their grace period.
     ...(days === null && { retention: null }),
     ...(days &&
       days !== daysBefore && { retention: { days, since: graceFrom && graceFrom > time ? graceFrom : time } }),
@@ -81,7 +83,7 @@ export function decideStudio(
 
 export interface EndingStudio {
   readonly status: unknown;
-  /** Their numbers. */
+  /** Numbers of entries. */
   readonly members: number;
   readonly sources: number;
 }
@@ -102,10 +104,10 @@ export function decideEnd(
   };
 }
 
-/** Returns the events of a member or a source that changes. @param before what was stored of it; undefined: nothing */
+/** Returns the events of a changed member or source. @param before its stored value; undefined: none */
 export type EventsOfEntry = (before: unknown) => readonly DecidedEvent[];
 
-/** The event of a member, whose role before may be of any release. @param role undefined: it is removed */
+/** Returns the event of a member, whose former role may be from any release. @param role undefined: it is removed */
 export const memberEvents =
   ({ now: time, ...by }: AuditContext, id: string, role?: MemberRole): EventsOfEntry =>
   (before) => {
@@ -113,9 +115,9 @@ export const memberEvents =
     return before === role ? [] : [{ action: 'studio-member-changed', ...actorIn(by), time, from, to }];
   };
 
-/** The event of a source. @param source undefined: it is removed */
+/** Returns the event of a source. @param source undefined: it is removed */
 export const sourceEvents =
-  ({ now: time, ...by }: AuditContext, id: string, source?: Pick<LeadSource, 'name' | 'enabled'>): EventsOfEntry =>
+  ({ now: time, ...by }: AuditContext, id: string, source?: SourceSettings): EventsOfEntry =>
   (stored) => {
     const before = stored === undefined ? undefined : Object(stored);
     if (source && before && source.name === before.name && source.enabled === before.enabled) return [];
@@ -123,7 +125,7 @@ export const sourceEvents =
     return [{ action: 'studio-source-changed', ...actorIn(by), time, from, to }];
   };
 
-/** Decides about a new member or source of a studio, or a new value of one. @param status the studio's; null: there is none */
+/** Decides about putting a member or source of a studio. @param status the studio's; null: there is no studio */
 export function decideEntry(
   { status, before, isFull }: { readonly status: unknown; readonly before: unknown; readonly isFull: boolean },
   createEvents: EventsOfEntry,

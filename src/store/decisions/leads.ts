@@ -1,7 +1,7 @@
 import { type AuditContext, actorIn } from '../../domain/audit.ts';
 import { contactKeys, isSameContact, MAX_FORMER_KEYS, type OpenClaims, type RegionCode } from '../../domain/contact.ts';
 import { type KeptEnquiries, withEnquiry } from '../../domain/enquiry.ts';
-import { type ErasedLead, isOpen, type Lead, nextUpdate } from '../../domain/lead.ts';
+import { type ErasedLead, isOpen, type Lead, type LeadStage, nextUpdate } from '../../domain/lead.ts';
 import { type ChangeMark, marked } from '../../domain/lead-change.ts';
 import { type Correction, correctedFields, type OriginalFields, readTexts } from '../../domain/lead-data.ts';
 import { type Checked, readableOrThrow } from '../checked.ts';
@@ -13,34 +13,40 @@ import { type DecidedEvent, type Decision, eventOfAct } from './decision.ts';
 export interface StoredLead {
   /** Null: it was erased. */
   readonly lead: Checked<Lead> | null;
-  /** What remains of it once it is erased; before, `erasedAt` means nothing. */
+  /** The remains of it once it is erased; before that, `erasedAt` is meaningless. */
   readonly remaining: Checked<ErasedLead>;
-  /** Whether what it was created with is stored. */
+  /** Whether its original texts are stored. */
   readonly isCorrected: boolean;
-  /** The readable keys that it claims or, once it is closed, is found by. */
+  /** The readable keys that it claims or, once closed, is found by. */
   readonly contactKeys: readonly string[];
-  /** The keys that it had before its contact was corrected. */
+  /** The keys that it had before corrections of its contact. */
   readonly formerKeys: readonly string[];
   readonly mark: ChangeMark;
 }
 
+interface ChangedFields extends Correction {
+  readonly stage?: LeadStage;
+  readonly updatedAt: Date;
+}
+
 export interface LeadWrite {
-  readonly fields: Correction & Partial<Pick<Lead, 'stage'>> & Pick<Lead, 'updatedAt'>;
+  readonly fields: ChangedFields;
   readonly mark: ChangeMark;
-  /** Replace those it has; absent: it keeps them. */
+  /** These replace its claims; absent: it keeps them. */
   readonly claims?: StoredClaims;
-  /** What it was created with; absent: that is stored, or not needed. */
+  /** Its original texts; absent: they are stored already, or not needed. */
   readonly original?: OriginalFields;
-  /** Whether all its personal data go, with all that is computed from such. */
+  /** Whether to delete all its personal data, and everything computed from it. */
   readonly isErasure?: boolean;
 }
 
-export interface StoredClaims extends OpenClaims, Pick<StoredLead, 'formerKeys'> {
-  /** No other open lead may have one of the keys. Otherwise the lead is only found by them. */
+export interface StoredClaims extends OpenClaims {
+  readonly formerKeys: readonly string[];
+  /** Whether the keys are claimed against other open leads. Otherwise the lead is only found by them. */
   readonly isOpen: boolean;
 }
 
-/** The rule by which a stored lead has its keys. */
+/** The rule that computed a stored lead's keys. */
 export interface KeyRule {
   readonly version: number;
   readonly region: RegionCode | null;
@@ -49,10 +55,10 @@ export interface KeyRule {
 /** The version of the rule of this release. */
 export const KEY_RULE = 3;
 
-/** The version of release 1.2, whose keys include some by which different contacts met. */
+/** The version of release 1.2. Some of its keys are shared by different contacts. */
 const KEY_RULE_OF_1_2 = 2;
 
-/** Returns whether a lead, which is read if need be, claims a key rightly. One that cannot be read keeps all that it claims. */
+/** Whether a lead rightly claims a key, reading the lead only if needed. An unreadable lead keeps all its claims. */
 export function hasKey(read: () => Checked<Lead> | null, rule: KeyRule | undefined, key: string): boolean {
   if (rule?.version !== KEY_RULE_OF_1_2) return true;
   const lead = read();
@@ -70,14 +76,14 @@ export function decideLeadStage(
   if (!lead) return { outcome: { kind: 'not-found' } };
   const { revision } = found.mark;
   if (isApplied) return { outcome: { kind: 'changed', lead, revision } };
-  if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
+  if (isStale(lead.updatedAt, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
   if (lead.stage === stage) return { outcome: { kind: 'unchanged', lead, revision }, write: null };
   const keepsClaims = isOpen(stage) === isOpen(lead.stage);
   if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { outcome: { kind: 'other-contact' } };
-  // A closed lead is found by what it had claimed, and by what it would claim now.
+  // A closed lead is found by the keys that it had claimed, and by those that it would claim now.
   const contactKeys = isOpen(stage) ? claims.contactKeys : [...new Set([...found.contactKeys, ...claims.contactKeys])];
   const { regionCode } = claims;
-  // By what it had claimed, whoever shares only that with it is found: an enquiry of theirs may be at the lead.
+  // Former keys find the lead for others who shared them: their enquiries may be stored with it.
   const formerKeys = computeFormerKeys(found).filter((key) => !contactKeys.includes(key));
   const claimed = { contactKeys, regionCode, isOpen: isOpen(stage), formerKeys };
   const updatedAt = nextUpdate(lead.updatedAt, now);
@@ -98,15 +104,15 @@ export function decideLeadUpdate(
   const lead = found && readableOrThrow(found.lead);
   if (!lead) return { outcome: { kind: 'not-found' } };
   const { revision } = found.mark;
-  if (isApplied) return { outcome: { kind: 'updated', lead, revision } };
-  if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
+  if (isApplied) return { outcome: { kind: 'changed', lead, revision } };
+  if (isStale(lead.updatedAt, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
   const corrected = correctedFields(lead, correction);
   if (corrected.length === 0) return { outcome: { kind: 'unchanged', lead, revision }, write: null };
   const updatedAt = nextUpdate(lead.updatedAt, now);
   const formerKeys = computeFormerKeys(found);
   const mark = marked(found.mark, 'updated', updatedAt);
   return {
-    outcome: { kind: 'updated', lead: { ...lead, ...correction, updatedAt }, revision: mark.revision },
+    outcome: { kind: 'changed', lead: { ...lead, ...correction, updatedAt }, revision: mark.revision },
     write: {
       fields: { ...correction, updatedAt },
       mark,
@@ -128,7 +134,7 @@ export function decideLeadErasure(
   if (!found) return { outcome: { kind: 'not-found' } };
   const lead = readableOrThrow(found.remaining);
   if (found.lead === null) return { outcome: { kind: 'erased', lead, isNew: isApplied } };
-  if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
+  if (isStale(lead.updatedAt, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
   const updatedAt = nextUpdate(lead.updatedAt, now);
   return {
     outcome: { kind: 'erased', lead: { ...lead, updatedAt, erasedAt: updatedAt }, isNew: true },
@@ -137,25 +143,27 @@ export function decideLeadErasure(
   };
 }
 
-const isStale = ({ updatedAt }: Pick<Lead, 'updatedAt'>, expected: Date | null | undefined): boolean =>
+const isStale = (updatedAt: Date, expected: Date | null | undefined): boolean =>
   Boolean(expected && expected.getTime() !== updatedAt.getTime());
 
-/** A lead because of which a creation is refused, with what is stored of its past. */
-export interface EnquiredLead extends Pick<StoredLead, 'lead' | 'mark'> {
-  /** What it was created with; null: as it is now. */
+/** A lead that prevented a creation, with its stored history. */
+export interface EnquiredLead {
+  readonly lead: Checked<Lead> | null;
+  readonly mark: ChangeMark;
+  /** Its original texts; null: the same as now. */
   readonly original: Checked<OriginalFields> | null;
   readonly enquiries: KeptEnquiries;
 }
 
 export interface EnquiryWrite {
   readonly mark: ChangeMark;
-  /** Its enquiries are stored with what it was created with, because an erasure removes both. */
+  /** Enquiries are stored with the original texts, because an erasure removes both. */
   readonly original: OriginalFields & { readonly enquiries: KeptEnquiries };
 }
 
 /**
- * Decides whether what a refused creation says is kept at the lead because of which it is refused. The lead's own fields
- * stay, `updatedAt` too.
+ * Decides whether the data of a refused creation is kept at the open lead that prevented it. The lead's own fields stay
+ * the same, including `updatedAt`.
  *
  * @returns null: nothing is written
  */
@@ -164,7 +172,7 @@ export function decideEnquiry(
   { createdAt: time, contact, ...refused }: Lead,
   idempotencyKey: string,
 ): EnquiryWrite | null {
-  // With a lead that cannot be read nothing can be compared, and what it was created with must not be replaced.
+  // An unreadable lead cannot be compared, and its original texts must not be replaced.
   if (lead === null || lead instanceof UnreadableRecord || original instanceof UnreadableRecord) return null;
   const enquiries = isOpen(lead.stage)
     ? withEnquiry(lead, before, { time, contact, ...readTexts(refused) }, idempotencyKey)
@@ -172,5 +180,5 @@ export function decideEnquiry(
   return enquiries && { mark: marked(mark, 'enquired', time), original: { ...readTexts(original ?? lead), enquiries } };
 }
 
-export const creationEvent = ({ stage }: Pick<Lead, 'stage'>, by: AuditContext): DecidedEvent =>
+export const creationEvent = ({ stage }: Lead, by: AuditContext): DecidedEvent =>
   eventOfAct(by, { action: 'lead-created', to: stage });

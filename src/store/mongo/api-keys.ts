@@ -65,7 +65,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads): 
     recordApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
       call(async () => {
         const isDue = { lastUsedAt: { $not: { $gt: unlessSince, $lte: now } } };
-        // Not retried: the next use is recorded anyway.
+        // Not retried, because the next use is recorded anyway.
         await apiKeys.updateOne({ studioId, _id: new UUID(keyId), ...isDue }, { $set: { lastUsedAt: now } });
       }),
 
@@ -101,13 +101,13 @@ function credentialFinder(
 const legibleKey = (document: ApiKeyDocument, report: ReportUnreadable) =>
   checkedInParts(API_KEY, fieldsIn(API_KEY, document), report);
 
-/** A condition that a key is still as it was read. One that cannot be read is only revoked, whatever else happens to it. */
+/** Returns a condition that a key is unchanged since it was read. An unreadable key can only be revoked, so it needs none. */
 const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>
   key instanceof UnreadableRecord
     ? {}
     : { revokedAt: key.revokedAt, quotaLimit: key.quotaLimit, secretSha256: new Binary(key.secretSha256) };
 
-/** Creates keys, and carries out what is decided about them. */
+/** Returns functions that create keys, and carry out decisions about them. */
 function keyWriter(connection: Connection) {
   const { apiKeys, indexes, report } = connection;
   const change = changer(connection, apiKeys);
@@ -153,7 +153,7 @@ function keyWriter(connection: Connection) {
       isNew: true,
       mutexKey: studioId,
       async decide(found, _, deadline) {
-        // An earlier attempt was written, and its response lost.
+        // An earlier attempt was written, but its response was lost.
         if (found) return { outcome: true };
         await indexes.expectValid('apiKeys');
         const slot = await freeSlot(apiKeys, studioId, now, deadline);
@@ -169,7 +169,7 @@ function keyWriter(connection: Connection) {
 const slotHolders = (apiKeys: Connection['apiKeys'], studioId: string) =>
   apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
 
-/** Returns a free slot, or undefined. A random one, so that concurrent calls rarely conflict. */
+/** Returns a free slot; undefined: there is none. It is random, so that concurrent calls rarely conflict. */
 async function freeSlot(
   apiKeys: Connection['apiKeys'],
   studioId: string,
@@ -179,7 +179,7 @@ async function freeSlot(
   const holders = await slotHolders(apiKeys, studioId);
   const live = holders.filter((holder) => {
     const key = readApiKey(holder);
-    // An unreadable key may be live, unless its expiry can be read.
+    // An unreadable key may be live, unless its expiry is readable.
     return key instanceof UnreadableRecord ? !isPast(holder.expiresAt, now) : isLive(key, now);
   });
   for (const expired of holders.filter((holder) => !live.includes(holder))) {

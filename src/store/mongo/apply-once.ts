@@ -2,68 +2,66 @@ import { type Collection, type Filter, type UpdateFilter, UUID, type WithId } fr
 import { assert } from '../../../common/invariants.ts';
 import { MAX_APPLIED_REQUESTS } from '../../domain/audit.ts';
 import type { DecidedEvent } from '../decisions/decision.ts';
-import { UnreadableRecord } from '../port/faults.ts';
+import { type RecordName, UnreadableRecord } from '../port/faults.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import { appended, type Changeable, type HistoryEntry, hasFullHistory, historyEntry, makeRoom } from './history.ts';
 import { READ } from './queries.ts';
 import { isDuplicate, isOfDocument, isTooLarge, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
-/** What a change decides after it has read the document. */
+/** The decision of a change about the document that it read. */
 export type DocumentDecision<Document, Outcome> =
   /** Nothing is written. */
   | { readonly outcome: Outcome }
   | { readonly outcome: Outcome; readonly insert: Document; readonly events?: readonly DecidedEvent[] | undefined }
   | {
       readonly outcome: Outcome;
-      /** That the document is still as it was read; otherwise it is read again. */
+      /** The document must still be as read; otherwise it is read again. */
       readonly where: Filter<Document>;
-      /** Absent: nothing changes, and only a request that its caller may repeat is recorded. */
+      /** Absent: nothing changes; only a repeatable request is recorded. */
       readonly update?: UpdateFilter<Document>;
       readonly events?: readonly DecidedEvent[] | undefined;
-      /** Names the record in the error when its history cannot grow; absent: the history is replaced. */
-      readonly record?: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> | undefined;
+      /** Names the record in the error if its history cannot grow; absent: the history is replaced. */
+      readonly record?: RecordName | undefined;
     };
 
 export interface ChangeOf<Document, Outcome> {
   readonly which: Filter<Document>;
-  /** What to read of the document besides the applied requests; default: all but its history. */
+  /** The fields to read besides the applied requests; default: all except the history. */
   readonly fields?: Readonly<Record<string, 1>>;
-  /** The identity of the request, if its caller may repeat it. */
+  /** The identity of a repeatable request. */
   readonly requestId?: string | undefined;
-  /** Whether there is no such document before the first attempt to write. */
+  /** Whether no such document exists before the first attempt to write. */
   readonly isNew?: boolean;
-  /** A core makes the changes with one such key one after the other. */
+  /** A core makes changes with the same key one after the other. */
   readonly mutexKey?: string;
   /**
    * Decides on the change. Must be repeatable.
    *
-   * @param isApplied whether the document has the change already: by an earlier attempt, or an earlier call with the same
-   *   request; then nothing is written
+   * @param isApplied whether an earlier attempt, or call with the same request, made the change; then nothing is written
    */
   decide(
     found: WithId<Document> | null,
     isApplied: boolean,
     deadline: AbortSignal,
   ): Promise<DocumentDecision<Document, Outcome>>;
-  /** Returns the outcome when a unique index has refused the change; undefined: it is attempted again. */
+  /** Returns the outcome after a unique index refused the change; undefined: retry. */
   onDuplicate?(): Promise<Outcome | undefined>;
 }
 
-/** What grows with every change. */
+/** The fields that grow with every change. */
 const GROWING_LISTS = ['history', 'appliedRequests'] as const;
 const GROWING = { ...READ, projection: { history: 1, appliedRequests: 1 } } as const;
 
 /**
- * Changes a document once, however often the response is lost. The identity of the request is stored in the document by
- * the same write, which does nothing if it is there already, and before each further attempt the document is read. So
- * no attempt undoes what others have written since an earlier one took effect, and of two attempts in flight only one
- * does.
+ * Changes a document exactly once, even if responses are lost. The same write stores the identity of the request in the
+ * document, and does nothing if it is there already. Each retry first reads the document. A retry therefore never
+ * undoes what others wrote after an earlier attempt took effect, and only one of two attempts in flight does.
  *
- * The identities are bounded, like the history. If so many changes followed that this one's may have been dropped, the
+ * Identities are bounded, like the history. If so many changes followed that this one's may have been dropped, the
  * outcome is unknown.
  */
 export function applyOnce<Document extends Changeable, Outcome>(
-  { oldEvents }: Pick<Connection, 'oldEvents'>,
+  { oldEvents }: Connection,
   collection: Collection<Document>,
   deadline: AbortSignal,
   change: ChangeOf<Document, Outcome>,
@@ -108,7 +106,7 @@ export function applyOnce<Document extends Changeable, Outcome>(
   });
 }
 
-/** Returns a function that makes changes of documents, each within a call. */
+/** Returns a function that changes documents, each change within a call. */
 export function changer<Document extends Changeable>(connection: Connection, collection: Collection<Document>) {
   const mutex = new KeyedMutex();
   return <Outcome>(change: ChangeOf<Document, Outcome>): Promise<Outcome> =>
@@ -118,23 +116,24 @@ export function changer<Document extends Changeable>(connection: Connection, col
     });
 }
 
-/** Whether an identity that was added after `newest` may be gone from the list. */
+/** Whether an identity added after `newest` may have been dropped. */
 const mayBeDropped = (newest: UUID | null, applied: readonly UUID[]): boolean =>
   newest === null ? applied.length >= MAX_APPLIED_REQUESTS : !applied.some((each) => each.equals(newest));
 
 const identitiesIn = (list: unknown): UUID[] =>
   Array.isArray(list) ? list.filter((each): each is UUID => each instanceof UUID) : [];
 
-interface EventfulUpdate<Document> extends Pick<ChangeOf<Document, unknown>, 'which'> {
-  readonly record: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> | undefined;
+interface EventfulUpdate<Document> {
+  readonly which: Filter<Document>;
+  readonly record: RecordName | undefined;
   readonly update: UpdateFilter<Document>;
   readonly events: readonly HistoryEntry[];
   readonly id: UUID;
 }
 
 /**
- * Updates a document with events and the identity of the request. If its history cannot grow, that is thrown, or,
- * for a change without a `record`, it is replaced by the new events; if there is no room for these either, it is
+ * Updates a document with events and the identity of the request. If its history cannot grow, this throws. For a change
+ * without a `record`, the new events replace the history instead. If there is no room for these either, the history is
  * removed, which makes room for the update.
  *
  * @returns whether a document matched
@@ -154,7 +153,7 @@ async function updateWithEvents<Document extends Changeable>(
     return await apply({ ...update, $push });
   } catch (error) {
     if (!isOfDocument(error)) throw error;
-    // The code alone does not say that the history is the reason.
+    // The code alone does not tell whether the history is the cause.
     const found = await collection.findOne(which, GROWING);
     const damaged = found && GROWING_LISTS.find((list) => found[list] !== undefined && !Array.isArray(found[list]));
     if (record && damaged) throw new UnreadableRecord(record.kind, record, damaged);
@@ -167,16 +166,16 @@ async function updateWithEvents<Document extends Changeable>(
   } catch (error) {
     if (!isTooLarge(error)) throw error;
   }
-  // Without its identity, the write must not be repeated.
+  // Without its identity, the write must not be retried.
   return apply({ ...update, $unset: { history: 1, appliedRequests: 1 } }).catch((error) => {
     throw serverRefusal(error) ?? new NotRepeatable('the outcome is unknown', error);
   });
 }
 
 /**
- * Returns the change of a document that only stores an event in it.
+ * Returns a change of a document that only stores an event in it.
  *
- * @param fresh what is stored with the event if there is no document; absent: then nothing is
+ * @param fresh the document to create if there is none; absent: then nothing is stored
  */
 export const recorded = <Document>(event: DecidedEvent, fresh?: Document) => ({
   fields: { _id: 1 } as const,
@@ -188,16 +187,16 @@ export const recorded = <Document>(event: DecidedEvent, fresh?: Document) => ({
 
 /**
  * A mutex per key. It is an optimisation: the database enforces uniqueness without it, but many concurrent writes to
- * one index entry are slow on every engine and fail on some.
+ * one index entry are slow on every engine, and fail on some.
  */
 export class KeyedMutex {
   readonly #holders = new Map<string, Promise<unknown>>();
 
   /**
-   * Runs work while no other work holds any of the keys. A waiter re-checks each time a holder finishes; all waiters
-   * check concurrently, so that one finished creation settles all of them.
+   * Runs work while no other work holds any of the keys. Waiters check again each time a holder finishes. They check
+   * concurrently, so one finished creation settles all of them.
    *
-   * @param check returns the result if the work is no longer needed, else undefined
+   * @param check returns the result if the work is no longer needed; undefined otherwise
    */
   async run<Result>(
     keys: readonly string[],

@@ -15,7 +15,7 @@ const { EJSON } = BSON;
 
 const HISTORY = { ...READ, projection: { history: 1 } } as const;
 
-/** Reads the history of a key, and its place in the index of slots. */
+/** Reads the history of a key, and its position in the index of slots. */
 const KEY_HISTORY = { ...READ, projection: { slot: 1, history: 1 }, sort: { slot: -1 } } as const;
 
 const WITH_EVENTS = { ...READ, projection: { studioId: 1, history: 1, moved: 1 }, sort: { _id: 1 } } as const;
@@ -23,7 +23,7 @@ const WITH_EVENTS = { ...READ, projection: { studioId: 1, history: 1, moved: 1 }
 const KEYS_PER_READ = 50;
 
 /**
- * The audit log in MongoDB. Every document contains its own history, to which an event is added in the same write as the change:
+ * The audit log in MongoDB. Every document contains its own history. A change adds its event to it in the same write:
  * see docs/explanation/decisions-data.md#the-audit-log. All other reads of a document leave out its history.
  */
 export function mongoAudit(connection: Connection): AuditStore {
@@ -53,7 +53,7 @@ export function mongoAudit(connection: Connection): AuditStore {
           ? feed.findOne({ _id: 'consumers' }, HISTORY)
           : studios.findOne({ _id: studioId }, HISTORY));
         let found = selectNewest(placed(readEvents(subject?.history, { studioId })));
-        // A few keys at a time, and of many keys only those with newer events than were found.
+        // Reads a few keys at a time, and once the list is full, only keys with newer events.
         for (let below = AFTER_ALL_SLOTS; ; ) {
           const oldest = found.length === MAX_AUDIT_EVENTS ? found[0] : undefined;
           const time = oldest && { 'history.time': { $gt: new Date(oldest.place) } };
@@ -74,24 +74,24 @@ export function mongoAudit(connection: Connection): AuditStore {
   };
 }
 
-/** The number of documents that a walk examines at a time, and of those with events that it reads, and of events, after which a part ends. */
+/** Limits of a walk: documents examined at a time, documents with events read at a time, and events after which a part ends. */
 const MAX_EXAMINED = 2000;
 const MAX_DOCUMENTS = 50;
 const MIN_EVENTS = 1000;
 
-/** The number of documents with events that were moved that it reads at a time. */
+/** The number of documents with moved events that it reads at a time. */
 const MAX_OLD = MIN_EVENTS / MOVED_AT_ONCE;
 
-/** What has a history, in the order of a walk. */
+/** A collection of documents with histories. */
 interface Walked {
-  readonly collection: Pick<Connection['leads'], 'find' | 'collectionName'>;
+  readonly collection: Connection['leads'];
   readonly toSubject: (id: never, studioId: string) => Subject;
 }
 
 /**
- * Returns a function that walks all histories by the `_id`s of their documents. A position is the place of a collection, and an `_id`:
- * all up to it are passed, or, with a number before it, so many of the events that were moved out of its own history. A history is read
- * once, after all that had been moved out of it by then: so no event comes twice or never, whatever is added or moved meanwhile.
+ * Returns a function that walks all histories by the `_id`s of their documents. A position names a collection and an `_id`, up to
+ * which everything is done. With a number, only that many of the document's moved events are done. A history is read once, after
+ * all events moved out of it so far. No event therefore comes twice or never, whatever is added or moved meanwhile.
  */
 function historyWalker(
   { feed, studios, apiKeys, leads, oldEvents }: Connection,
@@ -105,20 +105,20 @@ function historyWalker(
   ] as unknown as readonly Walked[];
 
   /**
-   * Reads the next events of a document; all that are left, unless too many were moved out of its history.
+   * Reads the next events of a document: all the rest, unless too many were moved out of its history.
    *
-   * @param from how many of those are passed
-   * @param enough the number of events with which a part ends
+   * @param from the number of moved events that are done
+   * @param enough the number of events at which a part ends
    */
   async function eventsIn(
     { collection, toSubject }: Walked,
     { _id, studioId, history, moved }: LeadDocument,
-    { start, end }: Parameters<AuditStore['walkAuditEvents']>[0],
+    { start, end }: { readonly start: Date; readonly end: Date },
     { from, enough }: { readonly from: number; readonly enough: number },
   ) {
     const read = (entries: unknown) =>
       readEvents(entries, toSubject(_id as never, studioId)).filter(({ time }) => time >= start && time < end);
-    // Those of which the document knows are not in its history any more, as it was read.
+    // Moved events that the document knows of are no longer in its history as read.
     const [$gte, $lt] = [from, moved].map((number) => oldEventsId(collection.collectionName, _id, number));
     const old = moved === undefined ? NONE : await nextSince(start, oldEvents, { _id: { $gte, $lt } }, MAX_OLD);
     const events = old.found.flatMap((each) => read(each.history));
@@ -149,10 +149,10 @@ const idText = (id: unknown): string => EJSON.stringify(id, { relaxed: false });
 
 const NONE = { found: [], furthest: undefined, isEnd: true } as const;
 
-/** Reads the next of some documents, of those that have events since a time, and up to which `_id` there are no others. */
+/** Reads the next documents with events since a time. Also returns the `_id` up to which there are no others. */
 async function nextSince<Schema extends LeadDocument | OldEventsDocument>(
   start: Date,
-  collection: Pick<Collection<Schema>, 'find'>,
+  collection: Collection<Schema>,
   some: { readonly _id?: object },
   limit: number,
 ) {
@@ -160,7 +160,7 @@ async function nextSince<Schema extends LeadDocument | OldEventsDocument>(
   const examined = await collection.find(some as Filter<Schema>, ids).toArray();
   const last = examined.at(-1)?._id;
   if (last === undefined) return NONE;
-  // Not behind the last of them: an engine could look through all leads for some with events.
+  // Bounded by the last one, because an engine could search all leads for some with events.
   const filter = { _id: { ...some._id, $lte: last }, 'history.time': { $gte: start } } as unknown as Filter<Schema>;
   const found = await collection.find(filter, { ...WITH_EVENTS, limit }).toArray();
   const isFull = found.length === limit;
@@ -178,15 +178,15 @@ function readEvent(entry: HistoryEntry | null, subject: Subject): Checked<AuditE
   return checked(AUDIT_EVENT, { ...fieldsIn(AUDIT_EVENT, Object(entry)), leadId: null, apiKeyId: null, ...subject });
 }
 
-/** An event, and the time by which it is ordered among those of other documents. */
+/** An event with the time that orders it among events of other documents. */
 interface PlacedEvent {
   readonly event: AuditEvent;
   readonly place: number;
 }
 
 /**
- * Places the events of a document, oldest first. They keep their order even if the writers' clocks disagree: none counts
- * as older than the event before it.
+ * Places the events of a document, oldest first. They keep their order even if the writers' clocks disagree: none
+ * counts as older than the event before it.
  */
 function placed(events: readonly AuditEvent[]): PlacedEvent[] {
   let place = Number.NEGATIVE_INFINITY;

@@ -6,13 +6,13 @@ import { ACKNOWLEDGED, type LeadDocument } from './lead-documents.ts';
 import { MARK } from './marks.ts';
 import { READ } from './queries.ts';
 
-/** The first step by which the ceiling is raised; each further one is twice as long; milliseconds. */
+/** The first step that raises the ceiling; each further one is twice as long; milliseconds. */
 const FIRST_STEP_MS = 1000;
 
-/** The maximum number of documents below a ceiling that is found by counting. */
+/** The maximum number of documents below a ceiling found by counting. */
 const MAX_COUNTED = 2000;
 
-/** No change is likely to be further ahead of the clock than this; milliseconds. */
+/** How far changes are likely to be ahead of the clock at most; milliseconds. */
 const AHEAD_MS = 3_600_000;
 
 export interface ChangePosition<Id = unknown> {
@@ -20,32 +20,35 @@ export interface ChangePosition<Id = unknown> {
   readonly _id: Id;
 }
 
-/** What is queued by the time of a change, and where. */
-interface Queued<Schema extends Document> {
+interface QueuedRange {
+  /** How far the queue's times exceed the clock's; also their minimum. */
+  readonly offset?: number;
+  /** The exclusive maximum of times. */
+  readonly end?: Date;
+}
+
+/** A queue ordered by the time of a change, and its collection. */
+interface Queued<Schema extends Document> extends QueuedRange {
   readonly collection: Pick<Collection<Schema>, 'find' | 'countDocuments'>;
   /** The path of the time. */
   readonly field: string;
   readonly readTime: (document: Schema) => Date | undefined;
-  /** A condition of the whole queue. */
+  /** A condition for the whole queue. */
   readonly only?: object;
-  /** What times exceed those of the clock by; none is lower. */
-  readonly offset?: number;
-  /** No time is as high. */
-  readonly end?: Date;
   readonly options: FindOptions;
 }
 
 const timeOfMark = ({ changes }: LeadDocument) => (changes?.since instanceof Date ? changes.since : undefined);
 
-/** Finds leads by the time of their first undistributed change, oldest first; of each only its mark. */
+/** Finds leads by the time of their first undistributed change, oldest first. Reads only their marks. */
 export const marksByTime = ({ leads: collection }: Pick<Collections, 'leads'>) =>
   byTime({ collection, field: 'changes.since', readTime: timeOfMark, options: MARK });
 
 /** Finds the deliveries of a consumer that are due in a range: see DEFERRED. */
 export const deliveriesByTime = (
-  { deliveries: collection }: Pick<Collections, 'deliveries'>,
+  { deliveries: collection }: Collections,
   consumer: number,
-  range: Pick<Queued<DeliveryDocument>, 'offset' | 'end'> = { end: new Date(DEFERRED) },
+  range: QueuedRange = { end: new Date(DEFERRED) },
 ) =>
   byTime<DeliveryDocument>({
     collection,
@@ -57,11 +60,11 @@ export const deliveriesByTime = (
   });
 
 /**
- * Finds documents by the time of a change, oldest first. Some engines do not read the index in
- * order but sort all matches, so that each query would cost as much as all marked leads. Therefore a query is limited
- * to times below a ceiling, which follows the leads that were found. The ceiling is only an estimate: when it leaves
- * too few leads, it is raised, eventually beyond every time. So no lead is missed, whatever its time. After a failure, which
- * may mean that too many match, it is found by counting, which needs no order.
+ * Finds documents by the time of a change, oldest first. Some engines sort all matches instead of reading the index in
+ * order, so each query would cost as much as all marked leads. Queries are therefore limited to times below a ceiling,
+ * which follows the found leads. The ceiling is an estimate: if too few leads are below it, it is raised, eventually
+ * beyond every time. No lead is missed, whatever its time. After a failure, which may mean too many matches, counting
+ * finds the ceiling, because counting needs no order.
  */
 function byTime<Schema extends Document>(queued: Queued<Schema>) {
   const { collection, field, readTime, only, offset = 0, end = ACKNOWLEDGED, options } = queued;
@@ -84,7 +87,7 @@ function byTime<Schema extends Document>(queued: Queued<Schema>) {
   }
 
   async function read(filter: Filter<Schema>, options: FindOptions): Promise<Schema[]> {
-    // Only once it has ended: others, of which none has failed, ask at the same time.
+    // Set only once it has ended, because others that have not failed query at the same time.
     const outcome = collection.find(filter, options).toArray();
     hasFailed = await outcome.then(
       () => false,
@@ -93,7 +96,7 @@ function byTime<Schema extends Document>(queued: Queued<Schema>) {
     return outcome as Promise<Schema[]>;
   }
 
-  /** Lowers the ceiling until it has few documents below it, but enough. */
+  /** Lowers the ceiling until few documents are below it, but enough. */
   async function lowerByCounting(enough: number): Promise<void> {
     let [low, high] = [offset, Math.min(ceiling.getTime(), timeByClock() + AHEAD_MS)];
     while (high - low > 1) {
@@ -124,12 +127,12 @@ function byTime<Schema extends Document>(queued: Queued<Schema>) {
       return since && { since, _id: document._id };
     },
 
-    /** Finds the first ones; those with one time are in any order. */
+    /** Finds the first documents; those of the same time are in any order. */
     first: (count: number) => find(count),
 
     /**
-     * Finds the first ones behind a position, by time and id; null: from the start. Sorting by id as well may cost a sort
-     * even on engines that read the index in order.
+     * Finds the first documents behind a position, by time and id; null: from the start. Sorting by id as well may cost
+     * a sort even on engines that read the index in order.
      */
     behind(position: ChangePosition | null, count: number) {
       const from = position

@@ -1,8 +1,8 @@
 import { KEY_RULE, type StoredClaims } from '../decisions/leads.ts';
 
 /**
- * Claims as stored. The keys by which a closed lead is found, and those of its former contacts, contain its id: the unique
- * index needs no exception.
+ * Returns claims in stored form. The keys that find a closed lead, and those of its former contacts, contain its id.
+ * The unique index therefore needs no exception.
  */
 export function claimsDocument(
   leadId: string,
@@ -20,11 +20,11 @@ export const openClaim = (contactKey: string): string => `open:${contactKey}`;
 
 export const closedClaim = (contactKey: string, leadId: string): string => `closed:${contactKey}:${leadId}`;
 
-/** Conditions for all open and closed leads with a contact key; with `former`, for those that had it before a correction. */
+/** Returns conditions for all open and closed leads with a contact key; with `former`, for leads that had it before a correction. */
 export const claimsWithKey = (contactKey: string, former?: 'former'): (string | RegExp)[] =>
   former ? [new RegExp(`^former:${contactKey}:`)] : [openClaim(contactKey), new RegExp(`^closed:${contactKey}:`)];
 
-/** The only claim of a lead that was erased. */
+/** Returns the only claim of an erased lead. */
 export const erasedClaim = (leadId: string): string => `closed:${leadId}`;
 
 const keysIn = (claims: string | readonly string[], kind: RegExp): string[] =>

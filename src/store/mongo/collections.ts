@@ -26,7 +26,7 @@ import { isDuplicate } from './server-refusal.ts';
 
 export type Collections = Readonly<ReturnType<typeof createCollections>>;
 
-/** The collections of the adapter. Every command is bounded in time, and observed. */
+/** Creates the collections of the adapter. Every command has a timeout, and is observed. */
 export function createCollections(database: Db, perform: Perform, observer?: StoreObserver, slow?: SlowCommands) {
   const bounded = <Schema extends Document>(name: string) =>
     boundedCollection(database.collection<Schema>(name), STORE_CALL_MS, perform, observer, slow);
@@ -42,7 +42,7 @@ export function createCollections(database: Db, perform: Perform, observer?: Sto
   };
 }
 
-/** The command of each method that the adapter uses, and the place of its options. */
+/** The command behind each method of the adapter, and the position of its options. */
 const COMMANDS: Readonly<Record<string, readonly [name: StoreCommand['name'], optionsAt: number]>> = {
   find: ['find', 1],
   findOne: ['find', 1],
@@ -61,12 +61,11 @@ export type Perform = <Result>(
 ) => Promise<Result>;
 
 /**
- * A collection whose commands are bounded in time, causally consistent and observed. The driver's own command
+ * Returns a collection whose commands have a timeout, are causally consistent and observed. The driver's own command
  * monitoring would parse every response a second time. A cursor has only `toArray`: its order and limit are options.
  *
  * @param timeoutMs timeout of a command, including the wait for a connection and the driver's retry. The driver bounds
- *   each step, but a command that it sends at the very moment its connection is lost never ends, and everything behind
- *   it would wait for ever.
+ *   each step. But a command that it sends just as its connection is lost never ends, and blocks everything behind it
  */
 export function boundedCollection<Schema extends Document>(
   collection: Collection<Schema>,
@@ -77,7 +76,7 @@ export function boundedCollection<Schema extends Document>(
 ): Collection<Schema> {
   const createCommandOptions = (session: ClientSession): CommandOperationOptions => ({
     session,
-    // The driver adds the session's time to the object that it is given, so each command gets one of its own.
+    // Each command gets an object of its own, because the driver adds the session's time to it.
     readConcern: new ReadConcern((collection.readConcern?.level ?? 'majority') as ReadConcernLevel),
   });
   const observe = async <Result>(
@@ -122,28 +121,28 @@ export function boundedCollection<Schema extends Document>(
             const result = method.apply(target, all);
             return name === 'find' ? result.toArray() : result;
           });
-        // The driver's cursor takes its session when it is made, so it is made when it is read.
+        // The driver's cursor takes its session when created, so it is created when read.
         return name === 'find' ? { toArray: run } : run();
       };
     },
   });
 }
 
-/** The names in a filter, a document or the first of several, without their values. */
+/** Returns the names in a filter, a document or the first of several, without their values. */
 function describeShape(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? '[]' : `[${describeShape(value[0])}]`;
   if (value === null || typeof value !== 'object' || Object.getPrototypeOf(value) !== Object.prototype) return '?';
-  // The members and sources of a studio are fields by their ids.
+  // The members and sources of a studio are fields named by their ids.
   const hideId = (name: string) => name.replace(/(?<=^(?:members|sources)\.).*/, '?');
   return `{${Object.entries(value).map(([name, each]) => `${hideId(name)}: ${describeShape(each)}`)}}`;
 }
 
 const MAX_BATCH_SIZE = 64;
 
-/** The maximum number of concurrent batches. Meanwhile requests accumulate, so batches grow with the load. */
+/** The maximum number of concurrent batches. Requests accumulate meanwhile, so batches grow with the load. */
 const MAX_BATCHES_IN_FLIGHT = 4;
 
-/** A way to make requests, which are combined. */
+/** Submits requests that are combined. */
 export interface Batched<Request, Result> {
   /** @param deadline the request is not sent after it */
   submit(request: Request, deadline: AbortSignal): Promise<Result>;
@@ -165,12 +164,12 @@ export function requestBatcher<Request, Result>(
     readonly request: Request;
     readonly deadline: AbortSignal;
   };
-  /** Equal requests, which share one result, by key, in the order of arrival of the first of them. */
+  /** Equal requests, which share one result, by key, in the order of the first one's arrival. */
   const pending = new Map<unknown, Pending[]>();
   let inFlight = 0;
   let isScheduled = false;
 
-  /** Sends a batch at the end of the event loop's turn, so that all requests of the turn are combined. */
+  /** Sends a batch at the end of the event loop's turn, so that it combines all requests of the turn. */
   function schedule(): void {
     if (isScheduled || pending.size === 0 || inFlight >= MAX_BATCHES_IN_FLIGHT) return;
     isScheduled = true;
@@ -182,7 +181,7 @@ export function requestBatcher<Request, Result>(
     });
   }
 
-  /** Removes the next batch from the pending requests, and rejects those past their deadline. */
+  /** Removes the next batch from the pending requests, and rejects requests past their deadlines. */
   function nextBatch(): Pending[][] {
     const batch: Pending[][] = [];
     for (const [key, equal] of pending) {
@@ -230,7 +229,7 @@ interface StudioRead {
 export type StudioReads = Batched<StudioRead, StudioDocument | null>;
 
 /** Each read returns a document with at least the requested parts. */
-export function studioReads({ studios }: Pick<Collections, 'studios'>): StudioReads {
+export function studioReads({ studios }: Collections): StudioReads {
   return requestBatcher(async (reads) => {
     const paths = reads.flatMap((read) => read.paths ?? []);
     const projection = { ...STUDIO_FIELDS, ...Object.fromEntries(paths.map((path) => [path, 1])) };

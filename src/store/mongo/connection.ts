@@ -29,7 +29,7 @@ import { isConflict, NotRepeatable, serverRefusal } from './server-refusal.ts';
 /** The maximum number of calls in flight; further ones are rejected. Each takes about 30 KB. */
 const MAX_CALLS = 2048;
 
-/** Connections per core. More would only wait for each other in the database, and opening one is slow. */
+/** The number of connections per core. More would only wait for each other in the database, and opening one is slow. */
 const POOL_SIZE = 32;
 
 const INDEX_BUILD_MS = 600_000;
@@ -46,7 +46,7 @@ export interface Connection extends Collections {
   /** Called for each unreadable record that a call skips. */
   readonly report: ReportUnreadable;
   /**
-   * Runs a call within its deadline; rejects with StoreUnavailable when the database is unavailable.
+   * Runs a call within its deadline. Rejects with StoreUnavailable when the database is unavailable.
    *
    * @param body gets a signal that aborts at the deadline; it must not send anything after that
    */
@@ -56,8 +56,8 @@ export interface Connection extends Collections {
 const INDEX_CONFLICTS: readonly unknown[] = [85, 86];
 
 /**
- * Reads and writes that a failover cannot revert, on the primary, which is never behind. They are set on the database,
- * because the URL could override them on the client.
+ * Reads and writes that a failover cannot revert, on the primary, which is never behind. Set on the database, because
+ * the URL could override them on the client.
  */
 const CONCERNS = {
   readConcern: new ReadConcern('majority'),
@@ -65,23 +65,23 @@ const CONCERNS = {
   readPreference: 'primary',
 } as const;
 
-/** Each is stronger than that of the address. */
+/** Options that override the address's. */
 const CLIENT_OPTIONS: MongoClientOptions = {
   appName: 'lead-intake',
   socketTimeoutMS: STORE_SILENCE_MS,
   connectTimeoutMS: STORE_SILENCE_MS,
   serverSelectionTimeoutMS: STORE_SILENCE_MS,
-  // The wait for a connection is bounded by the call's deadline.
+  // The call's deadline limits the wait for a connection.
   waitQueueTimeoutMS: STORE_CALL_MS,
   maxPoolSize: POOL_SIZE,
-  // A server that steps down says so at once, or when the driver asks next.
+  // The driver learns of a server's step-down at once, or at its next heartbeat.
   serverMonitoringMode: 'stream',
   heartbeatFrequencyMS: READINESS_CHECK_INTERVAL_MS,
 };
 
 /**
- * Connects to a database and prepares it: builds indexes. If that takes longer than
- * STORE_SILENCE_MS, it continues in the background; until then, calls reject.
+ * Connects to a database and prepares it: migrates it from release 1.2, and builds indexes. If that takes longer than
+ * STORE_SILENCE_MS, it continues in the background, and calls reject until it is done.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
  * @throws StoreUnavailable when the database has data of a release before 1.2
@@ -113,11 +113,11 @@ export async function connect(
     throw refusal;
   }
 
-  /** Until the database is of this release, the indexes count as not checked, so no lead is created. */
+  /** Until the database is of this release, its indexes count as unchecked, so no lead is created. */
   async function prepare(): Promise<void> {
     for (let attempt = 0; !closing.signal.aborted; attempt += 1) {
       try {
-        // With many leads it may take longer than a call.
+        // With many leads, a migration may take longer than a call.
         refusal = await (attempt === 0
           ? reconnectingClient.run(() => migrateFrom12(database))
           : withSlowClient(url, closing.signal, migrateFrom12));
@@ -138,7 +138,7 @@ export async function connect(
       if (refusal) throw refusal;
       if (inFlight.size >= MAX_CALLS) throw new StoreUnavailable(`${MAX_CALLS} calls are in flight`);
       return reconnectingClient.run((deadline) => {
-        // After its deadline, a call is in flight until it has ended.
+        // After its deadline, a call stays in flight until it has ended.
         const work = body(deadline).finally(() => inFlight.delete(work));
         inFlight.add(work);
         return work;
@@ -163,8 +163,8 @@ export async function connect(
 }
 
 /**
- * Retries a step with exponential backoff until its outcome is known. A refusal by the server is an outcome, and so is an
- * UnreadableRecord. A step that writes must find out first whether an earlier attempt took effect.
+ * Retries a step with exponential backoff until its outcome is known. A refusal by the server is an outcome, and so is
+ * an UnreadableRecord. A step that writes must first find out whether an earlier attempt took effect.
  *
  * @param step returns undefined while the outcome is unknown
  */
@@ -186,15 +186,15 @@ export async function untilKnown<Outcome>(
   throw new StoreUnavailable('the outcome is unknown', fault);
 }
 
-/** Waits before a further attempt. Jitter, so that two conflicting calls do not retry in step. */
+/** Waits before a retry. Jitter keeps two conflicting calls from retrying in step. */
 const backOff = (attempt: number) => sleep(MIN_BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
 
 /**
- * Returns a function that runs calls whose bodies may be repeated, although an attempt has done a part. Of several that write
- * many records at once, in any order, some engines end one after the other.
+ * Returns a function that runs calls whose bodies may be retried after a partial attempt. Some engines abort one of
+ * several commands that write many records at once in any order.
  */
 export const repeating =
-  ({ call }: Pick<Connection, 'call'>): Connection['call'] =>
+  ({ call }: Connection): Connection['call'] =>
   (body) =>
     call(async (deadline) => {
       for (let attempt = 1; ; attempt += 1) {
@@ -207,18 +207,14 @@ export const repeating =
       }
     });
 
-/** Throws an error that a further attempt would meet again. */
+/** Throws an error that a retry would meet again. */
 export function throwIfFinal(error: unknown): void {
   if ([NotRepeatable, UnreadableRecord, BrokenInvariant].some((own) => error instanceof own)) throw error;
   const refusal = serverRefusal(error);
   if (refusal) throw refusal;
 }
 
-/**
- * Runs slow work, such as building an index, with a client of its own.
- *
- * @param closing aborts the work
- */
+/** Runs slow work, such as building an index, with its own client. @param closing aborts the work */
 export async function withSlowClient<Result>(
   url: string,
   closing: AbortSignal | undefined,
@@ -241,7 +237,7 @@ export async function withSlowClient<Result>(
   }
 }
 
-/** Builds an index. Returns why that failed, if so; the text contains ids of documents and nothing else of them. */
+/** Builds an index. Returns why that failed, if so. The text contains no data of documents except their ids. */
 async function buildIndex(database: Db, index: Index): Promise<string | undefined> {
   try {
     await createIndex(database, index);

@@ -17,25 +17,25 @@ interface ConsumersChange<Outcome> {
   readonly outcome: Outcome;
   /** Absent: nothing changes. */
   readonly list?: readonly Consumer[];
-  /** The number of the next consumer; absent: as before. */
+  /** The number of the next consumer; absent: unchanged. */
   readonly next?: number;
   readonly event?: DecidedEvent;
 }
 
-/** Checks the list of consumers. @throws UnreadableRecord if it is none */
+/** Checks the list of consumers. @throws UnreadableRecord if it is not a list */
 export function checkedConsumers(list: unknown, report: ReportUnreadable): readonly Consumer[] {
   if (!Array.isArray(list)) throw new UnreadableRecord('consumer', { studioId: '?', id: '?' }, 'list');
   return list.map((each) => checkedConsumer(Object(each), report));
 }
 
-/** Returns the stored consumers. @param report default: those that cannot be read are not reported */
+/** Returns the stored consumers. @param report default: unreadable ones are not reported */
 export const consumersIn = async (
-  { feed }: Pick<Connection, 'feed'>,
+  { feed }: Connection,
   report: ReportUnreadable = () => {},
 ): Promise<readonly Consumer[]> =>
   checkedConsumers(((await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS).list, report);
 
-/** Returns a function that changes the list of consumers. One that cannot be read stays as it is stored. */
+/** Returns a function that changes the list of consumers. Unreadable ones stay as stored. */
 function changeOfConsumers(connection: Connection) {
   const change = changer(connection, connection.feed);
   return <Outcome>(
@@ -46,7 +46,7 @@ function changeOfConsumers(connection: Connection) {
       which: { _id: 'consumers' },
       fields: { version: 1, next: 1, list: 1 },
       async decide(found, isApplied) {
-        // The attempt which took effect has set it, whatever others have done since.
+        // The attempt that took effect set the outcome, whatever others have done since.
         if (isApplied) return { outcome };
         const { version, next, list } = found ?? NO_CONSUMERS;
         const consumers = checkedConsumers(list, connection.report);
@@ -90,7 +90,7 @@ export function mongoConsumers(connection: Connection): ConsumerStore {
       call(async () => {
         const { list, next } = (await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS;
         const numbers = checkedConsumers(list, () => {}).map(({ number }) => number);
-        // A consumer that is created meanwhile has a higher number than those that were given before.
+        // A consumer created meanwhile has a higher number than all earlier ones.
         const isOrphan = { consumer: { $nin: numbers, $lt: next } };
         const options = { ...READ, projection: { studioId: 1 }, limit: MAX_REMOVED } as const;
         const found = await deliveries.find(isOrphan, options).toArray();

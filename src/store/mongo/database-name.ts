@@ -1,26 +1,26 @@
 import { createRequire } from 'node:module';
 import type { MongoClient } from 'mongodb';
 
-/* Loaded with the settings, of which the address is one: the driver is not, unless there is one of MongoDB. */
+/* The settings load this module, because the address is one of them. The driver is only loaded for a MongoDB address. */
 const load = createRequire(import.meta.url);
 
 const DEFAULT_NAME = 'lead-intake';
 
-/** Names of MongoDB's own databases. Two names may not differ in their case alone. */
+/** The names of MongoDB's own databases. Two names must not differ only in case. */
 const RESERVED = ['admin', 'config', 'local'];
 
 const MAX_NAME_BYTES = 63;
 
-/** Characters that a name may not have, whatever system the server runs on. */
+/** Characters that a name must not contain, on any server's operating system. */
 const SHOWN_FORBIDDEN = '/\\."$*<>:|?';
 const FORBIDDEN = `${SHOWN_FORBIDDEN} \0`;
 
-/** Returns what is wrong with an address, without repeating any of it, because it may contain a password. */
+/** Returns the fault of an address, without repeating any of it, because it may contain a password. */
 export function mongoUrlFault(url: string): string | undefined {
   try {
     return nameFault(databaseNameIn(url));
   } catch (error) {
-    // What the driver parses as a host may be part of a password.
+    // The driver may take a part of a password for a host.
     const message = (error as Error).message
       .replaceAll(url, '…')
       .replace(/Unable to parse .*/, 'a host cannot be read');

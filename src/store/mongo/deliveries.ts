@@ -1,6 +1,6 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
 import { ofEachConsumer } from '../../domain/consumer.ts';
-import type { Lead } from '../../domain/lead.ts';
+import type { Lead, LeadOfStudio } from '../../domain/lead.ts';
 import {
   type Acknowledgement,
   asideBefore,
@@ -15,7 +15,7 @@ import {
 } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
-import type { DeliveryStore, LeadOfStudio } from '../port/deliveries.ts';
+import type { DeliveryStore } from '../port/deliveries.ts';
 import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
@@ -30,27 +30,27 @@ import {
 import { among, deliveryKey, ID_ONLY, keyText, leadKey, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
 import { updateEach } from './write-each.ts';
 
-/** A delivery with its lead; undefined: somebody has deleted the lead. */
+/** A delivery with its lead; undefined: the lead was deleted. */
 interface Delivered {
   readonly delivery: DeliveryDocument;
   readonly lead: LeadDocument | undefined;
-  /** Whether the delivery has all changes of the lead as it was read. */
+  /** Whether the delivery has all changes of the lead as read. */
   readonly isCurrent: boolean;
 }
 
-/** The maximum number of deliveries that come again at a time. */
+/** The maximum number of deferred deliveries that return at a time. */
 const MAX_RETURNED = 100;
 
 /**
- * How long an acknowledged delivery is kept; milliseconds. A distribution that began before the acknowledgement finds it, and
- * does not deliver the same change again. No call of the store takes as long.
+ * How long an acknowledged delivery stays; milliseconds. A distribution that began before the acknowledgement finds it,
+ * and does not deliver the same change again. No call of the store takes this long.
  */
 const KEPT_MS = 60_000;
 
-/** A condition for deliveries that were not acknowledged, also if their times cannot be read. */
+/** A condition for deliveries that were not acknowledged, including those with unreadable times. */
 const IS_UNHANDLED = { $not: { $gte: new Date(HANDLED) } } as const;
 
-/** A condition for the deliveries of some leads. */
+/** Returns a condition for the deliveries of some leads. */
 const filterNamed = (consumer: number, leads: readonly LeadOfStudio[]) =>
   among(leads.map(({ studioId, leadId }) => deliveryKey(consumer, leadKey(studioId, leadId))));
 
@@ -62,16 +62,16 @@ function deliveryReader(connection: Connection) {
     const keys = found.map(({ _id: { studioId, id } }) => ({ studioId, id }));
     const read = await leads.find(among(keys), WITHOUT_HISTORY).toArray();
     const byKey = new Map(read.map((lead) => [keyText(lead._id), lead]));
-    // Their leads were deleted, as those of a test studio are: nobody could acknowledge them.
+    // Their leads were deleted, for example from a test studio, so nobody could acknowledge them.
     const lost = found.filter(({ _id }) => !byKey.has(keyText(_id)));
     if (lost.length > 0) await deliveries.deleteMany(among(lost.map(({ _id }) => _id)), OF_MANY);
     return current(found.map((delivery) => ({ delivery, lead: byKey.get(keyText(delivery._id)) })));
   }
 
   /**
-   * Finds out which deliveries have all changes of their leads. A lead with an undistributed change has more. Otherwise a
-   * delivery of the lead's revision has all. One of another revision may have been raised before its lead was read, so it is
-   * read again.
+   * Determines which deliveries have all changes of their leads. A lead with an undistributed change has more.
+   * Otherwise a delivery with the lead's revision has all. A delivery with another revision may have been raised before
+   * its lead was read, so it is read again.
    */
   async function current(found: readonly Omit<Delivered, 'isCurrent'>[]): Promise<Delivered[]> {
     const marked = found.map((each) => ({ ...each, mark: each.lead && markFromDocument(each.lead) }));
@@ -104,7 +104,7 @@ function deliveryReader(connection: Connection) {
 function deliverySettler({ leads: stored, deliveries }: Connection) {
   return { settle, takeBack };
 
-  /** Changes the deliveries of leads that a consumer names, and says what became of them; within a call. */
+  /** Changes the deliveries of leads that a consumer names, and counts the results. Must be called within a call. */
   async function settle(
     number: number,
     leads: readonly Acknowledgement[],
@@ -122,7 +122,7 @@ function deliverySettler({ leads: stored, deliveries }: Connection) {
     return countSettled(settled, leads, ({ studioId, leadId }) => waiting.get(keyText(leadKey(studioId, leadId))));
   }
 
-  /** Has deliveries wait again, unless they have changed since they were read. Returns their number. */
+  /** Requeues deliveries, unless they have changed since they were read. Returns their number. */
   async function takeBack(found: readonly DeliveryDocument[]): Promise<number> {
     const updates = found.map(({ _id, studioId, due, since }) => ({
       updateOne: { filter: { _id, studioId, due }, update: { $set: { due: since } } },
@@ -135,7 +135,7 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
   const { deliveries, call } = connection;
   const { settle, takeBack } = deliverySettler(connection);
   const findReader = deliveryReader(connection);
-  // Apart from those that read: each has a ceiling of its own.
+  // Separate from the queues that read, because each has its own ceiling.
   const findQueues = ofEachConsumer((number) => ({
     waiting: deliveriesByTime(connection, number),
     parked: deliveriesByTime(connection, number, { offset: SET_ASIDE, end: new Date(HANDLED) }),
@@ -184,10 +184,12 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
     setAsideDeliveries: (number, leads, now) =>
       call(() => {
         const updates = leads.map((lead) => {
-          const { revision, reason } = lead;
-          const due = { $lt: new Date(asideBefore(lead)) };
+          const { revision, reason, retryAt } = lead;
+          const due = { $lt: new Date(asideBefore(retryAt)) };
           const filter = { ...filterNamed(number, [lead]), revision: { $lte: revision }, due };
-          return { updateOne: { filter, update: { $set: { due: toDue(lead, now), reason }, $inc: { attempts: 1 } } } };
+          return {
+            updateOne: { filter, update: { $set: { due: toDue(retryAt, now), reason }, $inc: { attempts: 1 } } },
+          };
         });
         return settle(number, leads, updates);
       }),
@@ -216,7 +218,7 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
   };
 }
 
-/** The current state of a lead, with what a consumer has yet to handle of it. */
+/** Returns the current state of a lead, with the changes that a consumer has not handled. */
 function deliveredChange(document: LeadDocument, { since, kinds, attempts: stored }: DeliveryDocument) {
   const lead = isErased(document)
     ? erasedLeadFromDocument(document)

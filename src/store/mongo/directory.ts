@@ -103,7 +103,7 @@ function studioPutter(connection: Connection): DirectoryStore['putStudio'] {
         const { formerRegions, ...fields } = decision.write;
         if (!found) {
           const empty = { regionCode: null, quotaLimit: null, ...NOTHING_DUE, members: {}, sources: {} };
-          // If the studio was created concurrently, this fails, and the next attempt changes it.
+          // If the studio was created concurrently, this fails, and the retry changes it.
           return { outcome, insert: { _id: put.id, ...empty, ...fields } as StudioDocument, events };
         }
         const $set = { ...fields, ...(formerRegions.length > 0 && { formerRegions }) };
@@ -114,7 +114,7 @@ function studioPutter(connection: Connection): DirectoryStore['putStudio'] {
     });
 }
 
-/** What is put by a call that has begun before is removed by the next one. */
+/** Ends studios. The next call removes entries of calls that began before. */
 function studioEnder(connection: Connection): DirectoryStore['endStudio'] {
   const change = changer(connection, connection.studios);
   return (studioId, by) =>
@@ -133,7 +133,7 @@ function studioEnder(connection: Connection): DirectoryStore['endStudio'] {
     });
 }
 
-/** Names a member or a source, and the request that changes it. */
+/** A member or a source, and the request that changes it. */
 interface Entry extends Repeatable {
   readonly studioId: string;
   readonly id: string;
@@ -145,7 +145,7 @@ interface EntryList<Record> {
   entryIn(studio: StudioDocument, id: string): Checked<Record> | null;
 }
 
-/** Finds, puts and removes the members of studios, or their sources. */
+/** Returns functions that find, put and remove the members of studios, or their sources. */
 function entryStore<Record>(connection: Connection, reads: StudioReads, { list, max, entryIn }: EntryList<Record>) {
   const { studios, call, report } = connection;
   const change = changer(connection, studios);
@@ -174,7 +174,7 @@ function entryStore<Record>(connection: Connection, reads: StudioReads, { list, 
           const count = { $size: { $objectToArray: { $ifNull: [`$${list}`, {}] } } };
           const still = isStill(entry.id, before);
           const isNew = studio && !isApplied && before === undefined;
-          // An entry that another call has put meanwhile is not one too many: it is read again.
+          // An entry that another call has put meanwhile does not exceed the limit: it is read again.
           const full = { ...still, $expr: { $gte: [count, max] } };
           const isFull = Boolean(isNew && (await studios.findOne({ _id: studio._id, ...full }, ID_ONLY)));
           const read = { status: studio && (studio.status ?? ''), before, isFull };
@@ -186,9 +186,9 @@ function entryStore<Record>(connection: Connection, reads: StudioReads, { list, 
         },
       }),
 
-    /** Removes an entry; returns it as it was before. */
+    /** Removes an entry; returns its former state. */
     async remove(entry: Entry, createEvents: EventsOfEntry) {
-      /** As the last attempt has read it: if one took effect, it was the last that wrote. */
+      /** The state that the last attempt read. If an attempt took effect, it was the last one that wrote. */
       let before: StudioDocument | null = null;
       await change<null>({
         ...ofEntry(entry),

@@ -13,21 +13,21 @@ import { among, deliveryKey, ID_ONLY, type LeadKey, READ } from './queries.ts';
 import { DUPLICATE } from './server-refusal.ts';
 import { insertEach, updateEach } from './write-each.ts';
 
-/** The maximum number of marks that are read at a time. */
+/** The maximum number of marks read at a time. */
 const MAX_MARKS = 500;
 
-/** A condition for the time of deliveries that were acknowledged. */
+/** A condition for the due time of acknowledged deliveries. */
 const IS_HANDLED = { $gte: new Date(HANDLED) } as const;
 
 /** The maximum number of deliveries that a command inserts. */
 const MAX_DELIVERIES = 500;
 
-function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
+function deliveryWriter({ deliveries }: Connection) {
   return deliver;
 
   /**
-   * Writes deliveries, and returns which of them are certainly stored with at least their revision. One of a lower
-   * revision is raised, and one that was acknowledged at a lower revision begins anew.
+   * Writes deliveries, and returns which of them are certainly stored with at least their revision. A stored one with a
+   * lower revision is raised; one that was acknowledged at a lower revision starts anew.
    */
   async function deliver(
     documents: readonly DeliveryDocument[],
@@ -35,7 +35,7 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
     const stored = new Set<string>();
     for (let index = 0; index < documents.length; index += MAX_DELIVERIES) {
       const part = documents.slice(index, index + MAX_DELIVERIES);
-      // These leads have a delivery already.
+      // The leads of these refusals already have a delivery.
       const refusals = await insertEach(deliveries, part, [DUPLICATE]);
       const refused = new Set(refusals.map(({ index }) => part[index] as DeliveryDocument));
       for (const document of part) if (!refused.has(document)) stored.add(deliveryText(document._id));
@@ -50,13 +50,13 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
       const times = Object.entries(kinds).map(([kind, time]) => [`kinds.${kind}`, time]);
       const update = {
         $set: { revision, ...Object.fromEntries(times) },
-        ...(isOnlyResent(document) ? { $min: { since } } : { $min: { since, due }, $unset: WAS_ASIDE }),
+        ...(isOnlyResent(document.kinds) ? { $min: { since } } : { $min: { since, due }, $unset: WAS_ASIDE }),
       } as UpdateFilter<DeliveryDocument>;
       const filter = { ...lowerThan(document), due: { $not: IS_HANDLED } };
       return [{ updateOne: { filter, update } }, createReplacement(document, { due: IS_HANDLED })];
     });
     const { refused } = await updateEach(deliveries, updates);
-    // Their kinds cannot be read, so they are replaced.
+    // Their kinds are unreadable, so they are replaced.
     const unreadable = [...refused].map((index) => documents[Math.floor(index / 2)] as DeliveryDocument);
     await updateEach(
       deliveries,
@@ -85,7 +85,7 @@ const createReplacement = (document: DeliveryDocument, condition: Filter<Deliver
 
 export type Distribution = ReturnType<typeof distribution>;
 
-/** Makes deliveries for consumers of leads that are marked, in MongoDB; within a call. */
+/** Distributes marked leads to consumers, in MongoDB. Must be called within a call. */
 export function distribution(connection: Connection) {
   const { leads, studios, report } = connection;
   const marks = marksByTime(connection);
@@ -113,7 +113,7 @@ export function distribution(connection: Connection) {
     });
     const delivered = await deliver(each.flatMap(({ documents }) => documents));
     const acknowledged = each.filter(({ documents }) => documents.every(delivered.has));
-    // One that the database refuses stays marked: its deliveries are there.
+    // A lead whose update the database refuses stays marked, although its deliveries exist.
     await updateEach(
       leads,
       acknowledged.map(({ lead }) => ({ updateOne: createAcknowledgement(lead) })),
@@ -138,8 +138,8 @@ export function distribution(connection: Connection) {
 
   return {
     /**
-     * Distributes what is marked; returns to whom, and whether none is left. All who ask meanwhile share it: else each would
-     * read and write the same.
+     * Distributes marked leads; returns to whom, and whether no mark is left. Concurrent callers share a run, because
+     * each would otherwise read and write the same.
      */
     distribute: oneAtATime(distribute, STORE_CALL_MS),
 
@@ -151,13 +151,13 @@ export function distribution(connection: Connection) {
   };
 }
 
-/** An update that acknowledges a mark once it is delivered, if it is still as it was read. What else is invalid in it stays. */
+/** Returns an update that acknowledges a delivered mark if it is unchanged since read. Other invalid parts of it stay. */
 function createAcknowledgement({ _id, studioId, changes }: LeadDocument) {
-  // One that is no mark at all, and yet has a time, goes: the lead is sent with its next change.
+  // An array with a time is not a mark, and is removed: the lead is sent with its next change.
   const { filter, update } = Array.isArray(changes)
     ? { filter: { changes: { $size: changes.length } }, update: { $unset: { changes: 1 } } }
     : {
-        filter: { 'changes.since': changes.since, ...unmarkedSince({ changes }) },
+        filter: { 'changes.since': changes.since, ...unmarkedSince(changes) },
         update: { $set: { 'changes.since': ACKNOWLEDGED }, $unset: { 'changes.kinds': 1 } },
       };
   return {

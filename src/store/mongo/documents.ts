@@ -3,17 +3,17 @@ import type { ApiKey } from '../../domain/api-key.ts';
 import type { Consumer } from '../../domain/consumer.ts';
 import type { Delivery } from '../../domain/lead-change.ts';
 import type { LoggedRequest } from '../../domain/request-log.ts';
-import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
+import type { LeadSource, Member, MemberRole, SourceSettings, Studio } from '../../domain/studio.ts';
 import { type AnyField, type Checked, checked, type RecordType, type Unchecked, uuidOfHex } from '../checked.ts';
 import { CONTACT_RULE_VERSION } from '../earlier-release.ts';
 import { API_KEY, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
 import type { Changeable } from './history.ts';
 import type { DeliveryKey, LeadKey } from './queries.ts';
 
-/** All named consumers, which change together: their number is limited. Its history is that of the deployment. */
+/** All named consumers, which change together, because their number is limited. Its history is the deployment's. */
 export interface ConsumersDocument extends Changeable {
   readonly _id: 'consumers';
-  /** Grows with each change, which is conditional on it. */
+  /** Grows with each change; a change requires the version that it read. */
   readonly version: number;
   /** The number of the next consumer. */
   readonly next: number;
@@ -23,35 +23,35 @@ export interface ConsumersDocument extends Changeable {
   readonly restoredTo?: Date;
 }
 
-/** The release that a database is of, in the collection of the feed. */
+/** The release of a database, in the collection of the feed. */
 export interface SchemaDocument {
   readonly _id: 'schema';
   readonly version: number;
 }
 
-/** The time that retention goes by, beside the consumers. */
+/** The retention time, beside the consumers. */
 export interface RetentionTimeDocument {
   readonly _id: 'retention';
   readonly version: number;
   readonly time: Date;
 }
 
-/** What there is before the first consumer. */
+/** The state before the first consumer. */
 export const NO_CONSUMERS = { version: 0, next: 1, list: [] } as const;
 
-/** What a named consumer has yet to handle of a lead. With the studio, so that the collection can be sharded by it. */
+/** The changes of a lead that a consumer has not handled. Includes the studio, so that the collection can be sharded by it. */
 export interface DeliveryDocument extends Delivery {
   readonly _id: DeliveryKey;
   readonly consumer: number;
   readonly studioId: string;
-  /** Its first change while it waits; otherwise see DEFERRED. */
+  /** The time of its first change while it waits; otherwise see DEFERRED. */
   readonly due: Date;
-  /** How often it was set aside at this revision, and why; absent: it was not. */
+  /** How often and why it was set aside at this revision; absent: it was not. */
   readonly attempts?: number;
   readonly reason?: string;
 }
 
-/** A request that a website made. With the studio, so that the collection can be sharded by it. */
+/** A website's request. Includes the studio, so that the collection can be sharded by it. */
 export interface RequestDocument extends Omit<LoggedRequest, 'id'> {
   readonly _id: LeadKey;
 }
@@ -72,7 +72,7 @@ export interface StudioDocument
   readonly _id: string;
   readonly claimVersion?: number;
   readonly members: Readonly<Record<string, MemberRole>>;
-  readonly sources: Readonly<Record<string, Pick<LeadSource, 'name' | 'enabled'>>>;
+  readonly sources: Readonly<Record<string, SourceSettings>>;
 }
 
 /** Release 1.2 reads these fields of each studio, and does not start without them. */
@@ -90,7 +90,7 @@ export const apiKeyDocument = (key: ApiKey, slot: string): ApiKeyDocument =>
 export const readApiKey = (document: ApiKeyDocument): Checked<ApiKey> => checked(API_KEY, fieldsIn(API_KEY, document));
 
 /** Returns the unchecked record of a document or a part of one. */
-export function fieldsIn<Record>({ fields }: Pick<RecordType<Record>, 'fields'>, document: object): Unchecked<Record> {
+export function fieldsIn<Record>({ fields }: RecordType<Record>, document: object): Unchecked<Record> {
   const record: { [name: string]: unknown } = {};
   for (const name in fields) {
     const { kind, absent, readPart } = fields[name] as AnyField;
@@ -103,9 +103,8 @@ export function fieldsIn<Record>({ fields }: Pick<RecordType<Record>, 'fields'>,
 
 const bytesIn = (value: unknown) => (value instanceof Binary ? Uint8Array.from(value.value()) : undefined);
 
-/** Returns some fields of a record as stored. */
 export function storedFields<Record extends object>(
-  { fields }: Pick<RecordType<Record>, 'fields'>,
+  { fields }: RecordType<Record>,
   record: Partial<Record>,
 ): { readonly [field: string]: unknown } {
   const stored = Object.entries<unknown>(record).map(([name, value]) => {
@@ -129,10 +128,10 @@ export function readMember({ _id: studioId, members }: StudioDocument, id: strin
   return role === undefined ? null : checked(MEMBER, { studioId, id, role });
 }
 
-/** Returns an own property: the CRM may assign an id such as `constructor`, which every object inherits. */
+/** Returns an own property. The CRM may assign an id such as `constructor`, which every object inherits. */
 export const findEntry = <Entry>(entries: Readonly<Record<string, Entry>>, id: string): Entry | undefined =>
   Object.hasOwn(Object(entries), id) ? entries[id] : undefined;
 
-// The driver's own text is joined of five, which takes a tenth of a page's time.
+// The driver's own text is joined from five parts, which takes a tenth of a page's time.
 export const uuidText = (value: unknown): string | undefined =>
   value instanceof UUID ? uuidOfHex(value.toHexString(false)) : undefined;

@@ -1,49 +1,52 @@
 import { BSON, type Collection, type Filter, type UpdateFilter, type UUID } from 'mongodb';
-import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
+import { type AuditAction, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import type { DecidedEvent } from '../decisions/decision.ts';
 import { READ } from './queries.ts';
 import { isInserted } from './server-refusal.ts';
 
-/** The part of every document that tells of its changes. */
+/** The part of every document that records its changes. */
 export interface Changeable {
   /** Absent until the first event. */
   readonly history?: readonly HistoryEntry[];
-  /** How many events were moved out of the history; absent: none. */
+  /** The number of events moved out of the history; absent: none. */
   readonly moved?: number;
-  /** The identities of the latest MAX_APPLIED_REQUESTS changes. Absent until the first one by a release that keeps them. */
+  /** The identities of the latest MAX_APPLIED_REQUESTS changes. Absent until the first change by a release that stores them. */
   readonly appliedRequests?: readonly UUID[];
 }
 
-/** An event in the history of a document, which is in the order of the writes. */
-export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | 'time'> {
+/** An event in the history of a document. The order is that of the writes. */
+export interface HistoryEntry {
+  readonly action: AuditAction;
+  readonly memberId: string | null;
+  readonly time: Date;
   readonly caller?: string;
   readonly callId?: string;
   readonly from?: string | null;
   readonly to?: string | null;
 }
 
-/** Events that were moved out of a history, in their order. The `_id` is an oldEventsId. */
+/** Events moved out of a history, in their order. The `_id` is an oldEventsId. */
 export interface OldEventsDocument {
   readonly _id: string;
   readonly history: readonly HistoryEntry[];
 }
 
-/** The number of events that are moved at once. */
+/** The number of events moved at once. */
 export const MOVED_AT_ONCE = 100;
 
-/** The number of events from which on a history is full, so that as many as are listed always stay in it. */
+/** The number of events at which a history is full. As many as a list returns always stay in it. */
 const FULL = MAX_AUDIT_EVENTS + MOVED_AT_ONCE;
 export const hasFullHistory = ($exists: boolean) => ({ [`history.${FULL - 1}`]: { $exists } });
 
-/** Returns the `_id` of what is moved out of a history of which so many events were moved before: so they are in their order. */
+/** Returns the `_id` for events moved out of a history, given how many were moved before. These `_id`s are in the events' order. */
 export const oldEventsId = (collection: string, _id: unknown, moved: unknown): string =>
   `${collection} ${BSON.EJSON.stringify(_id, { relaxed: false })} ${String(moved).padStart(9, '0')}`;
 
-/** Returns the `_id` of the document out of whose history it was moved. */
+/** Returns the `_id` of the document from which the events were moved. */
 export const ownerOfOldEvents = (oldEventsId: string): unknown =>
   BSON.EJSON.parse(oldEventsId.slice(oldEventsId.indexOf(' '), oldEventsId.lastIndexOf(' ')));
 
-/** Adds events to a history that was not full. Of one that is longer than any of this release, the newest stay. */
+/** Adds events to a history that was not full. If it is longer than this release allows, the newest stay. */
 export const appended = (events: readonly HistoryEntry[]) => ({ $each: [...events], $slice: -(FULL + MOVED_AT_ONCE) });
 
 export const historyEntry = ({ memberId, caller, callId, ...event }: DecidedEvent): HistoryEntry => ({
@@ -56,7 +59,7 @@ export const historyEntry = ({ memberId, caller, callId, ...event }: DecidedEven
 const MOVABLE = { ...READ, projection: { history: 1, moved: 1 } } as const;
 
 /**
- * Moves the oldest events out of the history of a document if that is full: stores them apart, and only then takes them out,
+ * Moves the oldest events out of a document's full history. It first stores them elsewhere, and only then removes them,
  * unless others have done either.
  */
 export async function makeRoom<Document extends Changeable>(

@@ -22,8 +22,8 @@ export const INDEXES: readonly Index[] = [
   { collection: 'apiKeys', name: 'slot', key: { studioId: 1, slot: 1 }, unique: true },
   // The change feed covers all studios.
   { collection: 'leads', name: 'changedSince', key: { 'changes.since': 1 }, unique: false },
-  // The leads of a stage, those that are not erased apart, in the order of their changes. No part is `_id`: some engines would
-  // take it for lists of all leads.
+  // The leads of a stage that are not erased, in the order of their changes. No part is `_id`, because some engines
+  // would use the index for lists of all leads.
   {
     collection: 'leads',
     name: 'stage',
@@ -33,14 +33,14 @@ export const INDEXES: readonly Index[] = [
   { collection: 'deliveries', name: 'consumer', key: { consumer: 1, due: 1 }, unique: false },
 ];
 
-/** Those whose indexes promises rely on. */
+/** Collections with unique indexes. */
 export const UNIQUELY_INDEXED = ['leads', 'apiKeys'] as const;
 export const INDEXED = [...UNIQUELY_INDEXED, 'deliveries'] as const;
 export type Indexed = (typeof INDEXED)[number];
 
 export interface IndexFault {
   readonly index: Index;
-  /** Such as "leads.slot is missing". */
+  /** For example "leads.slot is missing". */
   readonly fault: string;
 }
 
@@ -49,12 +49,12 @@ const NAMESPACE_NOT_FOUND = 26;
 /** The error codes for an unknown field of a command: MongoDB's, and that of compatible servers. */
 const UNKNOWN_FIELD: readonly unknown[] = [40415, 9];
 
-/** Creates an index unless it exists. Safe to repeat, also concurrently. */
+/** Creates an index unless it exists. Safe to repeat, even concurrently. */
 export async function createIndex(database: Db, { collection, name, key, unique }: Index): Promise<void> {
   await database.collection(collection).createIndex(key, { name, unique });
 }
 
-/** Returns the missing or invalid indexes of a collection, by key and options; their names do not matter. */
+/** Returns the missing or invalid indexes of a collection, compared by key and options, not by name. */
 export async function indexFaults(database: Db, collection: string): Promise<readonly IndexFault[]> {
   const found = await readIndexes(database, collection);
   return INDEXES.filter((index) => index.collection === collection).flatMap((index) => {
@@ -88,10 +88,10 @@ function weaknesses(found: Document, index: Index): string[] {
   ].filter((weakness) => typeof weakness === 'string');
 }
 
-/** Databases whose server lists only complete indexes, and has no `includeBuildUUIDs`. */
+/** Databases whose servers list only complete indexes, and do not know `includeBuildUUIDs`. */
 const listingCompleteOnly = new WeakSet<Db>();
 
-/** Returns all indexes of a collection; one with a `buildUUID` is still being built and enforces nothing. */
+/** Returns all indexes of a collection. An index with a `buildUUID` is still being built, and enforces nothing. */
 async function readIndexes(database: Db, collection: string): Promise<readonly Document[]> {
   const includeBuildUUIDs = !listingCompleteOnly.has(database);
   const command = { listIndexes: collection, ...(includeBuildUUIDs && { includeBuildUUIDs }), cursor: {} };
@@ -120,11 +120,19 @@ interface IndexAccess {
   build(index: Index): Promise<string | undefined>;
 }
 
-export type Indexes = Pick<ReturnType<typeof indexKeeper>, 'expectValid'>;
+export interface Indexes {
+  /**
+   * Must be called before a write that relies on a collection's unique indexes. Uses the last check, and waits for one
+   * only if there was none since the connection was made.
+   *
+   * @throws NotRepeatable when an index was missing, or another one was in its place
+   */
+  expectValid(...collections: readonly Indexed[]): Promise<void>;
+}
 
-/** Checks the indexes once a second, and makes missing ones again. */
+/** Checks the indexes once a second, and rebuilds missing ones. */
 export function indexKeeper(access: IndexAccess) {
-  /** The last check of each collection; none after a lost connection, and after a check that failed. */
+  /** The last check of each collection; none after a lost connection or a failed check. */
   const checks = new Map<Indexed, Promise<readonly IndexFault[]>>();
   const buildErrors = new Map<Index, string>();
   let isStarted = false;
@@ -140,9 +148,9 @@ export function indexKeeper(access: IndexAccess) {
     }
   }
 
-  /** Checks all indexes, and begins to make missing ones again unless that has failed recently. */
+  /** Checks all indexes, and starts to rebuild missing ones, unless that failed recently. */
   async function checkAll(): Promise<void> {
-    // Where one fails the database does not respond, or refuses it; writes that wait for a check get its error.
+    // If a check fails, the database does not respond, or refuses it. Waiting writes get the check's error.
     const checked = await Promise.allSettled(INDEXED.map(check));
     const faults = checked.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
     if (faults.length > 0) {
@@ -163,7 +171,7 @@ export function indexKeeper(access: IndexAccess) {
     }
   }
 
-  /** May take long; meanwhile the checks continue. */
+  /** Rebuilds indexes, which may take long; checks continue meanwhile. */
   async function rebuild(faults: readonly IndexFault[]): Promise<void> {
     try {
       for (const { index } of faults) {
@@ -181,12 +189,6 @@ export function indexKeeper(access: IndexAccess) {
   }
 
   return {
-    /**
-     * To be called before a write that relies on the unique indexes of a collection. Resolves by the last check, and waits
-     * for one only if there was none since the connection was made.
-     *
-     * @throws NotRepeatable when an index was missing, or another one was in its place
-     */
     async expectValid(...collections: readonly Indexed[]): Promise<void> {
       if (!isStarted) throw new NotRepeatable(refusalOfCreations(['the indexes have not been checked yet']));
       const found = await Promise.all(collections.map((collection) => checks.get(collection) ?? check(collection)));
@@ -198,10 +200,10 @@ export function indexKeeper(access: IndexAccess) {
         );
     },
 
-    /** To be called when a server is lost, or takes another role: the next one may lack an index. */
+    /** Must be called when a server is lost, or changes its role, because the next one may lack an index. */
     forget: () => checks.clear(),
 
-    /** Makes the indexes, and from then on checks them until the signal aborts. Never rejects. */
+    /** Builds the indexes, and then checks them until the signal aborts. Never rejects. */
     async start(signal: AbortSignal): Promise<void> {
       isStarted = true;
       await checkAll();
@@ -209,7 +211,7 @@ export function indexKeeper(access: IndexAccess) {
       await rebuilding;
     },
 
-    /** Resolves when nothing is checked or built any more, after the signal has aborted. */
+    /** Resolves once all checks and builds have ended, after the signal aborted. */
     async ended(): Promise<void> {
       await keeping;
       await rebuilding;
@@ -253,6 +255,6 @@ export async function duplicatesUnder(database: Db, { collection, key }: Index):
   );
 }
 
-/** The studio and id of a lead; the id of a key. */
+/** Returns the studio and id of a lead; the id of a key. */
 const documentName = ({ _id }: Document): string =>
   _id.studioId === undefined ? String(_id) : `${_id.studioId}/${_id.id}`;

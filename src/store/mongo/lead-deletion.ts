@@ -2,7 +2,7 @@ import { UUID } from 'mongodb';
 import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
 import { HANDLED } from '../../domain/lead-change.ts';
 import { eventOfAct } from '../decisions/decision.ts';
-import type { LeadErasureStore } from '../port/lead-erasure.ts';
+import type { LeadDeletion } from '../port/lead-erasure.ts';
 import { applyOnce, recorded } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import { consumersIn } from './consumers.ts';
@@ -21,12 +21,12 @@ import {
   READ,
 } from './queries.ts';
 
-/** @param connection its calls may be repeated */
-export function mongoLeadDeletion(connection: Connection): Omit<LeadErasureStore, 'eraseLead'> {
+/** @param connection a connection whose calls may be retried */
+export function mongoLeadDeletion(connection: Connection): LeadDeletion {
   const { leads, studios, deliveries, call } = connection;
   const remove = leadRemover(connection);
   return {
-    /** Their claims, keys and events are parts of leads. Deliveries that are made meanwhile go with the next poll, which finds no lead. */
+    /** Claims, keys and events are parts of leads. The next poll removes deliveries created meanwhile, because it finds no lead. */
     deleteLeads(studioId, limit, by) {
       const identity = new UUID().toString();
       return call(async (deadline) => {
@@ -35,7 +35,7 @@ export function mongoLeadDeletion(connection: Connection): Omit<LeadErasureStore
         const options = { ...READ, projection: { _id: 1, moved: 1 }, sort: { _id: 1 }, limit } as const;
         const found = await leads.find(all, options).toArray();
         if (found.length === 0) return 0;
-        // Before the leads, and once: each of them may be deleted by one attempt or another.
+        // Recorded before the deletion, and once, because different attempts may delete the leads.
         const emptied = eventOfAct(by, { action: 'studio-emptied', to: `${found.length}` });
         const act = recorded<StudioDocument>(emptied);
         await applyOnce(connection, studios, deadline, { which: { _id: studioId }, requestId: identity, ...act });
@@ -48,7 +48,7 @@ export function mongoLeadDeletion(connection: Connection): Omit<LeadErasureStore
       });
     },
 
-    /** A delivery that is made meanwhile, because the lead is sent again, goes with the next poll. */
+    /** If the lead is resent meanwhile, the next poll removes that delivery. */
     deleteErasedLeads: (studioId, leadIds, erasedUntil) =>
       call(async () => {
         const consumers = await consumersIn(connection);
@@ -57,7 +57,7 @@ export function mongoLeadDeletion(connection: Connection): Omit<LeadErasureStore
         const condition = { ...isErased, ...(consumers.length > 0 && { $or: isDistributed }) };
         const some = { ...condition, _id: { $in: leadIds.map((leadId) => leadKey(studioId, leadId)) } };
         const found = await leads.find(some as object, { ...READ, projection: { moved: 1 } }).toArray();
-        // Only now: one that was not distributed could be, after its deliveries were looked for.
+        // Only now, because an undistributed lead could be distributed after the search for its deliveries.
         const $in = consumers.flatMap(({ number }) => found.map(({ _id }) => deliveryKey(number, _id)));
         const isUnhandled = { studioId, _id: { $in }, due: { $not: { $gte: new Date(HANDLED) } } };
         const waiting = $in.length > 0 ? await deliveries.find(isUnhandled, ID_ONLY).toArray() : [];
@@ -71,18 +71,18 @@ export function mongoLeadDeletion(connection: Connection): Omit<LeadErasureStore
   };
 }
 
-/** Deletes those of some leads that meet a condition. Returns which of them are gone. */
+/** Deletes the leads that meet a condition. Returns which of the given ones are gone. */
 type LeadRemover = (found: readonly Pick<LeadDocument, '_id' | 'moved'>[], condition: object) => Promise<LeadKey[]>;
 
-/** The number of documents with old events among which a call looks for some that another one has left. */
+/** The number of documents with old events in which a call looks for leftovers of earlier calls. */
 const MAX_EXAMINED = 100;
 
-/** The `_id`s of what was moved out of the histories of leads. */
+/** The `_id`s of events moved out of leads' histories. */
 const OF_LEADS = { $gt: 'leads ', $lt: 'leads!' } as const;
 
 /**
- * Deletes leads, and then the events that were moved out of their histories: a lead that stays loses none. A call that is
- * interrupted between the two leaves some events. Later calls delete them; each looks where the one before has ended.
+ * Deletes leads, and then the events moved out of their histories, so that a remaining lead loses none. An interrupted
+ * call may leave some events. Later calls delete them; each continues where the one before ended.
  */
 function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
   let after: string = OF_LEADS.$gt;
@@ -100,7 +100,7 @@ function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
     await leads.deleteMany({ ...condition, _id: { $in: ids } } as object, OF_MANY);
     const withOldEvents = [
       ...found.flatMap(({ _id, moved }) => (moved === undefined ? [] : _id)),
-      // Whatever is wrong there must not keep these.
+      // A fault there must not keep these leads' events.
       ...(await someWithOldEvents().catch(() => [])),
     ];
     const all = [...ids, ...withOldEvents];

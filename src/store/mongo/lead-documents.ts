@@ -27,19 +27,19 @@ import { uuidText } from './documents.ts';
 import { type Changeable, historyEntry } from './history.ts';
 import { type LeadKey, leadKey, READ, WITHOUT_HISTORY } from './queries.ts';
 
-/** The projection of the fields of a lead that callers give. */
+/** The projection of the fields that callers give. */
 const DATA = Object.fromEntries(DATA_FIELDS.map((field) => [field, 1]));
 
-/** Reads of leads what their callers see, of which a page has many. */
+/** Reads what callers see of leads, because a page has many. */
 export const PUBLIC = {
   ...READ,
   projection: { studioId: 1, ...DATA, stage: 1, createdAt: 1, updatedAt: 1, erasedAt: 1, apiKeyId: 1 },
 } as const;
 
-/** Reads of a lead also its enquiries. */
+/** Reads the same, and the enquiries. */
 export const SHOWN = { ...READ, projection: { ...PUBLIC.projection, 'original.enquiries': 1 } } as const;
 
-/** Reads leads also without their enquiries. */
+/** Reads leads without their history and their enquiries. */
 export const WITHOUT_ORIGINAL = { ...READ, projection: { ...WITHOUT_HISTORY.projection, original: 0 } } as const;
 
 /** A lead with its claims, so that one write of one document decides everything. */
@@ -47,23 +47,23 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'enquiries'
   readonly _id: LeadKey;
   readonly sourceId: UUID | null;
   /**
-   * The claims of an open lead; no two leads of a studio may have one in common. For a closed lead, the keys it is
-   * found by, each with the lead's id, so that it is unique. So are the keys of contacts that were corrected. For an erased
-   * lead, a string with its id.
+   * The claims of an open lead; no two leads of a studio may share one. For a closed lead, the keys that find it, each
+   * with the lead's id, so that it is unique. Keys of former contacts contain the id as well. For an erased lead, a
+   * string with its id.
    */
   readonly openContactKey: string | readonly string[];
   readonly contactRule?: KeyRule;
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
-  /** The texts that it was created with, and its enquiries; absent until its first correction or enquiry. */
+  /** Its original texts, and its enquiries; absent until its first correction or enquiry. */
   readonly original?: OriginalDocument;
   readonly erasedAt?: Date;
   readonly changes: ChangesDocument;
-  /** Absent: no key created it, or a core of release 1.2. */
+  /** Absent: no key created it, or a core of release 1.2 did. */
   readonly apiKeyId?: UUID;
 }
 
 export interface ChangesDocument {
-  /** The time of the first of them; ACKNOWLEDGED: there are none. */
+  /** The time of the first change; ACKNOWLEDGED: there are none. */
   readonly since?: Date;
   /** The revision of the lead; absent: unchanged since its creation. */
   readonly revision?: number;
@@ -76,7 +76,7 @@ export const ACKNOWLEDGED = new Date(8.64e15);
 
 interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
   readonly sourceId: UUID | null;
-  /** Each source is the text of a UUID. */
+  /** Each source is a UUID as text. */
   readonly enquiries?: KeptEnquiries;
 }
 
@@ -102,7 +102,7 @@ export function leadDocument(
   };
 }
 
-/** The fields with personal data, or computed from such. */
+/** The fields with personal data, or computed from it. */
 export const PERSONAL = {
   ...DATA,
   original: 1,
@@ -111,7 +111,7 @@ export const PERSONAL = {
   'idempotency.fingerprintVersion': 1,
 } as const;
 
-/** Returns some fields of a lead, or of what it was created with, as stored. */
+/** Returns fields of a lead, or its original texts, in stored form. */
 export const fieldsDocument = <Fields extends Partial<OriginalFields>>({ sourceId, ...others }: Fields) =>
   (sourceId === undefined ? others : { ...others, sourceId: sourceId && new UUID(sourceId) }) as Omit<
     Fields,
@@ -145,11 +145,14 @@ export function createUpdate(leadId: string, { fields, mark, claims, original, i
   return { $set, ...(isErasure && { $unset: PERSONAL }) } as UpdateFilter<LeadDocument>;
 }
 
-/* Reading documents. Types state what this release writes; each is checked, as the database may hold something else. */
+/* Reads documents. Types state what this release writes. Each is checked, because the database may hold other values. */
 
-export type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
+export interface Marked {
+  readonly changes: ChangesDocument;
+  readonly createdAt: Date;
+}
 
-/** The mark of a lead as read. What this service did not write of it counts as that of its creation. */
+/** Returns the mark of a lead as read. Parts that this service did not write count as its creation's. */
 export function markFromDocument({ changes, createdAt: created }: Marked): ChangeMark {
   const { revision, since, kinds } = Object(changes);
   return {
@@ -167,33 +170,34 @@ export const leadFromDocument = (document: LeadDocument): Checked<Lead> => check
 export const presentLeadFromDocument = (document: LeadDocument): Checked<Lead> | null =>
   isErased(document) ? null : leadFromDocument(document);
 
-/** The same with the enquiries of the lead. */
+/** Returns the same with the lead's enquiries. */
 export const enquiredLeadFromDocument = (document: LeadDocument): Checked<Lead> | null =>
   withEnquiries(presentLeadFromDocument(document), Object(document.original).enquiries);
 
-/** Returns what a refused creation is compared with, but the mark. */
-export function enquiryTargetFromDocument(document: LeadDocument): Omit<EnquiredLead, 'mark'> {
+/** Returns the data that a refused creation is compared with. */
+export function enquiryTargetFromDocument(document: LeadDocument): EnquiredLead {
   const original = originalIn(document);
   return {
     lead: presentLeadFromDocument(document),
+    mark: markFromDocument(document),
     original: original ? checkedOriginal(leadIn(document), original) : null,
     enquiries: checkedEnquiries(Object(document.original).enquiries),
   };
 }
 
-export const isErased = ({ erasedAt }: Pick<LeadDocument, 'erasedAt'>): boolean => erasedAt instanceof Date;
+export const isErased = ({ erasedAt }: LeadDocument): boolean => erasedAt instanceof Date;
 
 export const erasedLeadFromDocument = (document: LeadDocument): Checked<ErasedLead> =>
   checkedErasedLead(leadIn(document), document.erasedAt);
 
-/** Returns the creation of the lead of a document. @throws UnreadableRecord */
+/** Returns the creation of a document's lead. @throws UnreadableRecord */
 export function creationFromDocument(document: LeadDocument): EarlierCreation | ErasedCreation {
   if (isErased(document)) return { kind: 'erased' };
   const { fingerprint: sha256, fingerprintVersion: version } = Object(document.idempotency);
   return earlierCreation(leadIn(document), originalIn(document), { version, sha256 });
 }
 
-/** Returns all that is kept of the lead of a document; as `leadRecord` does. */
+/** Returns all stored data of a document's lead, as `leadRecord` does. */
 export const recordFromDocument = (document: LeadDocument, report: ReportUnreadable) =>
   leadRecord(
     enquiredLeadFromDocument(document),
@@ -202,13 +206,13 @@ export const recordFromDocument = (document: LeadDocument, report: ReportUnreada
     report,
   );
 
-/** The unchecked texts of a lead, or of what it was created with. */
+/** Returns the unchecked texts of a lead, or its original ones. */
 const textsIn = (stored: Pick<LeadDocument, TextField>): Unchecked<OriginalFields> => ({
   ...storedTexts(stored),
   sourceId: stored.sourceId === null ? null : uuidText(stored.sourceId),
 });
 
-/** The unchecked original fields; undefined: the lead was never corrected. */
+/** Returns the unchecked original texts; undefined: none are stored. */
 function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | undefined {
   if (original === undefined) return undefined;
   return textsIn(Object(original));
@@ -229,7 +233,7 @@ export function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
   };
 }
 
-/** The outcome for a lead that has a contact already; only its id must be readable. @throws UnreadableRecord */
+/** Returns the outcome for a lead that already has a contact; only its id must be readable. @throws UnreadableRecord */
 export function alreadyOpen(holder: LeadDocument): { readonly kind: 'already-open'; readonly leadId: string } {
   const lead = leadFromDocument(holder);
   if (lead instanceof UnreadableRecord && lead.field === 'id') throw lead;

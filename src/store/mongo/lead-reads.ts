@@ -33,13 +33,13 @@ import {
   WITHOUT_HISTORY,
 } from './queries.ts';
 
-/** The maximum number of leads of a contact that are read, if some are unreadable. */
+/** The maximum number of a contact's leads that are read when some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 
-/** Reads of a lead whether there is something to erase. */
+/** Reads whether a lead has something to erase. */
 const FOR_ERASURE = { ...READ, projection: { erasedAt: 1 } } as const;
 
-/** Reads of a lead what a count needs. */
+/** Reads the fields of a count. */
 const FOR_COUNT = {
   ...READ,
   projection: { studioId: 1, stage: 1, sourceId: 1, createdAt: 1, updatedAt: 1, erasedAt: 1, apiKeyId: 1 },
@@ -53,7 +53,7 @@ export const mongoLeadReads = (connection: Connection): LeadReads => ({
 });
 
 function readsOfOne({ leads, call, report }: Connection) {
-  /** Returns a function that reads some fields of a lead; at the same time as others. */
+  /** Returns a function that reads some fields of a lead, combined with concurrent reads. */
   function reader(options: FindOptions) {
     const finder = leadFinder<LeadKey>(leads, {
       toFilter: among,
@@ -107,7 +107,7 @@ function searchesAndWalks({ leads, call, report }: Connection) {
   return {
     findLeadsOfContact: (studioId, contactKeys, former) =>
       call(async () => {
-        // By prefix: some engines apply the two bounds of a range to different elements of an array.
+        // By prefix, because some engines apply the two bounds of a range to different elements of an array.
         const openContactKey = { $in: contactKeys.flatMap((key) => claimsWithKey(key, former)) as string[] };
         const find = (limit: number) =>
           leads.find({ studioId, openContactKey }, { ...WITHOUT_ORIGINAL, limit }).toArray();
@@ -118,7 +118,7 @@ function searchesAndWalks({ leads, call, report }: Connection) {
         const found = await find(MAX_LEADS_PER_CONTACT);
         const all = sorted(found);
         if (found.length < MAX_LEADS_PER_CONTACT) return all;
-        // Of more leads than that, the open ones must be included.
+        // Beyond that number, the open leads must be included.
         const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
         const first = former ? [] : await leads.find(open, WITHOUT_ORIGINAL).toArray();
         const rest = all.leads.length < found.length ? await find(MAX_EXAMINED_OF_CONTACT) : found;
@@ -202,17 +202,17 @@ function leadLists({ leads, call, report }: Connection) {
   } satisfies Partial<LeadReads>;
 }
 
-/** The first period of changes that is read, of which an import may fill any, and how much longer than the one before each further one is. */
+/** The first period of changes that is read, and the factor by which each further one is longer. An import may fill any period. */
 const FIRST_PERIOD_MS = 1000;
 const LONGER = 64;
 
-/** The times that can be read are between these; milliseconds. */
+/** The range of readable times; milliseconds. */
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MS = 8.64e15;
 
 /**
- * Reads leads of some stages, or of all, in the order of their changes. Some engines do not read the index in order, but sort
- * all that a query matches, so each query is limited to a period; further ones follow if it has too few.
+ * Reads leads of some stages, or of all, in the order of their changes. Some engines sort all matches instead of
+ * reading the index in order. Each query is therefore limited to a period; further ones follow if it has too few leads.
  */
 function byUpdate(
   first: 'newest' | 'oldest',
@@ -226,7 +226,7 @@ function byUpdate(
     const [id, ms] = position === null ? [] : idAndTime(position);
     const isNewest = first === 'newest';
     const operator = isNewest ? '$lt' : '$gt';
-    // Of equal times, the position tells which follow.
+    // Among equal times, the id of the position decides.
     const beyond = ms !== undefined && {
       $or: [{ updatedAt: { [operator]: new Date(ms) } }, { '_id.id': { [operator]: new UUID(id) } }],
     };
@@ -237,7 +237,7 @@ function byUpdate(
       const [$gte, $lt] = (isNewest ? [edge, end] : [start, edge]).map((time) => new Date(time));
       const where = { stage, erasedAt: null, updatedAt: { $gte, $lt }, ...beyond };
       found.push(...(await find(where, count - found.length)));
-      // The next read of the page finds about as many in as long a period.
+      // The next read of the page probably finds as many in a period of this length.
       firstPeriod = Math.max(FIRST_PERIOD_MS, computeSpanMs(found));
       if (found.length === count || edge === (isNewest ? start : end)) return found;
       if (isNewest) end = edge;
@@ -246,6 +246,6 @@ function byUpdate(
   };
 }
 
-/** How far apart the changes of leads are that are in the order of these; milliseconds. */
+/** Returns the time span between the first and last change of ordered leads; milliseconds. */
 const computeSpanMs = (found: readonly LeadDocument[]): number =>
   Math.abs(Number(found.at(-1)?.updatedAt ?? 0) - Number(found[0]?.updatedAt ?? 0));

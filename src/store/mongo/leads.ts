@@ -29,7 +29,6 @@ import {
   type LeadDocument,
   leadDocument,
   leadFromDocument,
-  markFromDocument,
   storedLead,
 } from './lead-documents.ts';
 import { asRead } from './marks.ts';
@@ -47,12 +46,12 @@ export function mongoLeadWrites(connection: Connection) {
   } satisfies LeadCreation & LeadChanges & Partial<LeadErasureStore>;
 }
 
-/** A creation that is attempted. */
+/** An attempted creation. */
 interface Creation extends CreationOptions {
   readonly lead: Lead;
   readonly claims: LeadClaims;
   readonly isKeySeen: boolean;
-  /** The leads at which attempts may have kept what it says. */
+  /** The leads at which attempts may have kept its enquiry. */
   readonly attemptedAt: LeadKey[];
 }
 
@@ -65,7 +64,7 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
   const isFreed = staleClaims(connection);
   const keys = recentNames();
 
-  /** Returns the outcome that is stored, or that follows; undefined: nothing conflicts now, or what does has changed. */
+  /** Returns the stored or resulting outcome; undefined: nothing conflicts now, or the conflicting lead has changed. */
   async function findOutcome(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome | undefined> {
     const before = creation.attemptedAt.length > 0 && (await refusedBefore(creation));
     if (before) return before;
@@ -79,20 +78,20 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
     const document = leadDocument(lead, claims, now, by);
     return untilKnown(deadline, async () => {
       await indexes.expectValid('leads');
-      // A likely replay: its insert would be refused, and the batch would need a second command.
+      // A likely replay is checked first. Its insert would be refused, and the batch would need a second command.
       const isLikely = creation.isKeySeen || creation.attemptedAt.length > 0;
       const earlier = isLikely ? await findOutcome(creation, deadline) : undefined;
       if (earlier) return earlier;
       try {
         const { refusal } = await inserts.submit(document, deadline);
-        // Without its message, which may contain values.
+        // Omits its message, which may contain values.
         if (refusal) throw new MongoServerError({ message: 'refused', code: refusal.code });
         return { kind: 'created', lead };
       } catch (error) {
         deadline.throwIfAborted();
         const refused = serverRefusal(error);
         if (refused) throw refused;
-        // Refused by an index, or the outcome is unknown: what is stored decides.
+        // An index refused it, or the outcome is unknown: the stored records decide.
         const conflict = await findOutcome(creation, deadline);
         if (conflict) return conflict;
         throw error;
@@ -110,7 +109,7 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
       return mutex.run(
         names,
         () => create(creation, deadline),
-        // It may keep an enquiry. If that fails, the creation is attempted, as often as any.
+        // It may keep an enquiry. If that fails, the creation is attempted like any other.
         () =>
           findOutcome(creation, deadline).catch((error) => {
             deadline.throwIfAborted();
@@ -122,11 +121,11 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
 }
 
 /**
- * Returns a function that has an open lead claim none of some keys any more, unless it has one of them by its contact. It is
- * still found by them. Returns whether the lead is in nobody's way then, or has changed since it was read.
+ * Returns a function that releases an open lead's claims of some keys, unless it has one of them by its contact. The
+ * keys still find the lead. Returns whether the lead no longer conflicts, or has changed since it was read.
  */
 const staleClaims =
-  ({ leads }: Pick<Connection, 'leads'>) =>
+  ({ leads }: Connection) =>
   async (holder: LeadDocument, keys: readonly string[]): Promise<boolean> => {
     const { studioId, _id, openContactKey, contactRule } = holder;
     const claims = [openContactKey].flat();
@@ -138,20 +137,20 @@ const staleClaims =
     return true;
   };
 
-/** A creation that is refused because of a lead, as that was read. */
+/** A creation that a lead prevented, and that lead as read. */
 interface RefusedCreation {
   readonly creation: Creation;
   readonly holder: LeadDocument;
 }
 
 /**
- * Refuses creations because of an open lead, and keeps what they say there, in one write of the lead as it was read: if it
- * has changed since, it may be closed, and the creation starts over. It finds out first whether an earlier attempt has kept
- * something, whatever the lead is now: otherwise it could create a lead, or keep the same at another one.
+ * Refuses creations because of an open lead, and keeps them there as enquiries, in one write of the lead as read. If the
+ * lead has changed since, it may be closed, and the creation starts over. First it finds out whether an earlier attempt has
+ * kept an enquiry, whatever the lead is now. Otherwise it could create a lead, or keep the same enquiry at another one.
  */
 function creationRefuser({ leads }: Connection) {
   const writes = requestBatcher<RefusedCreation, Promise<boolean>>(async (requests) => {
-    // Only those that have read the same state share a write: in another one, the lead may not be in their way.
+    // Only requests that read the same state share a write. In another state, the lead may no longer prevent them.
     const toState = ({ holder: { _id, changes } }: RefusedCreation) => `${keyText(_id)} ${Object(changes).revision}`;
     const byState = Map.groupBy(requests, toState);
     const kept = new Map([...byState].map(([state, each]) => [state, keepAt(each)]));
@@ -159,10 +158,10 @@ function creationRefuser({ leads }: Connection) {
     return requests.map((request) => kept.get(toState(request)) as Promise<boolean>);
   });
 
-  /** Keeps what creations say at one lead. Returns whether it was still as all of them had read it. */
+  /** Keeps creations as enquiries of one lead. Returns whether it was still as all of them had read it. */
   async function keepAt(requests: readonly RefusedCreation[]): Promise<boolean> {
     const [{ holder }] = requests as [RefusedCreation];
-    let target = { ...enquiryTargetFromDocument(holder), mark: markFromDocument(holder) };
+    let target = enquiryTargetFromDocument(holder);
     let last: EnquiryWrite | null = null;
     for (const { creation } of requests) {
       const write = decideEnquiry(target, creation.lead, creation.claims.idempotencyKey);
@@ -175,7 +174,7 @@ function creationRefuser({ leads }: Connection) {
     try {
       return (await leads.updateOne({ studioId, _id, ...asRead(holder) }, update)).matchedCount === 1;
     } catch (error) {
-      // A document without room keeps nothing, and is as open as before.
+      // A document without room keeps nothing, and the lead stays open.
       if (isOfDocument(error)) return true;
       throw error;
     }
@@ -189,16 +188,18 @@ function creationRefuser({ leads }: Connection) {
       return (await writes.submit({ creation, holder }, deadline)) ? outcome : undefined;
     },
 
-    /** Returns the refusal by which an earlier attempt has kept something; undefined: none has. */
+    /** Returns the refusal of an earlier attempt that kept an enquiry; undefined: none did. */
     async refusedBefore({ lead: { studioId }, claims, attemptedAt }: Creation) {
       const found = await leads.find({ studioId, _id: { $in: attemptedAt } }, WITHOUT_HISTORY).toArray();
-      const holder = found.find((each) => isKeyKept(enquiryTargetFromDocument(each).enquiries, claims.idempotencyKey));
+      const holder = found.find((each) =>
+        isKeyKept(enquiryTargetFromDocument(each).enquiries.keys, claims.idempotencyKey),
+      );
       return holder && alreadyOpen(holder);
     },
   };
 }
 
-/** Inserts documents; returns for each one why it was refused, if it was. */
+/** Inserts documents; returns for each why it was refused, if it was. */
 const batchedInserts = ({ leads }: Connection) =>
   requestBatcher<LeadDocument, { readonly refusal?: WriteError | undefined }>(async (documents) => {
     const refusals = await insertEach(leads, documents);
@@ -258,7 +259,7 @@ function conflictReader({ leads }: Connection) {
     const own = early ?? (await byKey.submit(key, deadline));
     if (own) {
       const earlier = creationFromDocument(own);
-      // The same id: an insert of this call, whose response was lost.
+      // The same id: an insert of this call took effect, but its response was lost.
       if ('lead' in earlier && earlier.lead.id === lead.id) return { kind: 'created', lead };
       return replayOutcome(earlier, claimed);
     }
@@ -268,15 +269,15 @@ function conflictReader({ leads }: Connection) {
 
 interface Lookup<Request> {
   toFilter(requests: readonly Request[]): Filter<LeadDocument>;
-  /** By which a lead is found. */
+  /** Returns the names by which a lead is found. */
   toNames(lead: LeadDocument): readonly string[];
-  /** Any of these names the lead that is requested. */
+  /** Returns names that each identify the requested lead. */
   wanted(request: Request): readonly string[];
-  /** The options of the read; default: all but the history. */
+  /** The options of the read; default: all except the history. */
   readonly options?: FindOptions;
 }
 
-/** Combines reads of one lead each. */
+/** Combines reads of single leads. */
 export const leadFinder = <Request>(
   leads: Connection['leads'],
   { toFilter, toNames, wanted, options = WITHOUT_HISTORY }: Lookup<Request>,
@@ -290,7 +291,7 @@ export const leadFinder = <Request>(
     (request) => String(wanted(request)),
   );
 
-/** Groups a filter by studio; otherwise the database would look up every value in every studio. */
+/** Groups a filter by studio. Otherwise the database would look up every value in every studio. */
 function ofEachStudio<Request extends { readonly studioId: string }>(
   requests: readonly Request[],
   wanted: (ofStudio: readonly Request[]) => Filter<LeadDocument>,
@@ -300,7 +301,7 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
   return each.length === 1 && each[0] ? each[0] : { $or: each };
 }
 
-/** Returns a function that carries out what is decided about leads. */
+/** Returns a function that carries out decisions about leads. */
 function leadWriter(connection: Connection) {
   const { leads, indexes } = connection;
   const isFreed = staleClaims(connection);
@@ -312,7 +313,7 @@ function leadWriter(connection: Connection) {
       let claimed: readonly string[] = [];
       return change<Outcome>({
         which: { studioId, _id },
-        // Concurrent changes of one lead would conflict and retry until their deadline.
+        // Concurrent changes of one lead would conflict and retry until their deadlines.
         mutexKey: keyText(_id),
         requestId,
         async onDuplicate() {
@@ -331,7 +332,7 @@ function leadWriter(connection: Connection) {
           if (!write) return { outcome, where };
           if (write.claims?.isOpen) await indexes.expectValid('leads');
           claimed = write.claims?.contactKeys ?? [];
-          // An erasure replaces events that cannot be read, since they keep no personal data.
+          // An erasure must not fail because of a history that cannot grow, so it replaces the history.
           const record = write.isErasure ? undefined : ({ kind: 'lead', studioId, id: leadId } as const);
           return { outcome, where, update: createUpdate(leadId, write), events, record };
         },

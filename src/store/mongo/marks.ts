@@ -4,25 +4,27 @@ import { isIn } from '../../domain/lead-filter.ts';
 import { StoreUnavailable, UnreadableRecord } from '../port/faults.ts';
 import type { ResendStore } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
-import { isPlainObject, type LeadDocument, type Marked, markFromDocument } from './lead-documents.ts';
+import { type ChangesDocument, isPlainObject, type LeadDocument, markFromDocument } from './lead-documents.ts';
 import { among, filterSome, keyText, lastIdOfFull, READ } from './queries.ts';
 import { updateEach } from './write-each.ts';
 
-/** Reads of a lead only its mark, and what that needs. */
+/** Reads only a lead's mark, and what that needs. */
 export const MARK = { ...READ, projection: { studioId: 1, changes: 1, createdAt: 1, updatedAt: 1 } } as const;
 
-/** How often leads are marked that change while they are marked. */
+/** The maximum number of attempts to mark leads that keep changing. */
 const MAX_ATTEMPTS = 5;
 
-/** The marks of the change feed, in MongoDB: a lead's mark is a part of its document. */
+/** The marks of the change feed, in MongoDB. A lead's mark is part of its document. */
 export function mongoLeadChanges({ leads, call, report }: Connection): ResendStore {
-  /** Marks leads as they were read; returns the number of refused ones, and the leads that have changed meanwhile. */
+  /** Marks leads as read; returns the number of refused ones, and the leads that have changed meanwhile. */
   async function markAll(found: readonly LeadDocument[], mark: (lead: LeadDocument) => ChangeMark) {
     const marks = new Map(found.map((lead) => [keyText(lead._id), mark(lead)]));
     // One update each, because the mark depends on the lead.
     const updates = found.map((lead) => {
       const update = { $set: { changes: marks.get(keyText(lead._id)) } } as UpdateFilter<LeadDocument>;
-      return { updateOne: { filter: { studioId: lead.studioId, _id: lead._id, ...unmarkedSince(lead) }, update } };
+      return {
+        updateOne: { filter: { studioId: lead.studioId, _id: lead._id, ...unmarkedSince(lead.changes) }, update },
+      };
     });
     const { found: matched, refused } = await updateEach(leads, updates);
     if (matched === found.length) return { refused: 0, changed: [] };
@@ -42,7 +44,7 @@ export function mongoLeadChanges({ leads, call, report }: Connection): ResendSto
         const read = await leads.find(filterSome(some), { ...MARK, sort: { _id: 1 }, limit }).toArray();
         const found = read.filter(({ updatedAt }) => isIn(updatedAt, some.updated));
         let skipped = 0;
-        // A lead that has changed meanwhile may be marked for another consumer only.
+        // A lead that has changed meanwhile may be marked only for another consumer.
         let rest: readonly LeadDocument[] = found;
         for (let attempt = 0; rest.length > 0; attempt += 1) {
           if (attempt === MAX_ATTEMPTS) throw new StoreUnavailable('leads change while they are sent again');
@@ -56,11 +58,11 @@ export function mongoLeadChanges({ leads, call, report }: Connection): ResendSto
 }
 
 /**
- * A condition that this service has not marked the lead since it was read: the next revision follows from the one that was
- * read. If the lead was acknowledged since, its next mark names too many kinds, never too few. An invalid revision may not
- * equal itself once it is read; then it is none of this service.
+ * Returns a condition that this service has not marked the lead since it was read: its revision is the same. If the
+ * lead was acknowledged since, its next mark names too many kinds, never too few. An invalid revision may not equal
+ * itself once read. The condition then accepts any revision that this service did not write.
  */
-export function unmarkedSince({ changes }: Pick<Marked, 'changes'>): object {
+export function unmarkedSince(changes: ChangesDocument): object {
   if (!isPlainObject(changes)) return {};
   const { revision = null } = changes;
   const isSame = { 'changes.revision': revision };
@@ -68,9 +70,9 @@ export function unmarkedSince({ changes }: Pick<Marked, 'changes'>): object {
   return { $or: [isSame, { 'changes.revision': { $not: { $gte: 0, $lte: Number.MAX_SAFE_INTEGER } } }] };
 }
 
-/** A condition that the lead is still as it was read, whatever has changed it. */
+/** Returns a condition that the lead is still as read, whoever may have changed it. */
 export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({
   stage: found.stage,
   updatedAt: found.updatedAt,
-  ...unmarkedSince(found),
+  ...unmarkedSince(found.changes),
 });

@@ -7,11 +7,11 @@ import type { LeadDocument } from './lead-documents.ts';
 import { ID_ONLY } from './queries.ts';
 import { isInserted } from './server-refusal.ts';
 
-/** The version that this release notes in a database. Release 1.2 notes none. */
+/** The version that this release stores in a database. Release 1.2 stores none. */
 const SCHEMA_VERSION = 2;
 
 /**
- * Brings a database of release 1.2 to this release, and notes that in it. Cores of 1.2 may run meanwhile, and it may be
+ * Migrates a database of release 1.2 to this release, and notes that in it. Cores of 1.2 may run meanwhile. It may be
  * repeated after any part of it.
  *
  * @returns why the database is refused, if it is
@@ -30,7 +30,7 @@ export async function migrateFrom12(database: Db): Promise<StoreUnavailable | un
   return undefined;
 }
 
-/** This release has no holds. What they kept must not go by itself, so the retention of their studios ends. */
+/** Ends the retention of studios with holds. This release has no holds, and held leads must not be erased. */
 async function endRetentionOfHeld(database: Db): Promise<void> {
   const [studios, leads] = [database.collection<StudioDocument>('studios'), database.collection<LeadDocument>('leads')];
   const isHeld = { hold: { $ne: null } } as object;

@@ -3,7 +3,7 @@ import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { describeDuplicates, type ServerState, type SilentServer } from '../database-state.ts';
 import { type ReportUnreadable, StoreUnavailable } from '../port/faults.ts';
 import type { StoreListeners } from '../port/listeners.ts';
-import type { RecordReaders, Store } from '../store.ts';
+import type { RecordStore, Store } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
 import { createCollections, studioReads } from './collections.ts';
@@ -23,8 +23,8 @@ import { mongoRestores } from './restores.ts';
 import { mongoRetention } from './retention.ts';
 
 /**
- * Opens the store in MongoDB or a compatible database. It relies only on single-document writes and unique indexes, so
- * a standalone server, a replica set and a cluster sharded by `studioId` keep the same promises.
+ * Opens the store in MongoDB or a compatible database. It relies only on single-document writes and unique indexes.
+ * A standalone server, a replica set and a cluster sharded by `studioId` therefore keep the same promises.
  *
  * The database may be unavailable; until it is available, every call rejects with StoreUnavailable.
  *
@@ -35,9 +35,9 @@ export async function openMongoStore(url: string, ...listeners: StoreListeners):
   return { ...storeOn(connection), check: connection.check, close: connection.close };
 }
 
-export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> {
+export function storeOn(connection: Connection): RecordStore {
   const reads = studioReads(connection);
-  // They write many records at a time.
+  // These write many records at a time.
   const repeated = { ...connection, call: repeating(connection) };
   return {
     ...mongoLeadWrites(connection),
@@ -55,15 +55,11 @@ export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> 
   };
 }
 
-/**
- * Reads the records of a database. Writes nothing, and creates no index.
- *
- * @throws StoreUnavailable
- */
+/** Reads the records of a database. Writes nothing, and creates no index. @throws StoreUnavailable */
 export async function readMongo(
   url: string,
   report: ReportUnreadable,
-  read: (readers: RecordReaders) => Promise<void>,
+  read: (store: RecordStore) => Promise<void>,
 ): Promise<void> {
   try {
     await withSlowClient(url, undefined, (database, client) =>

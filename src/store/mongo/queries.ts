@@ -3,20 +3,20 @@ import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { HIGHEST_ID, LOWEST_ID } from '../../domain/new-id.ts';
 import type { SomeLeads } from '../port/resending.ts';
 
-/* Options of commands, the `_id`s of documents, and conditions for them. */
+/* Options of commands, `_id`s of documents, and conditions for them. */
 
 /**
- * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail
- * the whole response and the other documents in it.
+ * The options of all reads. Invalid UTF-8 is decoded with replacement characters. With validation, the driver would
+ * fail the whole response and the other documents in it.
  */
 export const READ = { enableUtf8Validation: false } as const;
 
-/** Options of writes of many documents, with which the server must not go on after the call has stopped waiting. */
+/** The options of writes of many documents. The server must not continue them after the call has stopped waiting. */
 export const OF_MANY = { ordered: false, maxTimeMS: STORE_SILENCE_MS } as const;
 
 export const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 
-/** Reads without what grows with every change, which may be many times as long as the rest. */
+/** Reads without the fields that grow with every change, which may be many times as long as the rest. */
 export const WITHOUT_HISTORY = { ...READ, projection: { history: 0, appliedRequests: 0 } } as const;
 
 /**
@@ -28,7 +28,7 @@ export interface LeadKey {
   readonly id: UUID;
 }
 
-/** As in LeadKey, the order of the fields matters. */
+/** The order of the fields matters, as in LeadKey. */
 export interface DeliveryKey extends LeadKey {
   readonly consumer: number;
 }
@@ -39,24 +39,24 @@ export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioI
 
 export const keyText = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
 
-/** A condition for records by their `_id`s. With their studios: on a cluster, only the shards that have them are asked. */
+/** Returns a condition for records by their `_id`s. It names their studios, so that a cluster asks only the shards that have them. */
 export const among = <Id extends { readonly studioId: string }>(ids: readonly Id[]) => ({
   studioId: { $in: [...new Set(ids.map(({ studioId }) => studioId))] },
   _id: { $in: ids },
 });
 
-/** A condition for the `_id`s of a studio's leads above one and below another; null or undefined: without that end. */
+/** Returns a condition for the `_id`s of a studio's leads above one and below another; null or undefined: without that bound. */
 export const leadIdsBetween = (studioId: string, above?: string | null, below?: string | null) => ({
   ...(above ? { $gt: leadKey(studioId, above) } : { $gte: leadKey(studioId, LOWEST_ID) }),
   ...(below ? { $lt: leadKey(studioId, below) } : { $lte: leadKey(studioId, HIGHEST_ID) }),
 });
 
-/** A condition for some leads. */
+/** Returns a condition for some leads. */
 export const filterSome = (some: SomeLeads) =>
   'leadIds' in some
     ? among(some.leadIds.map((leadId) => leadKey(some.studioId, leadId)))
     : { studioId: some.studioId, _id: leadIdsBetween(some.studioId, some.after) };
 
-/** The id of the last document of a full page; null: the page is not full, so there are no more. */
+/** Returns the id of the last document of a full page; null: the page is not full, so there are no more. */
 export const lastIdOfFull = (found: readonly { readonly _id: LeadKey }[], limit: number): string | null =>
   found.length < limit || limit === 0 ? null : (found.at(-1)?._id.id.toString() ?? null);

@@ -18,9 +18,9 @@ import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
 const RECONNECT_DELAY_MS = 500;
 
 /**
- * How long every call may fail before the client is reconnected; milliseconds. A command that the driver sends at the
- * very moment its connection is lost never ends; if that is the driver's own heartbeat, it stops monitoring the server
- * and fails every call for ever.
+ * How long every call may fail before the client reconnects; milliseconds. A command that the driver sends just as its
+ * connection is lost never ends. If that is the driver's own heartbeat, it stops monitoring the server, and fails every
+ * call forever.
  */
 const RECONNECT_AFTER_MS = STORE_CALL_MS;
 
@@ -58,7 +58,7 @@ export function reconnecting(client: MongoClient, closing: AbortSignal) {
         failingSince = undefined;
         return result;
       } catch (error) {
-        // The server has answered: another connection would not help.
+        // The server has answered, so another connection would not help.
         if (error instanceof NotRepeatable) throw error;
         failingSince ??= performance.now();
         if (isConnected && performance.now() - failingSince > RECONNECT_AFTER_MS) {
@@ -75,14 +75,13 @@ export function reconnecting(client: MongoClient, closing: AbortSignal) {
   };
 }
 
-/** A server that responds, and is not the one that the address means. */
+/** A server that responds, but is not the one that the address means. */
 export class WrongServer extends StoreUnavailable {}
 
 /**
- * Returns a function that throws WrongServer if the server of a client must not be used. Of servers that are not
- * of the replica set of the address, the driver says only that it finds none. With
- * `directConnection` the driver takes any member of a replica set, and asks it to answer reads even as a secondary,
- * which lags behind.
+ * Returns a function that throws WrongServer if a client's server must not be used. If no server is in the address's
+ * replica set, the driver only reports that it finds none. With `directConnection`, the driver takes any member of a
+ * replica set. It then asks even a secondary to answer reads, which lags behind.
  */
 export function serverCheck(client: MongoClient): () => void {
   let isOtherMember = false;
@@ -114,29 +113,29 @@ const OTHER_MEMBERS: readonly ServerType[] = [
   ServerType.RSGhost,
 ];
 
-/** The part of a client that has its connections; the driver's types leave it out. */
+/** The part of a client with its connections, which the driver's types omit. */
 interface Topology {
   closeCheckedOutConnections(): void;
   close(): void;
 }
 
 /**
- * Closes a client within STORE_DISCONNECT_MS. A driver whose command was written at the very moment its connection was
- * lost waits for it for ever, and its connections keep the process.
+ * Closes a client within STORE_DISCONNECT_MS. A driver that wrote a command just as its connection was lost waits for
+ * it forever, and its connections keep the process alive.
  */
 export async function closeClient(client: MongoClient): Promise<void> {
   const closed = client.close();
   const isClosed = await Promise.race([closed.then(() => true), sleep(STORE_DISCONNECT_MS, false, { ref: false })]);
   if (isClosed) return;
-  // What `close` does first and last, neither of which sends anything.
+  // The first and last steps of `close`. Neither sends anything.
   const { topology } = client as unknown as { readonly topology?: Topology };
   topology?.closeCheckedOutConnections();
   topology?.close();
 }
 
 /**
- * Bounds a whole call; the driver bounds only its steps. After an error of the driver the outcome is unknown, unless it is
- * a refusal by the server.
+ * Limits a whole call, because the driver limits only its steps. After an error of the driver the outcome is unknown,
+ * unless the server refused the command.
  */
 async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
   const deadline = new AbortController();
@@ -156,8 +155,8 @@ async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<R
 }
 
 /**
- * TimeProofMismatch, ClusterTimeFailsRateLimiter and KeyNotFound: the times are of another cluster, such as before a
- * restored backup.
+ * TimeProofMismatch, ClusterTimeFailsRateLimiter and KeyNotFound: the times come from another cluster, for example from
+ * before a restore.
  */
 const FOREIGN_TIMES: readonly unknown[] = [204, 205, 211];
 
@@ -168,39 +167,36 @@ interface ReadinessDocument {
 }
 
 /**
- * Causally consistent sessions, one for each command. Reads of a majority alone may go back to an earlier state after an
- * election: what the new primary knows to be on a majority lags behind what the former one acknowledged. Therefore each
- * command names the latest time that any reply had, and the server waits until it has got that far. What other cores were told
- * is in the log of whoever is elected, so a command names the time of that as well.
+ * Causally consistent sessions, one for each command. After an election, majority reads alone may return an earlier
+ * state. The new primary's knowledge of the majority lags behind what the former one acknowledged. Each command
+ * therefore names the latest time of any reply, and the server waits until it has reached that. The log of an elected
+ * server has what other cores were told, so a command names its time as well.
  *
- * One session must not be shared by concurrent writes: the server numbers the retryable writes of a session, and refuses
- * a number that arrives late. A server that sends no times, such as FerretDB, gets the same commands as without.
+ * Concurrent writes must not share a session. The server numbers the retryable writes of a session, and refuses a
+ * number that arrives late. A server that sends no times, such as FerretDB, gets the same commands as without.
  */
 export function causalSessions(client: MongoClient, database: Db) {
   const readiness = database.collection<ReadinessDocument>('readiness');
   let operationTime: Timestamp | undefined;
   let clusterTime: ClusterTime | undefined;
-  /** What became of the writes since the last check. */
+  /** The result of the writes since the last check. */
   let sinceCheck: 'succeeded' | 'failed' | undefined;
 
-  function remember({
-    operationTime: operation,
-    clusterTime: cluster,
-  }: Pick<ClientSession, 'operationTime' | 'clusterTime'>) {
+  function remember({ operationTime: operation, clusterTime: cluster }: ClientSession) {
     if (!operationTime || !operation || operation.greaterThan(operationTime)) operationTime = operation;
     if (!clusterTime || !cluster || cluster.clusterTime.greaterThan(clusterTime.clusterTime)) clusterTime = cluster;
   }
 
-  /** The sessions of commands under way. */
+  /** The sessions of commands in flight. */
   const open = new Set<ClientSession>();
 
-  /** Lets a session read nothing that is older than what is remembered. */
+  /** Keeps a session from reading anything older than the remembered times. */
   function advance(session: ClientSession): void {
     if (clusterTime) session.advanceClusterTime(clusterTime);
     if (operationTime) session.advanceOperationTime(operationTime);
   }
 
-  // It is told before any command is sent to the server, also those that wait for one.
+  // The client emits this before it sends any command to the server, including waiting ones.
   client.on(
     'serverDescriptionChanged',
     ({ previousDescription: before, newDescription: { type, electionId, $clusterTime } }) => {
@@ -212,7 +208,7 @@ export function causalSessions(client: MongoClient, database: Db) {
     },
   );
 
-  /** Runs a command in a session; its reply is known to every command that begins later. */
+  /** Runs a command in a session. Every later command knows the time of its reply. */
   const run: Perform = (name, command) =>
     client.withSession({ causalConsistency: true }, async (session) => {
       open.add(session);
@@ -220,12 +216,13 @@ export function causalSessions(client: MongoClient, database: Db) {
       try {
         const result = await command(session);
         remember(session);
-        // An update may have matched, and so written, nothing.
+        // An update may have matched nothing, and so written nothing.
         if (name === 'insert') sinceCheck ??= 'succeeded';
         return result;
       } catch (error) {
         const isForeign = error instanceof MongoServerError && FOREIGN_TIMES.includes(error.code);
-        remember(isForeign ? {} : session);
+        if (isForeign) operationTime = clusterTime = undefined;
+        else remember(session);
         if (name !== 'find' && !isDuplicate(error)) sinceCheck = 'failed';
         throw error;
       } finally {
@@ -234,8 +231,8 @@ export function causalSessions(client: MongoClient, database: Db) {
     });
 
   /**
-   * Rejects unless a write can succeed, which reads do not tell: without a majority, on a full disk, or with a role that
-   * may not write. Writes unless an insert has succeeded since the last check, and no write has failed.
+   * Rejects unless a write can succeed. Reads do not show that: there may be no majority, a full disk, or a read-only
+   * role. Writes unless an insert has succeeded since the last check, and no write has failed.
    */
   async function checkWrites(): Promise<void> {
     const outcome = sinceCheck;
@@ -245,7 +242,7 @@ export function causalSessions(client: MongoClient, database: Db) {
       const options = { session, upsert: true, maxTimeMS: STORE_SILENCE_MS };
       return readiness.updateOne({ _id: 'core' }, { $set: { checkedAt: new Date() } }, options);
     };
-    // Of two cores that create the document, one is refused; it is there then.
+    // If two cores create the document, one is refused, and the document then exists.
     await run('update', write).catch((error) => (isDuplicate(error) ? run('update', write) : Promise.reject(error)));
   }
 

@@ -7,13 +7,13 @@ import { ID_ONLY, leadIdsBetween, leadKey, OF_MANY, READ } from './queries.ts';
 import { DUPLICATE } from './server-refusal.ts';
 import { insertEach } from './write-each.ts';
 
-const toId = ({ _id }: Pick<RequestDocument, '_id'>) => String(_id.id);
+const toId = ({ _id }: RequestDocument) => String(_id.id);
 
-const toRequest = ({ _id, ...fields }: RequestDocument) => checkedRequest({ ...fields, id: toId({ _id }) });
+const toRequest = ({ _id, ...fields }: RequestDocument) => checkedRequest({ ...fields, id: String(_id.id) });
 
 /**
- * The log of requests, in MongoDB: a document for each, in the order of lists by its `_id`. One document for a studio's would
- * be written anew, all of it, for each batch.
+ * The log of requests, in MongoDB: one document each, ordered by its `_id`. A single document for a studio would be
+ * rewritten as a whole for each batch.
  */
 export function mongoRequestLog({ requests, call, report }: Connection): RequestLogStore {
   const below = (studioId: string, id: string | null) => ({ studioId, _id: leadIdsBetween(studioId, null, id) });

@@ -8,12 +8,12 @@ import type { Connection } from './connection.ts';
 import { type ConsumersDocument, NO_CONSUMERS } from './documents.ts';
 import { filterSome, ID_ONLY, READ } from './queries.ts';
 
-/** Which database this is, and what it has lost, in MongoDB, whose tools note nothing in a backup. */
+/** The epoch of the database, and the leads that it lost, in MongoDB. Its tools note nothing in a backup. */
 export function mongoRestores(connection: Connection): RestoreStore {
   const { feed, leads, call } = connection;
   const change = changer(connection, feed);
   const fields = { epoch: 1, restoredTo: 1 } as const;
-  const check = (found: Pick<ConsumersDocument, 'epoch' | 'restoredTo'> | null) =>
+  const check = (found: ConsumersDocument | null) =>
     checkedEpoch({ epoch: found?.epoch, restoredTo: found?.restoredTo, backedUpAt: null });
   return {
     findEpoch: () => call(async () => check(await feed.findOne({ _id: 'consumers' }, { ...READ, projection: fields }))),

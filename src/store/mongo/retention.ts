@@ -3,7 +3,7 @@ import type { Connection } from './connection.ts';
 import { READ } from './queries.ts';
 import { isInserted } from './server-refusal.ts';
 
-export const mongoRetention = ({ retention, call }: Pick<Connection, 'retention' | 'call'>): RetentionStore => ({
+export const mongoRetention = ({ retention, call }: Connection): RetentionStore => ({
   findRetentionTime: () =>
     call(async () => {
       const found = await retention.findOne({ _id: 'retention' }, READ);

@@ -1,7 +1,7 @@
 import { MongoBulkWriteError, MongoServerError, MongoWriteConcernError } from 'mongodb';
 import { StoreUnavailable } from '../port/faults.ts';
 
-/** A call that must not be attempted again: the server refused it, or a repetition could take effect twice. */
+/** The error of a call that must not be retried: the server refused it, or a retry could take effect twice. */
 export class NotRepeatable extends StoreUnavailable {}
 
 /** Labels of errors after which a command may be sent again. */
@@ -72,14 +72,14 @@ const PASSING = new Set([
 ]);
 
 /**
- * Returns the error for a command that the server refused, whose repetition would be refused as well; it has the code
- * and its name, and no text of the server, which may contain values. Undefined: the outcome is unknown, the condition
- * passes, or a unique index refused the write.
+ * Returns the error for a command that the server refused, and would refuse again. It has the code and its name, but no
+ * text of the server, which may contain values. Undefined: the outcome is unknown, the condition passes, or a unique
+ * index refused the write.
  */
 export function serverRefusal(thrown: unknown): NotRepeatable | undefined {
   // The driver hides IllegalOperation in an error of its own.
   const error = thrown instanceof MongoServerError ? (thrown.originalError ?? thrown) : thrown;
-  // The error of a bulk write may also wrap one of the network, which has no number.
+  // A bulk write's error may also wrap a network error, which has no number.
   if (!(error instanceof MongoServerError) || typeof error.code !== 'number') return undefined;
   if (isDuplicate(error) || PASSING.has(error.code) || isUnknown(error)) return undefined;
   const codeName: unknown = error.codeName;
@@ -94,23 +94,23 @@ function isUnknown(error: MongoServerError): boolean {
   return REPEATABLE_LABELS.some((label) => error.hasErrorLabel(label));
 }
 
-/** The number of an SQLSTATE: six bits for each of its five characters, the first in the lowest. */
+/** Returns the number of an SQLSTATE: six bits for each of its five characters, the first in the lowest. */
 function numberOfSqlState(state: string): number {
   return [...state].reduce((sum, character, index) => sum + (character.charCodeAt(0) - 48) * 64 ** index, 0);
 }
 
-/** What ends one of several commands for the sake of the others. */
+/** Conflicts, for which the server aborts one of several commands. */
 const CONFLICTS = new Set<unknown>([112, numberOfSqlState('40001'), numberOfSqlState('40P01')]);
 
-/** Whether the server has ended a command because of others, so that it succeeds once they have. */
+/** Whether the server aborted a command because of others, so that it succeeds once they have ended. */
 export function isConflict(error: unknown): boolean {
-  // Others of its writes may have been refused for another reason.
+  // Its other writes may have been refused for another reason.
   if (error instanceof MongoBulkWriteError && [error.writeErrors].flat().some(({ code }) => CONFLICTS.has(code)))
     return true;
   return error instanceof MongoServerError && CONFLICTS.has(error.code);
 }
 
-/** Codes of a write whose document would be too large. The last is FerretDB's. */
+/** Codes of a write whose document would be too large. The last one is FerretDB's. */
 const TOO_LARGE: readonly unknown[] = [10334, 17419, 285999133];
 
 /** Codes of an update that is refused because of its document: its fields, or its size. */
@@ -126,10 +126,10 @@ const isOneOfCodes = (codes: readonly unknown[], error: unknown): boolean =>
 /** The code of a write that a unique index refused. */
 export const DUPLICATE = 11000;
 
-/** Whether a unique index refused a write. Engines word the error differently: which index is unknown. */
+/** Whether a unique index refused a write. Engines word the error differently, so the index is unknown. */
 export const isDuplicate = (error: unknown): boolean => error instanceof MongoServerError && error.code === DUPLICATE;
 
-/** Returns whether an insert has succeeded, or a unique index has refused it. */
+/** Returns true after an insert, and false if a unique index refused it. */
 export const isInserted = (insert: Promise<unknown>): Promise<boolean> =>
   insert.then(
     () => true,

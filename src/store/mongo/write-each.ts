@@ -10,10 +10,10 @@ import { OF_MANY } from './queries.ts';
 import { OF_DOCUMENT } from './server-refusal.ts';
 
 /**
- * Returns the writes of a command that the server refused, each for itself, and what became of the others.
+ * Returns the refused writes of a command, and the result of the others.
  *
- * @param codes the only codes of such a refusal; default: it may have any
- * @throws the error, if that is another one, or the outcome of the other writes is unknown
+ * @param codes the only codes of such a refusal; default: any
+ * @throws any other error, or if the outcome of the other writes is unknown
  */
 function refusedWrites(error: unknown, codes?: readonly unknown[]) {
   if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
@@ -24,13 +24,13 @@ function refusedWrites(error: unknown, codes?: readonly unknown[]) {
 }
 
 /**
- * Inserts documents, each for itself; returns those that the database refused.
+ * Inserts documents independently of each other; returns the refused ones.
  *
- * @param codes as refusedWrites has them
+ * @param codes see refusedWrites
  * @throws any other error: some may be inserted
  */
 export async function insertEach<Schema extends Document>(
-  collection: Pick<Collection<Schema>, 'insertMany'>,
+  collection: Collection<Schema>,
   documents: readonly OptionalUnlessRequiredId<Schema>[],
   codes?: readonly number[],
 ): Promise<readonly WriteError[]> {
@@ -49,11 +49,11 @@ export async function insertEach<Schema extends Document>(
 const MAX_UPDATES = 100;
 
 /**
- * Updates documents, each for itself; returns how many were found and how many changed, and the indices of the updates that the
- * database refused because of their document. @throws any other error: some may have been made
+ * Updates documents independently of each other. Returns the numbers of found and changed ones, and the indices of updates that
+ * the database refused because of their documents. @throws any other error: some may have been made
  */
 export async function updateEach<Schema extends Document>(
-  collection: Pick<Collection<Schema>, 'bulkWrite'>,
+  collection: Collection<Schema>,
   updates: readonly AnyBulkWriteOperation<Schema>[],
 ) {
   const sum = { found: 0, changed: 0, refused: new Set<number>() };

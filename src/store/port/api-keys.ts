@@ -1,5 +1,5 @@
 import type { ApiKey } from '../../domain/api-key.ts';
-import type { Actor, AuditContext } from '../../domain/audit.ts';
+import type { AuditContext, CallingProgram } from '../../domain/audit.ts';
 import type { LeadSource, MemberRole, Studio } from '../../domain/studio.ts';
 import type { Page } from './page.ts';
 
@@ -8,7 +8,7 @@ export interface ApiKeyCommand extends AuditContext {
   readonly keyId: string;
 }
 
-/** It has no `requestId`: a repeated request would need the secret, which is not stored. */
+/** It has no `requestId`, because a repeated request would need the secret, which is not stored. */
 export interface ApiKeyReplacement extends ApiKeyCommand {
   readonly memberId: string;
   readonly secretSha256: Uint8Array;
@@ -20,7 +20,7 @@ export type ReplaceApiKeyOutcome =
   | { readonly kind: 'replaced'; readonly key: ApiKey }
   | { readonly kind: 'not-found' | 'revoked' | 'expired' | 'limit-reached' };
 
-/** Everything that decides what the bearer of a secret may do now. */
+/** Everything that decides what a secret's bearer may do now. */
 export interface Credential {
   readonly key: ApiKey;
   readonly studio: Studio;
@@ -33,10 +33,10 @@ export interface Credential {
 export interface ApiKeyStore {
   /**
    * createApiKey must store a new key and an event in one write, unless MAX_LIVE_KEYS keys of the studio are live at
-   * `now`; the limit must hold for concurrent calls. An unreadable key counts as live until it is revoked, or its
-   * expiry is readable and has passed. Returns whether the key was stored.
+   * `now`. The limit must hold for concurrent calls. An unreadable key counts as live until it is revoked, or until its
+   * readable expiry has passed. Returns whether the key was stored.
    */
-  createApiKey(key: ApiKey, now: Date, by?: Omit<Actor, 'memberId'>): Promise<boolean>;
+  createApiKey(key: ApiKey, now: Date, by?: CallingProgram): Promise<boolean>;
 
   /**
    * Returns the keys of the studio that hold one of its slots, highest id first, at most MAX_LIVE_KEYS. Every live key
@@ -44,27 +44,27 @@ export interface ApiKeyStore {
    */
   listLiveApiKeys(studioId: string): Promise<ApiKey[]>;
 
-  /** Lists the other keys of the studio, highest id first; an unreadable one likewise. Skips those with an invalid id. */
+  /** Lists the other keys of the studio, highest id first; unreadable ones likewise. Skips keys with an invalid id. */
   listFormerApiKeys(studioId: string, before: string | null, limit: number): Promise<Page<ApiKey>>;
 
   /**
-   * replaceApiKey must give a key a new secret, a new issuer and, unless `expiresAt` is null, a new expiry, and store
-   * an event, in one write. The old secret must be invalid when it resolves. A revoked key is not changed, nor one that
-   * would be expired at `now`. An expired key that becomes live counts towards the limit like a new one.
+   * replaceApiKey must give a key a new secret and a new issuer, and store an event, in one write. Unless `expiresAt` is
+   * null, the key also gets that expiry. The old secret must be invalid when it resolves. A key that is revoked, or would
+   * be expired at `now`, must not change. An expired key that becomes live counts towards the limit like a new one.
    *
    * @throws UnreadableRecord, without writing
    */
   replaceApiKey(replacement: ApiKeyReplacement): Promise<ReplaceApiKeyOutcome>;
 
   /**
-   * revokeApiKey must revoke a key, also an unreadable one, and store an event, in one write. A revoked key is returned
+   * revokeApiKey must revoke a key, even an unreadable one, and store an event, in one write. A revoked key is returned
    * unchanged. Returns null when the studio has no such key.
    */
   revokeApiKey(studioId: string, keyId: string, by: AuditContext): Promise<ApiKey | null>;
 
   /**
-   * putApiKeyQuota must set the quota of a key, or remove it (null), and nothing else. A changed quota must be stored
-   * with an event in one write.
+   * putApiKeyQuota must set the quota of a key, or remove it (null), and change nothing else. A changed quota must be
+   * stored with an event in one write.
    *
    * @returns the key after the change; null when the studio has no such key
    * @throws UnreadableRecord, without writing
@@ -73,7 +73,7 @@ export interface ApiKeyStore {
 
   /**
    * Stores the time of a key's use, unless a use after `unlessSince` is stored already. A stored use after `now` must
-   * be replaced: it was stored before a clock was set back.
+   * be replaced, because it was stored before a clock was set back.
    */
   recordApiKeyUse(use: {
     readonly studioId: string;
@@ -83,8 +83,8 @@ export interface ApiKeyStore {
   }): Promise<void>;
 
   /**
-   * Returns the key with this secret and what its validity depends on; must see every change that resolved before the
-   * call, but the time of the key's last use may be an earlier one. An unreadable key is not returned; an unreadable studio is suspended; an unreadable member has no role.
+   * Returns the key with this secret, and what its validity depends on. Must see every change that resolved before the call,
+   * except `lastUsedAt`. An unreadable key is not returned; an unreadable studio is suspended; an unreadable member has no role.
    *
    * @param sourceId a source of the key's studio to read as well; a UUID in lower case
    */

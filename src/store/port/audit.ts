@@ -1,38 +1,42 @@
-import type { AuditContext, AuditEvent } from '../../domain/audit.ts';
+import type { AuditAction, AuditContext, AuditEvent } from '../../domain/audit.ts';
 
-/** An action that is not one write. */
-export type Act = Pick<AuditEvent, 'action'> & Partial<Pick<AuditEvent, 'from' | 'to'>>;
+/** An action that consists of more than one write. */
+export interface Act {
+  readonly action: AuditAction;
+  readonly from?: string | null;
+  readonly to?: string | null;
+}
 
 /** A part of all audit events. */
 export interface AuditPart {
   readonly events: readonly AuditEvent[];
-  /** Where to go on; null: there are no more. */
+  /** The position to continue after; null: there are no more. */
   readonly next: string | null;
 }
 
 export interface AuditStore {
   /**
-   * Returns the next events of all studios and of the deployment whose time is in a range, perhaps none, at most 2,200. A walk must
-   * return each event that is stored when it begins exactly once, and those of one record in their order. Skips unreadable ones.
+   * Returns the next events of all studios and of the deployment in a range of times: perhaps none, at most 2,200. A walk must return
+   * each event that is stored at its start exactly once, and the events of one record in their order. Skips unreadable ones.
    *
-   * @param range without its end
+   * @param range excludes its end
    * @param after the `next` of the part before; null: from the start
    */
   walkAuditEvents(range: { readonly start: Date; readonly end: Date }, after: string | null): Promise<AuditPart>;
 
   /**
-   * Stores an event of a studio, or of the deployment, before what it is about: writes of many records, of which none could have it. So
-   * there may be one of what was not done, and never none of what was. Does nothing if there is no such studio.
+   * Stores an event of a studio or of the deployment before the action itself. The action writes many records, and none of them could carry the
+   * event. An event may therefore exist for an action that did not happen, but never the reverse. Does nothing if the studio does not exist.
    *
-   * @param studioId OF_DEPLOYMENT: of none
+   * @param studioId OF_DEPLOYMENT: no studio
    */
   recordAct(studioId: string, act: Act, by: AuditContext): Promise<void>;
 
   /**
-   * Returns the events of a studio and its keys, of one of its leads, or of the deployment; newest first, at most MAX_AUDIT_EVENTS. Must
-   * return the events of one record in the order in which they happened. Skips unreadable ones.
+   * Returns the events of a studio and its keys, of one of its leads, or of the deployment: newest first, at most
+   * MAX_AUDIT_EVENTS. The events of one record must be in the order in which they happened. Skips unreadable ones.
    *
-   * @param studioId OF_DEPLOYMENT: those of no studio
+   * @param studioId OF_DEPLOYMENT: the events of no studio
    * @param leadId null: the studio and its keys
    */
   listAuditEvents(studioId: string, leadId: string | null): Promise<AuditEvent[]>;

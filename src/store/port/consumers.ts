@@ -7,40 +7,40 @@ export type CreateConsumerOutcome =
   | { readonly kind: 'exists' | 'limit-reached' };
 
 /**
- * The consumers of the change feed: DEFAULT_CONSUMER, which is not stored, and those that are. Each has a delivery for each lead of
- * its studios that it has changes of to handle, which depends on no other consumer.
+ * The consumers of the change feed: DEFAULT_CONSUMER, which is not stored, and the stored ones. Each has a delivery for
+ * each lead of its studios with changes to handle, independent of other consumers.
  *
- * The writers of leads know nothing of them. Whoever lists changes first distributes those that are marked: each becomes
- * a delivery for each consumer, and only once these are durable the mark is acknowledged. It must read the marks before the
- * consumers, and acknowledge a mark only at the revision and time that were read. So of each change that
- * resolved after a consumer's creation resolved, the consumer is sent that state or a later one until it acknowledges it,
- * whoever distributes, dies, or repeats what it did long ago. While many thousands are marked, a call may distribute only some, and
+ * The writers of leads only mark them. Whoever lists changes first distributes the marked ones: each becomes a delivery
+ * for each consumer. Only once these are durable is the mark acknowledged. A distributor must read the marks before the
+ * consumers, and acknowledge a mark only at the revision and time that it read. Each change that resolved after a
+ * consumer's creation is therefore sent to it, in that state or a later one, until it acknowledges it. This holds
+ * whoever distributes, dies, or repeats old work. While many thousands are marked, a call may distribute only some, and
  * list none of the others.
  *
  * Changes of test studios go only to the consumers that include them.
  */
 export interface ConsumerStore {
   /**
-   * createConsumer must hold the limit MAX_CONSUMERS, and that of one consumer for a name, for concurrent calls. The name of
-   * DEFAULT_CONSUMER is taken. A new one must be stored with an event in one write, and so removed.
+   * createConsumer must enforce MAX_CONSUMERS, and unique names, for concurrent calls. The name of DEFAULT_CONSUMER is
+   * taken. A consumer must be created, and removed, with an event in one write.
    */
   createConsumer(consumer: NewConsumer, by: Actor): Promise<CreateConsumerOutcome>;
 
   /**
-   * Returns the stored consumers, in the order of their creation; must see every change that resolved before the call. One that
-   * cannot be read has a `fault`, and is reported. The changes of the others must not depend on it.
+   * Returns the stored consumers, in the order of their creation. Must see every change that resolved before the call.
+   * An unreadable one has a `fault`, and is reported. Other consumers' changes must not depend on it.
    */
   listConsumers(): Promise<Consumer[]>;
 
-  /** Removes a consumer; what waits for it is then of nobody. */
+  /** Removes a consumer; its deliveries become orphans. */
   removeConsumer(number: Consumer['number'], by: AuditContext): Promise<void>;
 
-  /** Removes some deliveries of consumers that were removed; returns whether there may be more. */
+  /** Removes some deliveries of removed consumers; returns whether there may be more. */
   removeOrphans(): Promise<boolean>;
 
-  /** Replaces the backfills of a consumer; must change nothing, and return false, unless they are as they were read. */
+  /** Replaces the backfills of a consumer. Must change nothing, and return false, unless they are the same as read. */
   putBackfills(consumer: Consumer, backfills: readonly Backfill[]): Promise<boolean>;
 
-  /** Returns the lowest id of a studio above one, readable or not; null: there is none. */
+  /** Returns the lowest studio id above one, readable or not; null: there is none. */
   findStudioAfter(studioId: string): Promise<string | null>;
 }

@@ -1,4 +1,4 @@
-/** The store is unavailable, it refused a command, or the outcome of a write is unknown. */
+/** The error of a store that is unavailable, refused a command, or does not know the outcome of a write. */
 export class StoreUnavailable extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -8,11 +8,18 @@ export class StoreUnavailable extends Error {
 
 type RecordKind = 'lead' | 'API key' | 'studio' | 'member' | 'lead source' | 'event' | 'consumer' | 'request';
 
+/** The names that identify a record. */
+export interface RecordName {
+  readonly kind: RecordKind;
+  readonly studioId: string;
+  readonly id: string;
+}
+
 /**
  * A stored record that this release cannot read, because another program, another release or a person wrote it. The
  * error identifies the record and the field, and never contains the field's value.
  */
-export class UnreadableRecord extends Error {
+export class UnreadableRecord extends Error implements RecordName {
   readonly kind: RecordKind;
   readonly studioId: string;
   readonly id: string;

@@ -1,6 +1,6 @@
 import type { AuditContext } from '../../domain/audit.ts';
 import type { ClaimsOfContact, OpenClaims } from '../../domain/contact.ts';
-import type { Lead, LeadStage } from '../../domain/lead.ts';
+import type { Lead, LeadOfStudio, LeadStage } from '../../domain/lead.ts';
 import type { Correction } from '../../domain/lead-data.ts';
 
 /** A lead and its revision in the change feed. */
@@ -9,27 +9,19 @@ export interface LeadState {
   readonly revision: number;
 }
 
-export type ChangeLeadStageOutcome =
-  | ({ readonly kind: 'changed' | 'unchanged' } & LeadState)
-  | { readonly kind: 'already-open'; readonly leadId: string }
-  /** The lead has changed since the expected time; nothing was written. */
-  | { readonly kind: 'not-found' | 'stale' }
-  | { readonly kind: 'other-contact' };
-
-/** The outcome of an update; `stale`: the lead has changed since the expected time. */
+/** The outcome of an update; `stale`: the lead has changed since the expected time, and nothing was written. */
 export type UpdateLeadOutcome =
-  | ({ readonly kind: 'updated' | 'unchanged' } & LeadState)
+  | ({ readonly kind: 'changed' | 'unchanged' } & LeadState)
   | { readonly kind: 'already-open'; readonly leadId: string }
   | { readonly kind: 'not-found' | 'stale' };
 
-export interface LeadCommand extends AuditContext {
-  readonly studioId: string;
-  readonly leadId: string;
-}
+export type ChangeLeadStageOutcome = UpdateLeadOutcome | { readonly kind: 'other-contact' };
+
+export interface LeadCommand extends AuditContext, LeadOfStudio {}
 
 export interface LeadStageChange extends LeadCommand {
   readonly stage: LeadStage;
-  /** The claims of the lead when it is reopened, by which it is also found when it is closed. */
+  /** The claims that a reopened lead takes. A closed lead is also found by them. */
   readonly claims: ClaimsOfContact;
   /** Null: any. */
   readonly expectedUpdatedAt: Date | null;
@@ -46,11 +38,11 @@ export interface LeadUpdate extends LeadCommand {
 export interface LeadChanges {
   /**
    * changeLeadStage must move a lead to a stage and store an event, in one write. It must check `expectedUpdatedAt`
-   * first: returns `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes
-   * nothing, if the lead is in that stage already. `updatedAt` becomes `now`, but grows by a millisecond at least.
+   * first: returns `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes nothing, if the lead is in that
+   * stage already. `updatedAt` becomes `now`, but grows by at least a millisecond.
    *
-   * - Closing must free the lead's claims in the same write; the lead is found by these and by the given ones from then
-   *   on. Reopening must take the given ones in the same write; it returns `already-open`, and writes nothing, if
+   * - Closing must free the lead's claims in the same write. From then on, these and the given claims find the lead.
+   *   Reopening must take the given ones in the same write. It returns `already-open`, and writes nothing, if
    *   another lead has one.
    * - A lead that stays open, or stays closed, must keep its contact keys.
    * - Closing or reopening a lead whose contact differs from `claims.contact` returns `other-contact` and writes
@@ -65,11 +57,11 @@ export interface LeadChanges {
    * first: returns `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes nothing, if all values
    * are equal already. Otherwise `updatedAt` grows as in changeLeadStage.
    *
-   * - A new contact of an open lead must free the old claims and take the new ones in the same write; it returns
+   * - A new contact of an open lead must free the old claims and take the new ones in the same write. It returns
    *   `already-open`, and writes nothing, if another lead has one.
-   * - A new contact of a closed lead takes nothing; the lead is found by the new keys from then on.
+   * - A new contact of a closed lead takes nothing. From then on, the new keys find the lead.
    * - An unchanged contact keeps its claims.
-   * - The first update must store what the lead was created with, for replays.
+   * - The first update must store the lead's original texts, for replays.
    *
    * @throws UnreadableRecord, without writing
    */

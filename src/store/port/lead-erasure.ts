@@ -3,7 +3,7 @@ import type { ErasedLead } from '../../domain/lead.ts';
 import type { LeadCommand } from './lead-changes.ts';
 
 export type EraseLeadOutcome =
-  /** `isNew`: by this call. */
+  /** `isNew`: this call erased it. */
   | { readonly kind: 'erased'; readonly lead: ErasedLead; readonly isNew: boolean }
   /** `stale`: the lead has changed since the expected time; nothing was written. */
   | { readonly kind: 'not-found' | 'stale' };
@@ -13,33 +13,35 @@ export interface LeadErasure extends LeadCommand {
   readonly expectedUpdatedAt?: Date;
 }
 
-export interface LeadErasureStore {
+export interface LeadDeletion {
   /**
-   * eraseLead must delete a lead's personal data in one write with its event: name, contact, source, note, enquiries, what
-   * it was created with, and everything computed from these, including its claims. Id, idempotency key, times and stage
-   * remain. From then on no other method may return the lead, its contact is free, and its idempotency key yields
-   * `erased`. A lead of which only the stage and times are readable must be erased, too, whatever its other fields, its
-   * events and its changes are. A lead that is erased already is returned unchanged.
-   *
-   * @throws UnreadableRecord when stage or times are unreadable, without writing
-   */
-  eraseLead(erasure: LeadErasure): Promise<EraseLeadOutcome>;
-
-  /**
-   * Deletes the next `limit` leads of a studio, lowest id first, with their claims, keys, events and deliveries. Only of a
-   * test studio: no consumer hears of it. An event of the studio with their number is stored with it, or
-   * before it.
+   * Deletes the next `limit` leads of a studio, lowest id first, with their claims, keys, events and deliveries. It is
+   * only for test studios, because consumers are not told. The studio's event with their number is stored with the
+   * deletion, or before it.
    *
    * @returns the number of deleted leads; fewer than `limit`: there were no more
    */
   deleteLeads(studioId: string, limit: number, by: AuditContext): Promise<number>;
 
   /**
-   * Deletes those of some leads of a studio that were erased at a time or before, with all that is kept of them. Must leave one whose
-   * changes a stored consumer has not acknowledged, or may yet be sent, as far as they were there before the call. DEFAULT_CONSUMER does not
-   * count: perhaps nobody ever acknowledges for it.
+   * Deletes the tombstones of the given leads that were erased at a time or before. Must leave a lead whose changes a
+   * stored consumer has not acknowledged, or may yet receive, if they existed before the call. DEFAULT_CONSUMER does
+   * not count, because perhaps nobody ever acknowledges for it.
    *
-   * @returns the number of deleted leads; fewer where a response was lost
+   * @returns the number of deleted leads; fewer if a response was lost
    */
   deleteErasedLeads(studioId: string, leadIds: readonly string[], erasedUntil: Date): Promise<number>;
+}
+
+export interface LeadErasureStore extends LeadDeletion {
+  /**
+   * eraseLead must delete a lead's personal data in one write with its event: its texts, contact, source, enquiries and
+   * original texts, and everything computed from these, including its claims. Id, idempotency key, times and stage
+   * remain. From then on no other method may return the lead, its contact is free, and its idempotency key yields
+   * `erased`. A lead must be erased even if only its stage and times are readable, whatever its other fields, events
+   * and changes are. A lead that is erased already is returned unchanged.
+   *
+   * @throws UnreadableRecord when stage or times are unreadable, without writing
+   */
+  eraseLead(erasure: LeadErasure): Promise<EraseLeadOutcome>;
 }

@@ -1,17 +1,15 @@
-import type { ErasedLead, Lead, LeadStage } from '../../domain/lead.ts';
+import type { CountedLead, ErasedLead, Lead, LeadStage } from '../../domain/lead.ts';
 import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
 import type { OriginalFields } from '../../domain/lead-data.ts';
 import type { LeadFilter } from '../../domain/lead-filter.ts';
 import type { Page } from './page.ts';
 
-export type CountedLead = Pick<Lead, 'id' | 'studioId' | 'stage' | 'sourceId' | 'createdAt' | 'updatedAt' | 'apiKeyId'>;
-
-/** All that is kept of a lead. */
+/** All stored data of a lead. */
 export interface LeadRecord {
-  /** With its enquiries. */
+  /** Includes its enquiries. */
   readonly lead: Lead;
   readonly idempotencyKey: string;
-  /** The texts that it was created with; null: they are not kept apart from the lead. */
+  /** Its original texts; null: they are not stored apart from the lead. */
   readonly original: OriginalFields | null;
 }
 
@@ -20,68 +18,71 @@ export interface LeadsOfContact {
   readonly unreadable: readonly string[];
 }
 
-/** The reads of leads. None of them returns another studio's. */
-export interface LeadReads {
-  /** Returns a lead of the studio, with its enquiries; must not return another studio's. @throws UnreadableRecord */
-  findLead(studioId: string, leadId: string): Promise<Lead | null>;
-
-  /** Returns the JSON of the PublicLead of a lead of the studio; null, and throws, as findLead does. */
+export interface PublicLeadReads {
+  /** Returns the PublicLead of a lead of the studio as JSON. Returns null, and throws, as findLead does. */
   findPublicLead(studioId: string, leadId: string): Promise<string | null>;
 
-  /** Returns all that is kept of a lead of the studio; null: it has none, or that was erased. */
-  findLeadRecord(studioId: string, leadId: string): Promise<LeadRecord | 'unreadable' | null>;
-
-  /** Returns the lead that an idempotency key has created in the studio, changed or not. @throws UnreadableRecord */
-  findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;
-
-  /**
-   * Returns whether the studio has a lead with this id, erased or not, readable or not; null: it has none. Must not
-   * tell of another studio's.
-   */
-  presenceOfLead(studioId: string, leadId: string): Promise<'present' | 'erased' | null>;
-
-  /** Returns whether a change with this `requestId` has been applied to the lead. */
-  isLeadChangeApplied(studioId: string, leadId: string, requestId: string): Promise<boolean>;
-
-  /**
-   * Lists the leads of the studio, highest id first, without their enquiries. Must skip unreadable ones, so that all others are reached. Only
-   * after hundreds of those in a row may a page have fewer than `limit` leads and a `next`.
-   *
-   * With a filter, lists only leads that it matches, and examines some thousand of the studio's: a page may be short, or
-   * empty, and have a `next`. If isByUpdate says so, they are in the order of `updatedAt` and id, highest first, and
-   * `before` and `next` are positions of updatePosition. Of leads whose id does not begin with `createdAt`, a filter by
-   * `created` may miss some.
-   */
-  listLeads(studioId: string, before: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
-
-  /** Lists the JSON of the PublicLead of each lead, as listLeads does without a filter. */
+  /** Lists leads' PublicLeads as JSON, as listLeads does without a filter. */
   listPublicLeads(studioId: string, before: string | null, limit: number): Promise<Page<string>>;
+}
 
+export interface LeadCountReads {
   /**
-   * Lists as listLeads does, but lowest first, and with their enquiries. A walk must return each lead that existed at its
-   * start exactly once. In the order of `updatedAt` it must return each lead that matches all the time at least once.
-   */
-  walkLeads(studioId: string, after: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
-
-  /**
-   * Lists what a count needs of the studio's leads, as listLeads does without a filter, but only of those in the filter's
-   * range of `created`. What else of them cannot be read does not matter.
+   * Lists the counted parts of the studio's leads in the filter's range of `created`, otherwise as listLeads does
+   * without a filter. Other unreadable parts of a lead do not matter.
    */
   listLeadsToCount(
     studioId: string,
     before: string | null,
     limit: number,
     filter?: LeadFilter,
-  ): Promise<Pick<Page<CountedLead>, 'records' | 'next'>>;
+  ): Promise<{ readonly records: readonly CountedLead[]; readonly next: string | null }>;
 
   /** Returns the number of the studio's leads in a stage, in the filter's range of `updated`, up to `bound`. */
   measureStage(studioId: string, stage: LeadStage, filter: LeadFilter | undefined, bound: number): Promise<number>;
+}
+
+/** The reads of leads. None of them returns another studio's leads. */
+export interface LeadReads extends PublicLeadReads, LeadCountReads {
+  /** Returns a lead of the studio, with its enquiries. Must not return another studio's lead. @throws UnreadableRecord */
+  findLead(studioId: string, leadId: string): Promise<Lead | null>;
+
+  /** Returns all stored data of a lead of the studio; null: it has no such lead, or the lead was erased. */
+  findLeadRecord(studioId: string, leadId: string): Promise<LeadRecord | 'unreadable' | null>;
+
+  /** Returns the lead that an idempotency key created in the studio, changed or not. @throws UnreadableRecord */
+  findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;
 
   /**
-   * Returns the leads of the studio with one of the contact keys: those claimed by open leads, and those that closed
-   * leads had claimed, or would have claimed when they were last closed or corrected; with `former` those that had one before
-   * a correction of their contact. Each lead once, in any order. Of more than MAX_LEADS_PER_CONTACT leads, must return
-   * that many, open ones first. Must skip unreadable ones, but name them, and must not return another studio's.
+   * Returns whether the studio has a lead with this id, erased or not, readable or not; null: it has none. Must not
+   * reveal other studios' leads.
+   */
+  presenceOfLead(studioId: string, leadId: string): Promise<'present' | 'erased' | null>;
+
+  isLeadChangeApplied(studioId: string, leadId: string, requestId: string): Promise<boolean>;
+
+  /**
+   * Lists the leads of the studio, highest id first, without their enquiries. Must skip unreadable ones, so that all
+   * others are reached. Only after hundreds of those in a row may a page have fewer than `limit` leads and a `next`.
+   *
+   * With a filter, it lists only matching leads, and examines some thousand of the studio's. A page may then be short
+   * or empty, and have a `next`. If isByUpdate says so, leads are in the order of `updatedAt` and id, highest first,
+   * and `before` and `next` are positions of updatePosition. A filter by `created` may miss leads whose id does not
+   * begin with `createdAt`.
+   */
+  listLeads(studioId: string, before: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
+
+  /**
+   * Lists as listLeads does, but lowest first, and with enquiries. A walk must return each lead that existed at its
+   * start exactly once. In the order of `updatedAt`, it must return each lead that matches all the time at least once.
+   */
+  walkLeads(studioId: string, after: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
+
+  /**
+   * Returns the leads of the studio with one of the contact keys. Open leads claim them; closed leads had claimed them,
+   * or would have when last closed or corrected. With `former`, it finds the leads that had a key before a correction.
+   * Returns each lead once, in any order. If there are more than MAX_LEADS_PER_CONTACT, must return that many, open
+   * ones first. Must skip unreadable ones, but name them. Must not return another studio's leads.
    */
   findLeadsOfContact(studioId: string, contactKeys: readonly string[], former?: 'former'): Promise<LeadsOfContact>;
 
@@ -90,7 +91,7 @@ export interface LeadReads {
     studioId: string,
     after: string | null,
     limit: number,
-  ): Promise<{ readonly leads: readonly Pick<Lead, 'id'>[]; readonly next: string | null }>;
+  ): Promise<{ readonly leads: readonly { readonly id: string }[]; readonly next: string | null }>;
 
   /** Returns the erased leads among the next `limit` leads of a studio, lowest id first. Skips unreadable ones. */
   walkErasedLeads(

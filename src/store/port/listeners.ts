@@ -6,19 +6,19 @@ export interface StoreCommand {
   readonly size: number;
 }
 
-/** Gets the commands to the database that take long. */
+/** Receives slow database commands. */
 export interface SlowCommands {
   readonly fromMs: number;
-  /** @param shape the statement, or the collection, the method and the names in its filter: nothing that a caller sent */
+  /** @param shape the statement, or the collection, the method and the filter's names; nothing that a caller sent */
   report(shape: string, durationMs: number): void;
 }
 
-/** Called when a command is sent to the database; returns what is called when it ends, with whether it succeeded. */
+/** Called when a command is sent to the database. Returns a function to call at its end, with whether it succeeded. */
 export type StoreObserver = (command: StoreCommand) => (isDone: boolean) => void;
 
 /**
- * Who hears of each command to the database, of each unreadable record that a call skips, of each slow command, and when the log
- * of SQLite cannot be emptied because other processes read.
+ * Listeners for database commands, for unreadable records that a call skips, and for slow commands. The last one hears
+ * that SQLite's log cannot be emptied, because other processes read.
  */
 export type StoreListeners = [
   observer?: StoreObserver,

@@ -1,15 +1,15 @@
 import type { TimeRange } from '../../domain/lead-filter.ts';
 
-/** The next `limit` leads of a studio, lowest id first, or some by their ids; erased ones too. Of these those that changed in a range. */
+/** Leads of a studio, including erased ones: the next `limit`, lowest id first, or some by id. A range selects leads that changed in it. */
 export type SomeLeads = { readonly studioId: string; readonly updated?: TimeRange | undefined } & (
   | { readonly after: string | null; readonly limit: number }
   | { readonly leadIds: readonly string[] }
 );
 
 export interface ResendOptions {
-  /** The number of the consumer that is sent them; default: every consumer is. */
+  /** The number of the receiving consumer; default: all consumers. */
   readonly consumer?: number | undefined;
-  /** Revisions are at least this; default: those of `now`. */
+  /** The minimum of the new revisions; default: that of `now`. */
   readonly lowest?: number | undefined;
 }
 
@@ -21,15 +21,15 @@ export interface ResentLeads {
 }
 
 /**
- * The marks of the change feed. Every write of LeadCreation, LeadChanges and LeadErasureStore that changes a lead must mark it in the same write and give it a higher
- * revision. A new lead is marked. ConsumerStore makes deliveries of the marks.
+ * The marks of the change feed, which ConsumerStore turns into deliveries. Every write that creates, changes or erases a
+ * lead must mark it in the same write, with a higher revision.
  */
 export interface ResendStore {
   /**
-   * Marks some leads of a studio as if they had changed, for every consumer or for one. Must give each a new revision, so
-   * that an earlier acknowledgement does not apply. A lead that cannot be marked must be reported, and not affect the others.
+   * Marks leads of a studio as if they had changed, for every consumer or for one. Each must get a new revision, so that an
+   * earlier acknowledgement does not apply. A lead that cannot be marked must be reported, and not affect the others.
    *
-   * @returns the number of leads that were marked, and of those that were not
+   * @returns the numbers of marked leads, and of leads that cannot be marked
    */
   resendLeads(leads: SomeLeads, now: Date, options?: ResendOptions): Promise<ResentLeads>;
 }

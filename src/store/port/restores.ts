@@ -2,15 +2,15 @@ import type { Actor } from '../../domain/audit.ts';
 import type { DatabaseEpoch } from '../../domain/database-epoch.ts';
 
 export interface RestoreStore {
-  /** Returns which database this is. If that cannot be read, it was never restored, or all may be lost. */
+  /** Returns the identity of this database. If unreadable, it was never restored, or all data may be lost. */
   findEpoch(): Promise<DatabaseEpoch>;
 
-  /** Notes that the database was restored, as epochAfterRestore decides, with an event in one write; returns its epoch from then on. */
+  /** Notes that the database was restored, as epochAfterRestore decides, with an event in one write. Returns the new epoch. */
   raiseEpoch(to: Date | null, now: Date, by: Actor): Promise<DatabaseEpoch>;
 
   /**
-   * Returns those of some ids, in lower case, with which the studio has no lead: no erased or unreadable one either. Must see
-   * every lead that was returned before the call, by any method.
+   * Returns the given ids (in lower case) of which the studio has no lead, not even an erased or unreadable one. Must
+   * see every lead that any method returned before the call.
    */
   findMissingLeads(studioId: string, leadIds: readonly string[]): Promise<string[]>;
 }

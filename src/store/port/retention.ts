@@ -1,8 +1,8 @@
-/** The time that retention goes by, which all cores share. */
+/** The retention time, which all cores share. */
 export interface RetentionTime {
   /** Grows with each change. */
   readonly version: number;
-  /** Null: it cannot be read. */
+  /** Null: it is unreadable. */
   readonly time: Date | null;
 }
 
@@ -11,8 +11,8 @@ export interface RetentionStore {
   findRetentionTime(): Promise<RetentionTime | null>;
 
   /**
-   * Replaces it. Must change nothing, and return false, unless it has the version that was read (null: there is none): of
-   * concurrent calls exactly one changes it. Where a response was lost, it may return false for a change.
+   * Replaces the retention time. Must change nothing, and return false, unless the version is the same as read (null: there
+   * is none). Exactly one of concurrent calls changes it. If a response was lost, it may return false for a change.
    */
   putRetentionTime(version: RetentionTime['version'] | null, time: Date): Promise<boolean>;
 }

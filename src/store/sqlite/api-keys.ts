@@ -70,13 +70,13 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
 
 function keyWriter({ prepare, applyOnce, report }: Connection) {
   const selectById = API_KEYS.query(prepare, 'WHERE studio_id = ? AND id = ?');
-  const selectSlot = prepare('SELECT slot FROM api_keys WHERE studio_id = ? AND id = ?');
+  const selectSlot = prepare<[slot: string]>('SELECT slot FROM api_keys WHERE studio_id = ? AND id = ?');
   const selectSlots = prepare(`SELECT slot FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS})`);
   const freeExpiredSlots = prepare(
     `UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot IN (${SLOTS}) AND expires_at <= ?`,
   );
 
-  /** Returns a slot that no live key holds; undefined: there is none. To be called within a write. */
+  /** Returns a free slot, also one of an expired key; undefined: live keys hold all of them. Must be called within a write. */
   function takeSlot(studioId: string, now: Date): string | undefined {
     freeExpiredSlots.run(studioId, now.getTime());
     const taken = new Set(selectSlots.all(studioId).map(([slot]) => slot));
@@ -87,7 +87,7 @@ function keyWriter({ prepare, applyOnce, report }: Connection) {
     const stored = selectById.get(studioId, keyId);
     if (!stored) return null;
     const legible = () => readableOrNull(checkedInParts(API_KEY, stored, report), report);
-    return { key: checked(API_KEY, stored), legible, slot: selectSlot.get(studioId, keyId)?.[0] as string };
+    return { key: checked(API_KEY, stored), legible, slot: selectSlot.get(studioId, keyId)?.[0] ?? keyId };
   }
 
   function store({ studioId, keyId, now }: ApiKeyCommand, { slot: place, ...fields }: ApiKeyWrite) {

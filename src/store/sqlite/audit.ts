@@ -7,7 +7,7 @@ import type { Connection } from './connection.ts';
 import { AUDIT_EVENTS } from './record-rows.ts';
 import type { ListRow } from './rows.ts';
 
-/** The maximum number of events that are read for a list, if some are unreadable. */
+/** The maximum number of events read for a list in which some are unreadable. */
 const MAX_READ = 10 * MAX_AUDIT_EVENTS;
 
 /** The number of events that a walk reads at a time. */

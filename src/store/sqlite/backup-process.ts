@@ -1,7 +1,7 @@
 import type { BackupMessage } from './database-file.ts';
 import { copyDatabase } from './restores.ts';
 
-/* The process that writes a backup, nearly all in one statement, which can only be aborted by killing the process. */
+/* The process that writes a backup. Only killing it aborts the statement that does nearly all the work. */
 
 const send = (message: BackupMessage) => process.send?.(message);
 

@@ -7,15 +7,15 @@ const port = parentPort;
 if (!port) throw new Error('this module must run as the worker thread of Checkpoints');
 const { path, identities } = workerData as { readonly path: string; readonly identities: Identities };
 const database = new DatabaseSync(path, { timeout: 50 });
-// The log would be moved into another database.
+// A checkpoint would move the log into another database.
 if (replacedPath(identities) !== undefined) throw new Error('the database file was replaced');
 
 type Message = 'checkpoint' | 'truncate' | 'close';
 
-/** The delay before truncating the log is retried while it is in use; milliseconds. */
+/** The delay before retrying to truncate a log in use; milliseconds. */
 const RETRY_DELAY_MS = 1000;
 
-/** How often, and with which delay in milliseconds, truncating the log is retried before the file is closed. */
+/** The number of retries to truncate the log before closing the file, and their delay in milliseconds. */
 const LAST_RETRIES = 20;
 const LAST_RETRY_DELAY_MS = 100;
 
@@ -42,7 +42,7 @@ function truncate(): void {
   retry = isDone ? undefined : setTimeout(truncate, RETRY_DELAY_MS);
 }
 
-/** Tries for a while. After that a core that still uses the file truncates the log; without one, SQLite removes it. */
+/** Retries for a while. After that, a core that still uses the file truncates the log; without one, SQLite removes it. */
 async function truncateAtLast(): Promise<boolean> {
   for (let left = LAST_RETRIES; left > 0; left -= 1) {
     if (truncated()) return true;

@@ -1,25 +1,33 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type AuditEvent, actorIn } from '../../domain/audit.ts';
+import { actorIn } from '../../domain/audit.ts';
 import type { DecidedEvent, Decision } from '../decisions/decision.ts';
 import type { ReportUnreadable } from '../port/faults.ts';
 import { credentialReader } from './credentials.ts';
-import type { GroupCommit, sharedTransaction } from './group-commit.ts';
+import type { sharedTransaction } from './group-commit.ts';
 import { AUDIT_EVENTS } from './record-rows.ts';
 import { preparingIn } from './rows.ts';
 
-/** The number of newest requests that are recognised when they are repeated; each takes about 60 bytes. */
+/** The number of newest requests whose repetitions are deduplicated; each takes about 60 bytes. */
 export const MAX_STORED_REQUESTS = 100_000;
 
-/** What an event is about. */
-type Subject = Pick<AuditEvent, 'studioId'> & Partial<Pick<AuditEvent, 'leadId' | 'apiKeyId'>>;
+/** The record of an event. */
+interface Subject {
+  readonly studioId: string;
+  readonly leadId?: string | null;
+  readonly apiKeyId?: string | null;
+}
+
+export interface Commits {
+  write<Result>(body: () => Result, waitMs?: number): Promise<Result>;
+}
 
 interface ChangeOf<Found, Write, Outcome> {
-  /** Of its events. */
+  /** The record of its events. */
   readonly subject: Subject;
   readonly requestId?: string | undefined;
   read(): Found;
   decide(found: Found, isApplied: boolean): Decision<Outcome, Write>;
-  /** Writes what was decided; returns another outcome if a constraint forbids it, and then it must have written nothing. */
+  /** Writes what was decided. If a constraint forbids it, writes nothing and returns another outcome. */
   write(write: Write, found: Found): Outcome | undefined;
 }
 
@@ -33,12 +41,12 @@ export type Connection = ReturnType<typeof connectionTo>;
 export function connectionTo(
   database: DatabaseSync,
   reads: ReturnType<typeof sharedTransaction>,
-  plainCommits: Pick<GroupCommit, 'write'>,
+  plainCommits: Commits,
   report: ReportUnreadable = () => {},
 ) {
   const prepare = preparingIn(database);
   const { findCredential, forgetCredentials } = credentialReader(prepare, reads.count, report);
-  const commits: typeof plainCommits = {
+  const commits: Commits = {
     write: (body, waitMs) =>
       plainCommits.write(() => {
         forgetCredentials();
@@ -50,15 +58,15 @@ export function connectionTo(
   const removeOldRequests = prepare('DELETE FROM applied_requests WHERE number <= ?');
   const insertEvent = prepare(`INSERT ${AUDIT_EVENTS.into()}`);
 
-  /** Stores an event; to be called within a write. */
+  /** Stores an event. Must be called within a write. */
   function recordEvent({ time, ...event }: DecidedEvent & Subject): void {
     const nothing = { leadId: null, apiKeyId: null, from: null, to: null };
     insertEvent.run({ ...nothing, ...event, ...actorIn(event), time: time.getTime() });
   }
 
   /**
-   * Whether a caller's request took effect. Within a process the outcome of a commit is known, so only a request that its
-   * caller may repeat has to be stored, in the transaction of its change.
+   * Whether a caller's request took effect. Within a process, the outcome of a commit is known. Only a repeatable
+   * request therefore has to be stored, in the transaction of its change.
    */
   const isApplied = (requestId: string | undefined): boolean =>
     requestId !== undefined && selectRequest.get(requestId) !== undefined;
@@ -67,7 +75,7 @@ export function connectionTo(
     database,
     prepare,
     commits,
-    /** For all writes that change nothing of a credential but when its key was last used. */
+    /** For writes that change no credential except the time of a key's last use. */
     plainCommits,
     findCredential,
     report,
@@ -76,7 +84,7 @@ export function connectionTo(
 
     /** Changes a record, with its events and the identity of the request, in one transaction. */
     applyOnce: <Found, Write, Outcome>(change: ChangeOf<Found, Write, Outcome>): Promise<Outcome> =>
-      // What is about a lead changes nothing of a credential.
+      // Lead changes never affect credentials.
       (change.subject.leadId ? plainCommits : commits).write(() => {
         const { subject, requestId } = change;
         const found = change.read();

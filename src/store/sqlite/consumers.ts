@@ -9,7 +9,6 @@ import { CONSUMERS } from './record-rows.ts';
 /** The maximum number of deliveries that a transaction removes. */
 const MAX_REMOVED = 1000;
 
-/** Returns a function that reads the stored consumers. */
 export function storedConsumers({ prepare, report }: Connection): () => Consumer[] {
   const select = CONSUMERS.query(prepare, 'ORDER BY number');
   return () => select.all().map((read) => checkedConsumer(read, report));
@@ -19,12 +18,12 @@ export function sqliteConsumers(connection: Connection): ConsumerStore {
   const { prepare, plainCommits, recordEvent } = connection;
   const stored = storedConsumers(connection);
   const insert = prepare(`INSERT ${CONSUMERS.into()}`);
-  const remove = prepare('DELETE FROM consumers WHERE number = ? RETURNING name');
+  const remove = prepare<[name: string]>('DELETE FROM consumers WHERE number = ? RETURNING name');
   const removeBetween = prepare(`
     DELETE FROM deliveries WHERE (consumer, lead) IN (
       SELECT consumer, lead FROM deliveries WHERE consumer > ? AND consumer < ? LIMIT ${MAX_REMOVED}
     )`);
-  const selectStudioAfter = prepare('SELECT id FROM studios WHERE id > ? ORDER BY id LIMIT 1');
+  const selectStudioAfter = prepare<[id: string]>('SELECT id FROM studios WHERE id > ? ORDER BY id LIMIT 1');
   const putBackfills = prepare('UPDATE consumers SET backfills = ? WHERE number = ? AND backfills = ?');
 
   return {
@@ -33,7 +32,7 @@ export function sqliteConsumers(connection: Connection): ConsumerStore {
         const decision = decideConsumer(stored(), created);
         if (decision.kind !== 'new') return decision;
         const { consumer } = decision;
-        // The database gives it a number.
+        // The database assigns the number.
         const { lastInsertRowid } = insert.run({ ...CONSUMERS.written(consumer).values, number: null });
         const { name, createdAt } = consumer;
         recordEvent(deploymentEvent({ ...by, now: createdAt }, { action: 'consumer-changed', to: name }));
@@ -45,19 +44,19 @@ export function sqliteConsumers(connection: Connection): ConsumerStore {
     removeConsumer: (number, by) =>
       plainCommits.write(() => {
         const removed = remove.get(number);
-        if (removed) recordEvent(deploymentEvent(by, { action: 'consumer-changed', from: removed[0] as string }));
+        if (removed) recordEvent(deploymentEvent(by, { action: 'consumer-changed', from: removed[0] }));
       }),
 
     removeOrphans: () =>
       plainCommits.write(() => {
         const numbers = stored().map(({ number }) => number);
-        // Between two consumers that there are, the index has only those of others.
+        // Index entries between two existing consumers belong to removed ones.
         return [...numbers, DEFAULT_CONSUMER.number].some(
           (number, index) => removeBetween.run(numbers[index - 1] ?? 0, number).changes > 0,
         );
       }),
 
-    findStudioAfter: async (studioId) => (selectStudioAfter.get(studioId)?.[0] as string | undefined) ?? null,
+    findStudioAfter: async (studioId) => selectStudioAfter.get(studioId)?.[0] ?? null,
 
     putBackfills: ({ number, backfills: before }, backfills) =>
       plainCommits.write(

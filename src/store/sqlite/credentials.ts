@@ -5,19 +5,19 @@ import { API_KEY, checkedStudio, LEAD_SOURCE, MEMBER } from '../records.ts';
 import { API_KEYS, LEAD_SOURCES, MEMBERS, STUDIOS } from './record-rows.ts';
 import type { Prepare } from './rows.ts';
 
-/** The maximum number of credentials that are remembered; all are forgotten when there would be more. */
+/** The maximum number of cached credentials; one more clears the cache. */
 const MAX_REMEMBERED = 50_000;
 
 /**
- * Reads credentials and remembers them: to read one takes as long as all the rest of a request. They are forgotten when
- * another connection has committed anything, and before a write of this one that may change any; only the time at which a key
- * was last used may be an earlier one.
+ * Reads and caches credentials, because reading one takes as long as the rest of a request. The cache is cleared when
+ * another connection has committed anything, and before a write of this one that may change a credential. Only
+ * `lastUsedAt` may be stale.
  *
  * @param transactions the number of transactions begun for reads so far
  */
 export function credentialReader(prepare: Prepare, transactions: () => number, report: ReportUnreadable) {
   const remembered = new Map<string, Credential>();
-  // Changes with each commit of another connection, of this process or another.
+  // Changes with each commit of another connection, in this process or another.
   const selectVersion = prepare('PRAGMA data_version');
   let [version, seen]: [unknown, number] = [undefined, 0];
   const read = credentialFinder(prepare);
@@ -27,7 +27,7 @@ export function credentialReader(prepare: Prepare, transactions: () => number, r
   function forgetIfOthersWrote(): void {
     const count = transactions();
     if (seen === count) return;
-    // The first statement of a transaction, which a lock or a fault of the disk may fail: then the next one of it asks again.
+    // A lock or disk fault may fail this first statement of a transaction. The transaction's next call then asks again.
     const current = selectVersion.get()?.[0];
     if (version !== current) forgetCredentials();
     [version, seen] = [current, count];
@@ -43,7 +43,7 @@ export function credentialReader(prepare: Prepare, transactions: () => number, r
       isReadable = false;
       report(record);
     });
-    // Of a source that does not exist nothing is remembered: a sender could name ever others.
+    // Missing sources are not cached, because a sender could name new ones forever.
     if (found && isReadable && (sourceId === '' || found.source)) {
       if (remembered.size >= MAX_REMEMBERED) forgetCredentials();
       remembered.set(name, found);
@@ -68,7 +68,7 @@ function credentialFinder(prepare: Prepare) {
     const row = select.get(sourceId, secretSha256);
     const key = row && readableOrNull(checked(API_KEY, API_KEYS.read(row)), report);
     if (!key) return null;
-    // The columns of a row that the join did not find are null.
+    // Columns of a row that the join did not find are null.
     const member = row[memberFrom] === null ? null : checked(MEMBER, MEMBERS.read(row, memberFrom));
     const source = row[sourceFrom] === null ? null : checked(LEAD_SOURCE, LEAD_SOURCES.read(row, sourceFrom));
     return {

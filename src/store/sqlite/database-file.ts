@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, statSync } from 'node:fs';
 import { access, constants, link, open, rename, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import type { FileState } from '../database-state.ts';
+import type { FileContents, FileState } from '../database-state.ts';
 import { StoreUnavailable } from '../port/faults.ts';
 import { fileFault, nearestFolder } from './file-fault.ts';
 import { isLocked, readResultCode } from './group-commit.ts';
@@ -12,11 +12,11 @@ import { isBackup, withDatabase } from './restores.ts';
 import { SCHEMA_OF_1_2, SCHEMA_VERSION, schemaVersion } from './schema.ts';
 import { syncFolder } from './sync-folder.ts';
 
-/* What commands do with a database file. */
+/* The work of commands on a database file. */
 
 const OTHERS = 0o077;
 
-/** Examines a database file and its folder without changing them. Includes what was found before a fault. */
+/** Examines a database file and its folder without changing them. Includes the findings before a fault. */
 export async function examineSqlite(path: string): Promise<FileState> {
   let found: FileState = { kind: 'file', path, exists: !isAbsent(path) };
   try {
@@ -24,8 +24,7 @@ export async function examineSqlite(path: string): Promise<FileState> {
     await access(folder, constants.R_OK | constants.W_OK);
     if (found.exists) {
       await access(path, constants.R_OK | constants.W_OK);
-      const isOpenToOthers = ((await stat(path)).mode & OTHERS) !== 0;
-      found = { ...found, contents: { ...examineContents(path), isOpenToOthers } };
+      found = { ...found, contents: examineContents(path, ((await stat(path)).mode & OTHERS) !== 0) };
     }
     const { bavail, bsize } = await statfs(folder);
     return { ...found, roomBytes: bavail * bsize };
@@ -34,7 +33,7 @@ export async function examineSqlite(path: string): Promise<FileState> {
   }
 }
 
-/** The releases of schemas. */
+/** The releases by schema version. */
 const RELEASES: Readonly<Record<number, '1.2' | 'this'>> = {
   0: 'this',
   [SCHEMA_OF_1_2]: '1.2',
@@ -42,15 +41,15 @@ const RELEASES: Readonly<Record<number, '1.2' | 'this'>> = {
 };
 
 /** @throws Error when the file cannot be read or is not a database */
-function examineContents(path: string): Omit<NonNullable<FileState['contents']>, 'isOpenToOthers'> {
+function examineContents(path: string, isOpenToOthers: boolean): FileContents {
   return withDatabase(path, { readOnly: true }, (database) => {
     const version = schemaVersion(database);
     const release = RELEASES[version] ?? (version < SCHEMA_VERSION ? 'earlier' : 'newer');
-    return { release, isBackup: isBackup(database) };
+    return { release, isOpenToOthers, isBackup: isBackup(database) };
   });
 }
 
-/** Whether a file has no database: a process may die between creating it and its first write, and a copy may fail so. */
+/** Whether a file contains no database. A process may die between creating it and its first write; so may a copy. */
 export const isAbsent = (path: string): boolean => !existsSync(path) || statSync(path).size === 0;
 
 export const absentFile = (path: string): StoreUnavailable =>
@@ -64,8 +63,8 @@ export interface Vacuumed {
 }
 
 /**
- * Rewrites a database file without deleted and overwritten data, pieces of which may remain in split or moved pages
- * despite `secure_delete`. Blocks writers meanwhile.
+ * Rewrites a database file without deleted and overwritten data. Despite `secure_delete`, split or moved pages may
+ * still contain some. Blocks writers meanwhile.
  *
  * @throws StoreUnavailable when the file is in use, or its disk has no room for the copy
  */
@@ -102,7 +101,7 @@ const WITHOUT_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSU
 /** SQLite's result codes for faults of the source file: damaged, not a database. */
 const SOURCE_FAULTS: readonly (number | undefined)[] = [11, 26];
 
-/** What the process that writes a backup reports: the approximate size, or why it failed. */
+/** A report of the process that writes a backup: the approximate size, or why it failed. */
 export type BackupMessage = { readonly bytes: number } | { readonly fault: ProcessFault };
 
 interface ProcessFault {
@@ -123,8 +122,8 @@ export interface Backup {
 }
 
 /**
- * Writes a snapshot of a database file to a new file that only its owner can read, without deleted data. Other
- * processes may read and write meanwhile. Until everything is on the disk, the file is called `FILE.partial`; an
+ * Writes a snapshot of a database file, without deleted data, to a new file that only its owner can read. Other
+ * processes may read and write meanwhile. Until everything is on the disk, the file is called `FILE.partial`. An
  * aborted backup leaves no file.
  *
  * @throws StoreUnavailable with what is wrong with either file and what to do; the reason of `watch.ending`
@@ -150,14 +149,14 @@ export async function backUpFile(path: string, file: string, watch: BackupWatch)
   }
 }
 
-/** Renames a file, but never replaces one that was made meanwhile, as `rename` does. */
+/** Renames a file, but unlike `rename` never replaces one that was created meanwhile. */
 async function renameToNew(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
     await rm(from);
   } catch (error) {
     if (!WITHOUT_LINKS.has((error as NodeJS.ErrnoException).code)) throw error;
-    // Replaces the empty file that it has made itself.
+    // Replaces only the empty file that it created itself.
     await (await open(to, 'wx', 0o600)).close();
     await rename(from, to);
   }

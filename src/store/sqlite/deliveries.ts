@@ -30,7 +30,7 @@ import {
   ofStudio,
 } from './rows.ts';
 
-/** The maximum number of deliveries that come again at a time. */
+/** The maximum number of deferred deliveries that return at a time. */
 const MAX_RETURNED = 100;
 
 const CHANGE = columns({
@@ -42,13 +42,12 @@ const CHANGE = columns({
   studioId: 'studio_id',
 });
 
-/** When a delivery is due, and the lead's number; integers in text. */
+/** A delivery's due time, and the lead's number; integers as text. */
 type Position = readonly [due: string, number: string];
 
-/** The deliveries of consumers, in SQLite. */
 export function sqliteDeliveries(connection: Connection, { distribute, distributeSome }: Distribution): DeliveryStore {
   const readDeliveries = deliveryReader(connection);
-  const count = connection.prepare(`
+  const count = connection.prepare<[leads: number, due: number | null, since: number]>(`
     SELECT count(*), min(due), since FROM (
       SELECT due, since FROM deliveries WHERE consumer = ? AND due >= ? AND due < ? ORDER BY due LIMIT ? + 0)`);
   return {
@@ -62,10 +61,8 @@ export function sqliteDeliveries(connection: Connection, { distribute, distribut
 
     async measureDeliveries(number, bound) {
       const { isComplete } = await distribute();
-      const measured = (from: number, to: number) =>
-        count.get(number, from, to, bound) as [leads: number, due: number | null, since: number];
-      const [leads, due, since] = measured(0, SET_ASIDE);
-      const [setAside, first] = measured(SET_ASIDE, Number.MAX_SAFE_INTEGER);
+      const [leads = 0, due = null, since = 0] = count.get(number, 0, SET_ASIDE, bound) ?? [];
+      const [setAside = 0, first = null] = count.get(number, SET_ASIDE, Number.MAX_SAFE_INTEGER, bound) ?? [];
       return {
         waiting: { leads, since: due === null || due >= DEFERRED ? null : new Date(since) },
         setAside: { leads: setAside, since: first === null ? null : new Date(first - SET_ASIDE) },
@@ -77,12 +74,11 @@ export function sqliteDeliveries(connection: Connection, { distribute, distribut
   };
 }
 
-/** Returns a function that reads the deliveries of a consumer. */
 function deliveryReader({
   prepare,
   report,
 }: Connection): (consumer: number) => (limit: number) => Promise<LeadChange[]> {
-  // A lead with an undistributed change is not among them: its delivery has the kinds of an older state.
+  // Skips leads with an undistributed change, because their deliveries have the kinds of an older state.
   const select = (condition: string) =>
     prepare(`
       SELECT ${CHANGE.sql}
@@ -96,7 +92,7 @@ function deliveryReader({
     firstReadable<ListRow, LeadChange, Position>({
       first: (limit) => selectFirst.all(consumer, limit),
       async behind(position, limit) {
-        // Other calls are served between two reads of unreadable leads.
+        // Lets other calls run between two reads of unreadable leads.
         await nextTurn();
         return position === null ? selectFirst.all(consumer, limit) : selectBehind.all(consumer, ...position, limit);
       },
@@ -126,25 +122,26 @@ function settlingMethods({ prepare, plainCommits }: Connection) {
   const hasDeferred = prepare(selectDeferred);
   const returnDeferred = prepare(`
     UPDATE deliveries SET due = since WHERE (consumer, lead) IN (${selectDeferred})`);
-  const selectWaiting = prepare(`
+  const selectWaiting = prepare<[revision: number | null]>(`
     SELECT (SELECT revision FROM deliveries WHERE consumer = :consumer AND lead = leads.number) ${LEAD}`);
-  const selectAside = prepare(`
+  const selectAside = prepare<[string, id: string, revision: number, reason: string, due: number, attempts: number]>(`
     SELECT studio_id, hex(id), deliveries.revision, reason, due, attempts
     FROM deliveries JOIN leads ON leads.number = lead JOIN studio_numbers ON studio_numbers.number = studio_number
     WHERE consumer = :consumer AND (due, lead) > (:due, coalesce((SELECT number ${LEAD}), 0))
     ORDER BY due, lead LIMIT :limit + 0`);
 
-  /** Changes the deliveries of leads that a consumer names, and says what became of them; within a write. */
+  /** Changes the deliveries of leads that a consumer names, and counts the results. Must be called within a write. */
   function settle<Named extends Acknowledgement>(
     consumer: number,
     leads: readonly Named[],
     change: (lead: Named) => { readonly changes: number | bigint },
   ): Settled {
     const settled = leads.reduce((sum, lead) => sum + Number(change(lead).changes), 0);
-    return countSettled(settled, leads, ({ studioId, leadId }) => {
-      const [revision] = selectWaiting.get({ consumer, studioId, leadId }) ?? [];
-      return revision as number | null | undefined;
-    });
+    return countSettled(
+      settled,
+      leads,
+      ({ studioId, leadId }) => selectWaiting.get({ consumer, studioId, leadId })?.[0],
+    );
   }
 
   return {
@@ -157,8 +154,8 @@ function settlingMethods({ prepare, plainCommits }: Connection) {
 
     setAsideDeliveries: (consumer, leads, now) =>
       plainCommits.write(() =>
-        settle(consumer, leads, ({ studioId, leadId, revision, reason, ...aside }) => {
-          const [due, before] = [toDue(aside, now).getTime(), asideBefore(aside)];
+        settle(consumer, leads, ({ studioId, leadId, revision, reason, retryAt }) => {
+          const [due, before] = [toDue(retryAt, now).getTime(), asideBefore(retryAt)];
           return setAside.run({ consumer, studioId, leadId, revision, reason, due, before });
         }),
       ),
@@ -179,12 +176,10 @@ function settlingMethods({ prepare, plainCommits }: Connection) {
     async listDeliveriesSetAside(consumer, after, limit) {
       const { due, studioId, leadId } = after ?? { due: new Date(DEFERRED - 1), studioId: '', leadId: '' };
       const rows = selectAside.all({ consumer, due: due.getTime(), studioId, leadId, limit });
-      return (rows as [string, string, number, string, number, number][]).map(
-        ([studioId, id, revision, reason, ms, attempts]) => {
-          const due = new Date(ms);
-          return { studioId, leadId: idText(id), revision, reason, attempts, due, retryAt: toRetryTime(due) };
-        },
-      );
+      return rows.map(([studioId, id, revision, reason, ms, attempts]) => {
+        const due = new Date(ms);
+        return { studioId, leadId: idText(id), revision, reason, attempts, due, retryAt: toRetryTime(due) };
+      });
     },
   } satisfies Partial<DeliveryStore>;
 }

@@ -10,11 +10,10 @@ import {
   sourceEvents,
 } from '../decisions/directory.ts';
 import { readPage } from '../pages.ts';
-import type { DirectoryStore, EndStudioOutcome, PutOutcome } from '../port/directory.ts';
+import type { DirectoryStore, EndStudioOutcome, PutOutcome, StudioStore } from '../port/directory.ts';
 import { checkedStudio, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
 import type { Connection } from './connection.ts';
 import { LEAD_SOURCES, rowMapping, STUDIOS } from './record-rows.ts';
-import type { ListRow } from './rows.ts';
 
 export function sqliteDirectory(connection: Connection): DirectoryStore {
   const { prepare, report } = connection;
@@ -46,15 +45,13 @@ export function sqliteDirectory(connection: Connection): DirectoryStore {
 
 const toId = ({ id }: { readonly id: unknown }) => id as string;
 
-function sqliteStudios({
-  prepare,
-  applyOnce,
-  report,
-}: Connection): Pick<DirectoryStore, 'putStudio' | 'endStudio' | 'findStudio' | 'listStudios'> {
+type Ending = [status: string, members: number, sources: number];
+
+function sqliteStudios({ prepare, applyOnce, report }: Connection): StudioStore {
   const select = STUDIOS.query(prepare, 'WHERE id = ?');
   const selectPage = STUDIOS.query(prepare, 'WHERE id > ? ORDER BY id LIMIT ? + 0');
   const insert = prepare("INSERT INTO studios (id, status) VALUES (?, '')");
-  const selectEnding = prepare(`
+  const selectEnding = prepare<Ending>(`
     SELECT status, (SELECT count(*) FROM members WHERE studio_id = studios.id),
       (SELECT count(*) FROM lead_sources WHERE studio_id = studios.id)
     FROM studios WHERE id = ?`);
@@ -65,12 +62,13 @@ function sqliteStudios({
   ].map((sql) => prepare(sql));
   return {
     endStudio: (studioId, by) =>
-      applyOnce<ListRow | undefined, 'end', EndStudioOutcome>({
+      applyOnce<Ending | undefined, 'end', EndStudioOutcome>({
         subject: { studioId },
         read: () => selectEnding.get(studioId),
         decide(row) {
-          const [status, members, sources] = (row ?? []) as [unknown, number, number];
-          return decideEnd(row ? { status, members, sources } : null, by);
+          if (!row) return decideEnd(null, by);
+          const [status, members, sources] = row;
+          return decideEnd({ status, members, sources }, by);
         },
         write: () => void endings.map((each) => each.run(studioId)),
       }),
@@ -105,7 +103,7 @@ function sqliteStudios({
   };
 }
 
-/** The members or the sources of a studio. @param storedIn what an entry has besides its ids */
+/** Returns the methods for the members or the sources of a studio. @param storedIn returns an entry without its ids */
 function entriesIn<Entry extends Member | LeadSource>(
   { prepare, applyOnce, report }: Connection,
   type: RecordType<Entry>,
@@ -118,7 +116,7 @@ function entriesIn<Entry extends Member | LeadSource>(
   const select = query(prepare, 'WHERE studio_id = ? AND id = ?');
   const put = prepare(`INSERT OR REPLACE ${into()}`);
   const remove = prepare(`DELETE FROM ${table} WHERE studio_id = ? AND id = ?`);
-  const count = prepare(`SELECT count(*) FROM ${table} WHERE studio_id = ?`);
+  const count = prepare<[count: number]>(`SELECT count(*) FROM ${table} WHERE studio_id = ?`);
   const checkedOrNull = (entry: Unchecked<Entry> | undefined) =>
     entry ? readableOrNull(checked(type, entry), report) : null;
   return {
@@ -128,7 +126,7 @@ function entriesIn<Entry extends Member | LeadSource>(
         requestId,
         read: () => select.get(entry.studioId, entry.id),
         decide(stored, isApplied) {
-          const isFull = !stored && (count.get(entry.studioId)?.[0] as number) >= max;
+          const isFull = !stored && (count.get(entry.studioId)?.[0] ?? 0) >= max;
           const status = selectStudio.get(entry.studioId)?.[0] ?? null;
           return decideEntry({ status, before: stored && storedIn(stored), isFull }, createEvents, isApplied);
         },

@@ -21,9 +21,9 @@ import {
   UUID_BYTES,
 } from './rows.ts';
 
-/** The marks of the change feed, in SQLite: a lead's mark is a part of its row. */
+/** The marks of the change feed, in SQLite. A lead's mark is part of its row. */
 export function sqliteMarks({ prepare, plainCommits }: Connection): ResendStore {
-  // An id that is not a UUID cannot end a part.
+  // An id that is not a UUID cannot end a page.
   const select = (rest: string) =>
     prepare(`SELECT ${MARKED_LEAD.sql} FROM leads WHERE ${ofStudio()} AND length(id) = ${UUID_BYTES} AND ${rest}`);
   const selectPage = select("id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
@@ -59,7 +59,7 @@ const MARK = columns({
   isTest: 'EXISTS (SELECT 1 FROM studios WHERE studios.id = studio_numbers.studio_id AND is_test = 1)',
 });
 
-/** Returns a function that makes the deliveries of marks, and acknowledges these; within a write. */
+/** Returns a function that turns marks into deliveries, and acknowledges them. Must be called within a write. */
 function rowDistributor(prepare: Prepare) {
   const deliver = prepare(`
     INSERT INTO deliveries (consumer, lead, revision, since, due, kinds)
@@ -84,7 +84,7 @@ function rowDistributor(prepare: Prepare) {
         const delivery = isOfConsumer(each, which) && computeDelivery(mark, createdAt, consumer);
         if (!delivery) continue;
         const [since, kinds] = [delivery.since.getTime(), kindsJson(delivery.kinds)];
-        const keepsAside = Number(isOnlyResent(delivery));
+        const keepsAside = Number(isOnlyResent(delivery.kinds));
         deliver.run({ consumer, lead, revision: delivery.revision, since, kinds, keepsAside });
       }
       const { changes } = acknowledge.run(lead);
@@ -95,7 +95,7 @@ function rowDistributor(prepare: Prepare) {
 
 export type Distribution = ReturnType<typeof distribution>;
 
-/** Makes deliveries for consumers of leads that are marked, in SQLite. */
+/** Distributes marked leads to consumers, in SQLite. */
 export function distribution(connection: Connection) {
   const { prepare, plainCommits } = connection;
   const hasMarks = prepare('SELECT 1 FROM leads WHERE changed_since IS NOT NULL LIMIT 1');
@@ -106,7 +106,7 @@ export function distribution(connection: Connection) {
   const stored = storedConsumers(connection);
   const consumers = (): Consumer[] => [DEFAULT_CONSUMER, ...stored()];
 
-  /** Distributes a part of what is marked; returns whether none was left. */
+  /** Distributes some marked leads; returns whether none was left. */
   const distributeSome = (): Promise<boolean> =>
     plainCommits.write(() => {
       const rows = selectFirst.all();
@@ -114,13 +114,13 @@ export function distribution(connection: Connection) {
       return rows.length < MAX_MARKS;
     });
 
-  /** For all who ask meanwhile: of many, each would add its part to one commit, during which the process does nothing else. */
+  /** Concurrent callers share a part. Otherwise each would add a part to one commit, which would block the process. */
   const distributePart = oneAtATime(distributeSome);
 
   return {
     distributeSome,
 
-    /** Distributes what is marked; returns the consumers, and whether none is left. */
+    /** Distributes marked leads; returns the consumers, and whether no mark is left. */
     async distribute() {
       const until = performance.now() + MAX_DISTRIBUTION_MS;
       const isComplete = () => hasMarks.get() === undefined;

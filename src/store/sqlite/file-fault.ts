@@ -2,7 +2,7 @@ import { existsSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { readResultCode } from './group-commit.ts';
 
-/** Says by the code of a file system error what is wrong with a database file, and what to do. */
+/** Descriptions of a database file's fault, with what to do, by the code of a file system error. */
 const FILE_FAULTS: Readonly<Record<string, string>> = {
   EACCES: 'may not be opened by this user: give them the file and its folder, to read and to write',
   EPERM: 'may not be opened by this user: give them the file and its folder, to read and to write',
@@ -13,7 +13,7 @@ const FILE_FAULTS: Readonly<Record<string, string>> = {
   ENOSPC: 'cannot be created, because its disk is full: make room',
 };
 
-/** The same by SQLite's result codes. */
+/** The same by SQLite's result code. */
 const SQLITE_FAULTS: Readonly<Record<number, string>> = {
   5: 'is locked by another process: stop that process',
   8: 'is read-only: give this user the file and its folder, to read and to write',
@@ -24,11 +24,11 @@ const SQLITE_FAULTS: Readonly<Record<number, string>> = {
   26: 'is not a database: name another file, or restore a backup',
 };
 
-/** Why a database file cannot be opened, and what to do, as the end of the sentence "the database file …". */
+/** Returns why a database file cannot be opened, and what to do, as the end of the sentence "the database file …". */
 export function fileFault(error: unknown, path: string): string {
   const { code, message } = error as { code?: string; message: string };
   const resultCode = readResultCode(error);
-  // Without one, SQLite reports that a file cannot be opened, and the system that the disk is full.
+  // Without a free inode, SQLite reports that the file cannot be opened, and the system that the disk is full.
   if ((resultCode === 14 || code === 'ENOSPC') && hasNoInodes(path))
     return `cannot be used, because its file system has no inodes left, whatever room it has: delete files (${message})`;
   const known = resultCode === undefined ? FILE_FAULTS[code ?? ''] : SQLITE_FAULTS[resultCode];
@@ -41,7 +41,7 @@ function hasNoInodes(path: string): boolean {
   return files > 0 && ffree === 0;
 }
 
-/** Returns the folder of a file, or the lowest one above it that exists. */
+/** Returns the folder of a file, or its nearest existing ancestor. */
 export function nearestFolder(path: string): string {
   const folder = dirname(path);
   return existsSync(folder) ? folder : nearestFolder(folder);

@@ -9,21 +9,21 @@ import type { StoreObserver } from '../port/listeners.ts';
 export const MAX_WAITING_WRITES = 2048;
 
 interface PendingWrite {
-  /** Performs the write in a transaction; may run again after a rollback. Returns what to call once it is durable. */
+  /** Performs the write in a transaction; may run again after a rollback. Returns a function to call once it is durable. */
   readonly perform: () => () => void;
   readonly reject: (error: unknown) => void;
   /** Settles with the write. */
   readonly settled: Promise<unknown>;
-  /** When it is refused if it still waits for a lock; by `performance.now()`. */
+  /** When it is refused if it is still waiting for a lock; by `performance.now()`. */
   readonly deadline: number;
 }
 
 /**
- * Group commit: writes that arrive in one turn of the event loop share a transaction and its wait for the disk. Each
- * resolves after the commit. A failed write does not affect the others. A single write is not delayed.
+ * Group commit: writes of one turn of the event loop share a transaction, and its wait for the disk. Each resolves
+ * after the commit. A failed write does not affect the others. A single write is not delayed.
  *
- * While another process holds the write lock, writes wait in their order until their deadlines, and the event loop goes
- * on: SQLite's own wait would block it, and with it every read, ping and health check.
+ * While another process holds the write lock, writes wait in order until their deadlines, without blocking the event
+ * loop. SQLite's own wait would block it, and with it every read, ping and health check.
  */
 export class GroupCommit {
   readonly #database: DatabaseSync;
@@ -35,20 +35,20 @@ export class GroupCommit {
   #attempts = 0;
   #lastError: unknown = new StoreUnavailable('nothing has been written yet');
 
-  /** @param committed called after every commit, before any caller hears of it; its outcome is unknown if this throws */
+  /** @param committed called after every commit, before any caller learns of it. If it throws, the commit's outcome is unknown */
   constructor(database: DatabaseSync, committed: () => unknown = () => {}, observer?: StoreObserver) {
     this.#database = database;
     this.#committed = committed;
     this.#observer = observer;
   }
 
-  /** The error of the last transaction, or that there was none yet; undefined: it was committed. */
+  /** The error of the last transaction, or of having had none yet; undefined: it was committed. */
   get lastError(): unknown {
     return this.#lastError;
   }
 
   /**
-   * Runs a write; resolves with its result once that is durable.
+   * Runs a write; resolves with its result once it is durable.
    *
    * @param waitMs how long it may wait for another process's lock; then nothing is written
    */
@@ -63,7 +63,7 @@ export class GroupCommit {
       return () => resolve(result);
     };
     this.#pending.push({ perform, reject, settled: promise, deadline: performance.now() + waitMs });
-    // Later ones join the first one's attempt.
+    // Later writes join the first one's attempt.
     if (this.#pending.length === 1) setImmediate(() => this.#flush());
     return promise;
   }
@@ -100,7 +100,7 @@ export class GroupCommit {
     }
   }
 
-  /** Refuses the writes whose time is up; the others are tried again. */
+  /** Refuses the writes whose deadlines have passed, and schedules a retry of the others. */
   #waitForLock(writes: PendingWrite[], error: unknown): void {
     const now = performance.now();
     const late = writes.filter(({ deadline }) => deadline <= now);
@@ -121,12 +121,12 @@ export class GroupCommit {
     for (const { reject } of writes) reject(error);
   }
 
-  /** Writes get a savepoint each only after one has failed: a savepoint costs as much as an insert. */
+  /** Writes get their own savepoints only after one has failed, because a savepoint costs as much as an insert. */
   #performAll(writes: readonly PendingWrite[]): (() => void)[] {
     try {
       return writes.map(({ perform }) => perform());
     } catch (error) {
-      // A full or failing disk may have ended the whole transaction: then no write took effect.
+      // A full or failing disk may have ended the whole transaction. No write took effect then.
       if (!this.#database.isTransaction) throw error;
       this.#database.exec('ROLLBACK; BEGIN IMMEDIATE');
       return writes.map((write) => this.#performAlone(write));
@@ -152,12 +152,12 @@ export class GroupCommit {
  * as a read. No request can arrive before it ends, so no request reads a state from before its arrival.
  */
 export function sharedTransaction(database: DatabaseSync) {
-  // Reads have nothing to commit, and a commit fails where the file is damaged.
+  // Reads have nothing to commit, and a commit fails if the file is damaged.
   const [beginning, ending] = [database.prepare('BEGIN'), database.prepare('ROLLBACK')];
   let isActive = false;
   let count = 0;
 
-  /** Ends the transaction; to be called before a transaction that writes. */
+  /** Ends the transaction. Must be called before a transaction that writes. */
   function end(): void {
     if (!isActive) return;
     isActive = false;
@@ -165,7 +165,7 @@ export function sharedTransaction(database: DatabaseSync) {
     if (database.isOpen && database.isTransaction) ending.run();
   }
 
-  /** Begins the transaction unless one is active; to be called before a read. */
+  /** Begins the transaction unless one is active. Must be called before a read. */
   function begin(): void {
     if (isActive || database.isTransaction) return;
     beginning.run();
@@ -175,7 +175,7 @@ export function sharedTransaction(database: DatabaseSync) {
     process.nextTick(end);
   }
 
-  /** The number of transactions begun so far: one sees no commit of another connection. */
+  /** The number of transactions begun so far. A transaction sees no later commit of another connection. */
   return { begin, end, count: () => count };
 }
 
@@ -184,7 +184,7 @@ const MAX_RETRY_MS = 25;
 const lockRetryMs = (attempts: number): number => Math.min(2 ** attempts, MAX_RETRY_MS);
 
 /**
- * Repeats a call whose reads meet a lock, such as that of a process that recovers the log after another one was killed.
+ * Retries a call whose reads meet a lock, for example while a process recovers the log after another one was killed.
  * Writes wait in GroupCommit.
  *
  * @throws the last error when the call has taken STORE_CALL_MS
@@ -202,7 +202,7 @@ export async function repeatWhileLocked<Result>(call: () => Promise<Result>): Pr
 }
 
 /**
- * Tries again while another process holds a lock, without returning to the event loop; for what is done before calls are served.
+ * Retries while another process holds a lock, without returning to the event loop. Only for use before calls are served.
  *
  * @throws the last error after SQLITE_BUSY_MS
  */
@@ -214,7 +214,7 @@ export function untilUnlocked<Result>(attempt: () => Result): Result {
     } catch (error) {
       if (!isLocked(error) || performance.now() > giveUp) throw error;
     }
-    // Processes that start together must not try again together.
+    // Jitter for processes that start together.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_RETRY_MS * Math.random());
   }
 }
@@ -222,7 +222,7 @@ export function untilUnlocked<Result>(attempt: () => Result): Result {
 /** Whether a statement failed because another process holds a lock. */
 export const isLocked = (error: unknown): boolean => readResultCode(error) === 5;
 
-/** The primary result code of a SQLite error: the lowest byte of an extended one; undefined for other errors. */
+/** Returns the primary result code of a SQLite error: the lowest byte of an extended one; undefined for other errors. */
 export function readResultCode(error: unknown): number | undefined {
   const { errcode } = Object(error) as { errcode?: number };
   return errcode === undefined ? undefined : errcode & 0xff;

@@ -1,11 +1,11 @@
 import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, type Lead, type LeadStage, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
-import { idsCreated, isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
+import { idsCreated, isByUpdate, type LeadFilter, type TimeRange } from '../../domain/lead-filter.ts';
 import { toPublicLead } from '../../domain/public-lead.ts';
 import { type Checked, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
-import type { LeadReads } from '../port/lead-reads.ts';
+import type { LeadCountReads, LeadReads, PublicLeadReads } from '../port/lead-reads.ts';
 import type { Connection } from './connection.ts';
 import { creationFinder, entryRange } from './leads.ts';
 import {
@@ -29,16 +29,16 @@ import {
   WITH_ORIGINAL,
 } from './rows.ts';
 
-/** The maximum number of leads that are read by a key of a contact, if some are unreadable. */
+/** The maximum number of leads read by a contact key when some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 
-/** Higher than every lead's id; the start of the first page. */
+/** Higher than every lead's id: the upper bound of all pages. */
 const AFTER_ALL_IDS = 'ff'.repeat(17);
 
-/** The leads of a studio between two ids, in the order of these. */
+/** The leads of a studio between two ids, in the order of the ids. */
 const BETWEEN = `FROM leads WHERE ${ofStudio()} AND id > unhex(?, '-') AND id < unhex(?, '-') ORDER BY id`;
 
-// `+ 0`, because SQLite replans a query for each new value that is bound to LIMIT, but not for a computed one.
+// `+ 0`, because SQLite replans a query for each new value bound to LIMIT, but not for a computed one.
 const PAGE = `${BETWEEN} LIMIT ? + 0`;
 const PAGE_FROM_END = `${BETWEEN} DESC LIMIT ? + 0`;
 
@@ -69,7 +69,7 @@ export function sqliteLeadReads({ prepare, isApplied, report }: Connection): Lea
       return readPage(filter ? filteredPage(listing) : listing, { after, limit }, report);
     };
 
-  /** @param find returns null for a lead that is passed over */
+  /** @param find returns null for a lead to skip */
   const walk =
     <Found>(find: (row: ListRow, studioId: string) => Found | null) =>
     async (studioId: string, after: string | null, limit: number) => {
@@ -120,11 +120,11 @@ function publicLeads(
   prepare: Prepare,
   report: ReportUnreadable,
   selectRow: (studioId: string, leadId: string) => ListRow,
-): Pick<LeadReads, 'findPublicLead' | 'listPublicLeads'> {
+): PublicLeadReads {
   const select = prepare(`SELECT ${PUBLIC} FROM leads WHERE ${ofStudio()} AND ${BY_ID}`);
   const selectPage = prepare(`SELECT ${PUBLIC} ${PAGE_FROM_END}`);
 
-  /** Returns the JSON of a public lead; null: it was erased. @param row PUBLIC */
+  /** Returns a public lead as JSON; null: it was erased. @param row PUBLIC */
   function publicLeadFromRow(studioId: string, row: ListRow): Checked<string> | null {
     const text = publicLeadIn(row);
     if (text !== undefined) return text;
@@ -148,8 +148,8 @@ function publicLeads(
 }
 
 /**
- * Returns a function that reads leads of some stages, or of all, in the order of their changes. Each stage is a range of one
- * index, from which SQLite takes them one after the other, so that it sorts nothing.
+ * Returns a function that reads leads of some stages, or of all, in the order of their changes. Each stage is a range
+ * of one index. SQLite merges these ranges, so it sorts nothing.
  */
 function byUpdate(prepare: Prepare, first: 'newest' | 'oldest') {
   const [order, beyond, columns] = first === 'newest' ? ['DESC', '<', LEAD_COLUMNS] : ['ASC', '>', WITH_ORIGINAL];
@@ -162,26 +162,26 @@ function byUpdate(prepare: Prepare, first: 'newest' | 'oldest') {
     FROM (${LEAD_STAGES.map(ofStage).join(' UNION ALL ')} ORDER BY 1 ${order}, 2 ${order} LIMIT ?6 + 0) AS page
     JOIN leads ON leads.number = page.number ORDER BY page.at ${order}, page.id ${order}`);
   return (studioId: string, { stages, updated }: LeadFilter, position: string | null, count: number): ListRow[] => {
-    const [from, to] = computeChangeRange({ updated });
+    const [from, to] = computeChangeRange(updated);
     const start = first === 'newest' ? ([AFTER_ALL_IDS, to] as const) : (['', from - 1] as const);
     const [id, ms] = position === null ? start : idAndTime(position);
-    // The position alone would be enough, but need not be what SQLite begins at.
+    // The position alone would suffice, but SQLite might not start there.
     const range = first === 'newest' ? [from, Math.min(ms + 1, to)] : [Math.max(ms, from), to];
     const wanted = LEAD_STAGES.map((stage) => (stages.length === 0 || stages.includes(stage) ? stage : null));
     return select.all(studioId, ...range, ms, id, count, ...wanted);
   };
 }
 
-/** Beyond every time that can be read. */
+/** Beyond every readable time. */
 const LAST_MS = 9e15;
 
-/** The range of `updated_at`, without its end. */
-const computeChangeRange = (filter?: Pick<LeadFilter, 'updated'>) =>
-  [filter?.updated.start?.getTime() ?? -LAST_MS, filter?.updated.end?.getTime() ?? LAST_MS] as const;
+/** Returns the range of `updated_at`, excluding its end. */
+const computeChangeRange = ({ start, end }: TimeRange) =>
+  [start?.getTime() ?? -LAST_MS, end?.getTime() ?? LAST_MS] as const;
 
-function leadCounts(prepare: Prepare, report: ReportUnreadable): Pick<LeadReads, 'listLeadsToCount' | 'measureStage'> {
+function leadCounts(prepare: Prepare, report: ReportUnreadable): LeadCountReads {
   const selectToCount = prepare(`SELECT ${COUNTED} ${PAGE_FROM_END}`);
-  // In the order of changes, so that it takes the index of these, and of that no more than it counts.
+  // The order of changes makes SQLite use that index, and read no more of it than it counts.
   const count = prepare(`
     SELECT count(*) FROM (
       SELECT 1 FROM leads
@@ -196,7 +196,9 @@ function leadCounts(prepare: Prepare, report: ReportUnreadable): Pick<LeadReads,
     },
 
     measureStage: async (studioId, stage, filter, bound) =>
-      Number(count.get(studioId, stage, ...computeChangeRange(filter), bound)?.[0]),
+      Number(
+        count.get(studioId, stage, ...computeChangeRange(filter?.updated ?? { start: null, end: null }), bound)?.[0],
+      ),
   };
 }
 
@@ -209,14 +211,14 @@ function contactFinder(prepare: Prepare, report: ReportUnreadable): LeadReads['f
 
   /** Yields rows as they are read. */
   function* rowsOfContact(studioId: string, contactKeys: readonly string[], former: 'former' | undefined) {
-    // The entry of an open lead is the first of its key, and must not be cut off behind the entries of other keys.
+    // An open lead's entry is the first of its key. Entries of other keys must not push it out.
     for (const limit of [1, MAX_EXAMINED_OF_CONTACT])
       for (const key of contactKeys)
         yield* (former ? selectFormer : select).iterate(studioId, ...entryRange(key), limit);
   }
 
   return async (studioId, contactKeys, former) => {
-    // A lead may be found by several of its keys.
+    // Several keys may find the same lead.
     const found = new Map<unknown, Checked<Lead> | null>();
     let readable = 0;
     for (const row of rowsOfContact(studioId, contactKeys, former)) {

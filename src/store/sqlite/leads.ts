@@ -17,7 +17,7 @@ import {
 } from '../decisions/leads.ts';
 import type { LeadChanges, LeadCommand } from '../port/lead-changes.ts';
 import type { LeadCreation } from '../port/lead-creation.ts';
-import type { LeadErasureStore } from '../port/lead-erasure.ts';
+import type { LeadDeletion, LeadErasureStore } from '../port/lead-erasure.ts';
 import type { Connection } from './connection.ts';
 import {
   BY_ID,
@@ -46,8 +46,8 @@ import {
 } from './rows.ts';
 
 /**
- * The writes of leads and their claims, in SQLite. `secure_delete` overwrites erased data in the file, too, once the log
- * is checkpointed.
+ * The writes of leads and their claims, in SQLite. `secure_delete` also overwrites erased data in the file, once the
+ * log is checkpointed.
  */
 export function sqliteLeadWrites(connection: Connection): LeadCreation & LeadChanges & LeadErasureStore {
   const claims = contactClaims(connection.prepare);
@@ -61,14 +61,13 @@ export function sqliteLeadWrites(connection: Connection): LeadCreation & LeadCha
   };
 }
 
-/** Returns functions that delete leads of a studio, with all that is kept of them. */
-function leadDeleters(
-  { prepare, plainCommits, recordEvent }: Connection,
-  claimed: ContactClaims,
-): Pick<LeadErasureStore, 'deleteLeads' | 'deleteErasedLeads'> {
+type Doomed = [number: number, studio: number, id: string, contactKeys: string];
+
+/** Returns functions that delete leads of a studio, with all their stored data. */
+function leadDeleters({ prepare, plainCommits, recordEvent }: Connection, claimed: ContactClaims): LeadDeletion {
   const selectDoomed = `SELECT number, studio_number, hex(id), hex(contact_keys) FROM leads WHERE ${ofStudio()}`;
-  const select = prepare(`${selectDoomed} ORDER BY id LIMIT ? + 0`);
-  const selectErased = prepare(`
+  const select = prepare<Doomed>(`${selectDoomed} ORDER BY id LIMIT ? + 0`);
+  const selectErased = prepare<Doomed>(`
     ${selectDoomed} AND id IN (SELECT unhex(value, '-') FROM json_each(?)) AND erased_at <= ?
       AND NOT EXISTS (
         SELECT 1 FROM consumers WHERE changed_since IS NOT NULL
@@ -80,8 +79,8 @@ function leadDeleters(
     'former_contacts WHERE lead_number',
     'leads WHERE number',
   ].map((where) => prepare(`DELETE FROM ${where} = ?`));
-  const remove = (studioId: string, rows: readonly ListRow[]): number => {
-    for (const [number, studio, id, keys] of rows as [number, number, string, string][]) {
+  const remove = (studioId: string, rows: readonly Doomed[]): number => {
+    for (const [number, studio, id, keys] of rows) {
       claimed.free(studio, hashesIn(keys) ?? claimed.of(studio, number), number);
       deleteEvents.run(studioId, idText(id));
       for (const removal of removals) removal.run(number);
@@ -92,7 +91,7 @@ function leadDeleters(
     deleteLeads: (studioId, limit, by) =>
       plainCommits.write(() => {
         const rows = select.all(studioId, limit);
-        // Before the events of leads are deleted: the numbers of events only grow.
+        // Recorded before the events of leads are deleted, so that the numbers of events only grow.
         if (rows.length > 0)
           recordEvent({ studioId, ...eventOfAct(by, { action: 'studio-emptied', to: `${rows.length}` }) });
         return remove(studioId, rows);
@@ -109,7 +108,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreati
   const { prepare, plainCommits, recordEvent } = connection;
   const findByKey = creationFinder(prepare);
   const keepEnquiry = enquiryKeeper(prepare);
-  const selectStudio = prepare('SELECT number FROM studio_numbers WHERE studio_id = ?');
+  const selectStudio = prepare<[number: number]>('SELECT number FROM studio_numbers WHERE studio_id = ?');
   const insertStudio = prepare('INSERT INTO studio_numbers (studio_id) VALUES (?)');
   const insert = prepare(`
     INSERT INTO leads (
@@ -139,7 +138,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreati
       return { kind: 'already-open', leadId: holder.id };
     });
 
-    /** Returns the number of the lead; undefined: its idempotency key or id exists. */
+    /** Returns the number of the lead; undefined: its idempotency key or id exists already. */
     function insertLead(studio: number): number | undefined {
       // Positional, because binding by name takes as long as the rest of the statement.
       const { changes, lastInsertRowid } = insert.run(
@@ -163,7 +162,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreati
   };
 }
 
-/** Returns a function that keeps what a refused creation says at a lead, within its write. */
+/** Returns a function that keeps a refused creation as an enquiry of a lead, within the write. */
 function enquiryKeeper(prepare: Prepare) {
   const select = prepare(`SELECT ${MARKED_LEAD.sql} FROM leads WHERE number = ?`);
   const update = prepare(`UPDATE leads SET original = :original, ${SET_MARK} WHERE number = :number`);
@@ -192,10 +191,10 @@ interface LeadRow extends StoredLead {
   readonly number: number;
 }
 
-/** Returns a function that carries out what is decided about leads. */
+/** Returns a function that carries out decisions about leads. */
 function leadWriter({ prepare, applyOnce }: Connection, claimed: ContactClaims) {
   const select = prepare(`SELECT ${STORED.sql} FROM leads WHERE ${ofStudio()} AND ${BY_ID}`);
-  const selectFormer = prepare(
+  const selectFormer = prepare<[key: string]>(
     'SELECT hex(contact_key) FROM former_contacts WHERE lead_number = ? AND length(contact_key) = 32',
   );
   const update = prepare(`
@@ -228,7 +227,7 @@ function leadWriter({ prepare, applyOnce }: Connection, claimed: ContactClaims) 
       remaining: erasedLeadFromRow(studioId, row),
       isCorrected: row[at.original] !== null,
       contactKeys: hashesIn(row[at.contactKeys] as string) ?? claimed.of(studio, number),
-      formerKeys: selectFormer.all(number).map(([key]) => hashText(key as string)),
+      formerKeys: selectFormer.all(number).map(([key]) => hashText(key)),
       mark: markFromRow(row),
     };
   }
@@ -240,7 +239,7 @@ function leadWriter({ prepare, applyOnce }: Connection, claimed: ContactClaims) 
       : undefined;
     if (holder !== undefined) return { kind: 'already-open', leadId: holder.id };
     const common = { number, updatedAt: fields.updatedAt.getTime(), ...markValues(mark) };
-    // Also claims that its row does not list, if it was changed by hand.
+    // Includes claims that its row does not list, if somebody changed it by hand.
     if (claims || isErasure) claimed.free(studio, [...contactKeys, ...(claims?.contactKeys ?? [])], number);
     if (isErasure) {
       deleteFormer.run(number);
@@ -276,11 +275,11 @@ const NUMBER_BYTES = 8;
 type ContactClaims = ReturnType<typeof contactClaims>;
 
 /**
- * The claims of leads; to be used within a write. The entry of an open lead is a contact key. A closed lead claims
- * nothing; its entry is the key followed by its own number. So all leads of a contact are in one range of one index.
+ * The claims of leads. Must be used within a write. The entry of an open lead is a contact key. A closed lead claims
+ * nothing; its entry is the key followed by its own number. All leads of a contact are therefore in one range of one index.
  */
 function contactClaims(prepare: Prepare) {
-  const select = prepare(`
+  const select = prepare<[number, id: string, LeadStage | null, version: number, RegionCode]>(`
     SELECT lead_number, hex(id), stage, rule_version, rule_region
     FROM contact_claims LEFT JOIN leads ON leads.number = lead_number
     WHERE contact_claims.studio_number = ? AND contact_key = ?`);
@@ -289,7 +288,7 @@ function contactClaims(prepare: Prepare) {
   const remove = prepare(
     'DELETE FROM contact_claims WHERE studio_number = ? AND contact_key IN (?, ?) AND lead_number = ?',
   );
-  const selectClaims = prepare(`
+  const selectClaims = prepare<[key: string]>(`
     SELECT hex(substr(contact_key, 1, ${KEY_BYTES})) FROM contact_claims
     WHERE studio_number = ? AND lead_number = ? AND length(contact_key) >= ${KEY_BYTES}`);
 
@@ -297,7 +296,7 @@ function contactClaims(prepare: Prepare) {
     for (const key of contactKeys) insert.run(studio, encodeEntry(key, lead), lead.number);
   }
 
-  /** Removes claims of a lead, also those that it kept when it was closed by hand. */
+  /** Removes claims of a lead, including claims that it kept when somebody closed it by hand. */
   function free(studio: number, contactKeys: readonly string[], number: number): void {
     for (const key of contactKeys) {
       const [open, closed] = [true, false].map((isOpen) => encodeEntry(key, { number, isOpen })) as [Buffer, Buffer];
@@ -309,26 +308,25 @@ function contactClaims(prepare: Prepare) {
     take,
     free,
 
-    /** Returns an open lead other than `otherThan` with one of the claims; undefined: they are free, now at least. */
+    /** Returns an open lead other than `otherThan` with one of the claims; undefined: they are free now. */
     holderAfterFreeingStale(studioId: string, studio: number, contactKeys: readonly string[], otherThan?: number) {
       for (const contactKey of contactKeys) {
         const claim = select.get(studio, hashBytes(contactKey));
         if (claim === undefined) continue;
-        const [number, id, stage, version, region] = claim as [number, string, LeadStage | null, number, RegionCode];
+        const [number, id, stage, version, region] = claim;
         if (number === otherThan) continue;
         const lead = () => presentLeadFromRow(studioId, selectLead.get(number) as ListRow);
         if (stage !== null && isOpen(stage) && hasKey(lead, { version, region }, contactKey))
           return { number, id: idText(id) };
-        // The lead was closed or deleted by hand, or is not of this contact. It is still found by what it had claimed.
+        // The lead was closed or deleted by hand, or has another contact. Its former claim still finds it.
         free(studio, [contactKey], number);
         if (stage !== null) take(studio, [contactKey], { number, isOpen: false });
       }
       return undefined;
     },
 
-    /** Returns the keys of a lead whose own list of them is unreadable. Scans all claims of the studio. */
-    of: (studio: number, number: number): string[] =>
-      selectClaims.all(studio, number).map(([key]) => hashText(key as string)),
+    /** Returns the keys of a lead whose own list is unreadable. Scans all claims of the studio. */
+    of: (studio: number, number: number): string[] => selectClaims.all(studio, number).map(([key]) => hashText(key)),
   };
 }
 

@@ -11,27 +11,27 @@ import { copyDatabase, withDatabase } from './restores.ts';
 import { LEAD_INDEXES, LEADS, SCHEMA_OF_1_2, SET_VERSION, schemaVersion } from './schema.ts';
 import { syncFolder } from './sync-folder.ts';
 
-/** The end of the name of the copy that a migration leaves beside the file. */
+/** The suffix of the copy that a migration leaves beside the file. */
 export const COPY_END = '.before-2.0';
 
-/** Leads that are copied between two looks at the clock. */
+/** The number of leads copied between two progress checks. */
 const LEADS_AT_ONCE = 20_000;
 
-/** A migration that takes longer reports its progress, and how often; milliseconds. */
+/** A longer migration reports its progress at this interval; milliseconds. */
 const PROGRESS_MS = 1000;
 
 /** The size of a file whose copy takes about a second. */
 const LARGE_BYTES = 1e8;
 
 /**
- * Brings a file of release 1.2 to this release, in one transaction, and leaves a copy of it as it was. A process that is
- * killed meanwhile leaves the file of 1.2.
+ * Migrates a file of release 1.2 to this release, in one transaction, and leaves a copy of the original. If the process
+ * is killed meanwhile, the file of 1.2 remains.
  *
  * @throws StoreUnavailable when the file is in use, or a release before 1.2 wrote it; the file is then unchanged
  */
 export function migrateFrom12(path: string): void {
   try {
-    // Another process that starts now waits for the same, so each closes the file before it tries again.
+    // Another starting process may wait for the same lock, so each closes the file before it retries.
     untilUnlocked(() => withDatabase(path, {}, (database) => migrate(database, path)));
   } catch (error) {
     const fault = (error as Error).message.includes('leads_of_2_0.idempotency_key')
@@ -42,7 +42,7 @@ export function migrateFrom12(path: string): void {
 }
 
 function migrate(database: DatabaseSync, path: string): void {
-  // Only a connection that is alone with the file may change its mode. A core of 1.2 would go on with tables that are gone.
+  // Only a file's sole connection may change its mode. A core of 1.2 would continue with tables that no longer exist.
   database.exec('PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL');
   database.exec(`PRAGMA cache_size = -262144; BEGIN IMMEDIATE; PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
   if (schemaVersion(database) !== SCHEMA_OF_1_2) return;
@@ -65,13 +65,13 @@ function migrate(database: DatabaseSync, path: string): void {
   process.stderr.write(`${path} is now of release 2.0. ${copy} has it as it was, with its personal data.${held}\n`);
 }
 
-/** Whether a release before 1.2 wrote a file last: it lacks the last part that 1.2 adds, or has something that 1.1 began. */
+/** Whether a release before 1.2 wrote last: the file lacks the last part that 1.2 adds, or has an unfinished step of 1.1. */
 const isOfBefore12 = (database: DatabaseSync): boolean =>
   database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'leads_by_stage'").get() === undefined ||
   database.prepare('SELECT 1 FROM studios WHERE claim_renewal IS NOT NULL LIMIT 1').get() !== undefined;
 
 function createProgressReport(path: string): (step: string) => void {
-  // The first step, the copy of a large file, alone takes so long.
+  // Copying a large file, the first step, takes this long on its own.
   let reportsAt = performance.now() + (statSync(path).size < LARGE_BYTES ? PROGRESS_MS : 0);
   return (step) => {
     if (performance.now() < reportsAt) return;
@@ -80,7 +80,7 @@ function createProgressReport(path: string): (step: string) => void {
   };
 }
 
-/** Writes the copy, which replaces that of a migration that was killed. */
+/** Writes the copy, replacing the copy of a killed migration. */
 function writeCopy(path: string, copy: string): void {
   const partial = `${copy}.partial`;
   const remove = () => ['', '-journal'].map((end) => rmSync(partial + end, { force: true }));
@@ -97,7 +97,7 @@ function writeCopy(path: string, copy: string): void {
   }
 }
 
-/** This release has no holds. What they kept must not go by itself, so the retention of their studios ends; returns these. */
+/** Ends the retention of studios with holds, and returns them. This release has no holds, and held leads must not be erased. */
 function endRetentionOfHeld(database: DatabaseSync): string[] {
   const ofHeld = `studio_id IN (
     SELECT studio_id FROM held_studios UNION
@@ -113,7 +113,7 @@ function endRetentionOfHeld(database: DatabaseSync): string[] {
   return ended.map(({ studio_id }) => String(studio_id));
 }
 
-/** Moves what release 1.2 has of studios in tables of their own into the rows of the studios. */
+/** Moves release 1.2's separate tables of studio settings into the rows of the studios. */
 const MERGE_STUDIOS = `
   ALTER TABLE studios ADD COLUMN keep_enquiries INTEGER NOT NULL DEFAULT 1;
   ALTER TABLE studios ADD COLUMN is_test INTEGER NOT NULL DEFAULT 0;
@@ -134,7 +134,7 @@ function rebuildLeads(database: DatabaseSync, report: (step: string) => void): v
     .prepare("SELECT name FROM pragma_table_info('leads')")
     .all()
     .map(({ name }) => String(name));
-  // An erased lead has no texts, and NULL is no note.
+  // An erased lead has no texts, and NULL means no note.
   const texts: Record<string, string> = {
     display_name: 'iif(erased_at IS NULL, json_quote(display_name), NULL)',
     note: 'iif(note IS NULL, NULL, json_quote(note))',

@@ -12,9 +12,9 @@ import { SCHEMA, SCHEMA_OF_1_2, SCHEMA_VERSION, SET_VERSION } from './schema.ts'
 import { syncFolder } from './sync-folder.ts';
 
 /**
- * Opens a database file, creating it, its folder and what is missing in it.
+ * Opens a database file, creating it, its folder and missing tables.
  *
- * @throws StoreUnavailable with what is wrong with the file and what to do, also when another release has to open it first
+ * @throws StoreUnavailable with what is wrong with the file and what to do, even if another release has to open it first
  */
 export function openDatabase(path: string): { readonly database: DatabaseSync; readonly files: OpenedFiles } {
   let database: DatabaseSync | undefined;
@@ -22,7 +22,7 @@ export function openDatabase(path: string): { readonly database: DatabaseSync; r
     createFile(path);
     const files = openedFiles(path);
     database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
-    // Before the first write.
+    // Checked before the first write.
     if (knownVersion(database, path) === SCHEMA_OF_1_2) {
       database.close();
       database = undefined;
@@ -33,10 +33,10 @@ export function openDatabase(path: string): { readonly database: DatabaseSync; r
     // A committed write survives a power failure, not only the end of the process.
     database.exec('PRAGMA synchronous = FULL');
     database.exec('PRAGMA foreign_keys = ON');
-    // Deleted and overwritten data are removed from the file.
+    // Overwrites deleted data in the file.
     database.exec('PRAGMA secure_delete = ON');
     database.exec(`PRAGMA cache_size = -${cacheKib(path)}`);
-    // Pages. A fallback in case the worker of Checkpoints fails or falls behind.
+    // In pages. A fallback in case the worker of Checkpoints fails or falls behind.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
     createSchema(database, path);
     files.addLog();
@@ -48,7 +48,7 @@ export function openDatabase(path: string): { readonly database: DatabaseSync; r
   }
 }
 
-/** Creates the file for its owner only: leads are personal data. SQLite gives the log files the same permissions. */
+/** Creates the file for its owner only, because leads are personal data. SQLite gives the log files the same permissions. */
 function createFile(path: string): void {
   const folder = dirname(resolve(path));
   createFolder(folder);
@@ -57,9 +57,9 @@ function createFile(path: string): void {
 }
 
 /**
- * The size of SQLite's page cache: enough for the inner pages of all indexes, and more for large files. Not more below
- * 1 GiB: there, SQLite searches its whole cache after many commits for pages beyond the end of the file, because it
- * counts the page at 1 GiB, which it never writes, as cached.
+ * Returns the size of SQLite's page cache: enough for the inner pages of all indexes, and more for large files. Below 1
+ * GiB it must not be larger. There, SQLite counts the never-written page at 1 GiB as cached. After many commits it then
+ * searches its whole cache for pages beyond the file's end.
  */
 const cacheKib = (path: string): number => (statSync(path).size >= 2 ** 30 ? 65_536 : 16_384);
 
@@ -69,21 +69,21 @@ function createFolder(folder: string): void {
   for (let created = folder; created.length >= highest.length; created = dirname(created)) syncFolder(dirname(created));
 }
 
-/** Enters WAL mode, with retries: SQLite fails immediately while another process does the same. */
+/** Enters WAL mode, with retries, because SQLite fails immediately while another process does the same. */
 const enterWal = (database: DatabaseSync): void => untilUnlocked(() => database.exec('PRAGMA journal_mode = WAL'));
 
-/** Creates the tables of a new database. Writes nothing if they are there, so that reads are served on a full disk, too. */
+/** Creates the tables of a new database. Writes nothing if they exist, so that a full disk still serves reads. */
 function createSchema(database: DatabaseSync, path: string): void {
   if (knownVersion(database, path) === SCHEMA_VERSION) return;
-  // Several processes may open one file: each waits here for the others, and does what is left.
+  // Several processes may open one file. Each waits here for the others, and does the rest.
   database.exec('BEGIN IMMEDIATE');
   if (knownVersion(database, path) === 0) database.exec(`${SCHEMA} ${SET_VERSION}`);
   database.exec('COMMIT');
 }
 
-/** Returns the version of a schema that this release can use; 0: there is none. @throws StoreUnavailable */
+/** Returns a schema version that this release can use; 0: no schema. @throws StoreUnavailable */
 function knownVersion(database: DatabaseSync, path: string): number {
-  // One statement, because another process may be creating the tables.
+  // A single statement, because another process may be creating the tables.
   const { version, tables } = database
     .prepare('SELECT user_version AS version, (SELECT count(*) FROM sqlite_schema) AS tables FROM pragma_user_version')
     .get() as { version: number; tables: number };

@@ -1,21 +1,21 @@
 import { realpathSync, statSync } from 'node:fs';
 import { StoreUnavailable } from '../port/faults.ts';
 
-/** Device and inode of files, by their paths. */
+/** The device and inode of files, by path. */
 export type Identities = ReadonlyMap<string, string | undefined>;
 
 export type OpenedFiles = ReturnType<typeof openedFiles>;
 
 /**
- * The files of an open database. SQLite goes on writing to files that were replaced or removed, where nobody finds what was
- * acknowledged. So they are compared with the files at their paths: after each commit, and with each check of the store.
- * To be called before SQLite opens the file.
+ * The files of an open database. If they are replaced or removed, SQLite keeps writing to the old ones, and
+ * acknowledged data is lost. Each commit and each check of the store therefore compares them with the files at their
+ * paths. Must be called before SQLite opens the file.
  */
 export function openedFiles(path: string) {
   const identities = new Map([[path, readIdentity(path)]]);
   let fault: StoreUnavailable | undefined;
 
-  /** @throws StoreUnavailable once a check has found a file to be gone */
+  /** @throws StoreUnavailable once a check has found a file gone */
   function requireFound(): void {
     if (fault !== undefined) throw fault;
   }
@@ -24,17 +24,17 @@ export function openedFiles(path: string) {
     identities,
     requireFound,
 
-    /** Adds the log and its index once SQLite has opened them, beside the file to which a symbolic link leads. */
+    /** Adds the log and its index once SQLite has opened them. They are beside the target of a symbolic link. */
     addLog(): void {
       const found = realpathSync(path);
       for (const end of ['-wal', '-shm']) identities.set(found + end, readIdentity(found + end));
     },
 
     /**
-     * Compares the files. Once one of them has gone they stay gone, because others may have written to a file in its place.
+     * Compares the files. Once a file is gone it stays so, because others may have written to a file in its place.
      *
-     * @param onGone called once, when that is found
-     * @throws StoreUnavailable when a file was replaced or removed; another Error when a path cannot be looked at
+     * @param onGone called once, when a file is found gone
+     * @throws StoreUnavailable when a file was replaced or removed; another Error when a path cannot be examined
      */
     check(onGone: () => void = () => {}): void {
       const gone = fault ? undefined : replacedPath(identities);
@@ -49,13 +49,13 @@ export function openedFiles(path: string) {
   };
 }
 
-/** Returns a path at which another file or none is now. @throws Error when a path cannot be looked at */
+/** Returns a path with another file or none. @throws Error when a path cannot be examined */
 export function replacedPath(identities: Identities): string | undefined {
   for (const [path, identity] of identities) if (readIdentity(path) !== identity) return path;
   return undefined;
 }
 
-/** Undefined: no file has this name; one that is mounted by itself has lost its last name. */
+/** Undefined: no file has this name. A file that is mounted itself may have lost its last name. */
 function readIdentity(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && found.nlink > 0n ? `${found.dev}:${found.ino}` : undefined;

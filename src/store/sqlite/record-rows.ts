@@ -4,12 +4,12 @@ import type { AnyField, Fields, Kind, Unchecked } from '../checked.ts';
 import { API_KEY, AUDIT_EVENT, CONSUMER, DATABASE_EPOCH, LEAD_SOURCE, MEMBER, STUDIO } from '../records.ts';
 import { type ListRow, number, objectIn, type Prepare, toColumn } from './rows.ts';
 
-/** How SQLite stores the values of a kind of field. */
+/** The storage of a kind of field in SQLite. */
 interface ColumnKind {
   readonly type: 'TEXT' | 'INTEGER' | 'BLOB';
   /** Returns the SQL that a query selects; default: the column. */
   readonly select?: (column: string) => string;
-  /** Convert a value other than null; default: as it is. */
+  /** Converts a value other than null; default: unchanged. */
   readonly read?: (value: SQLOutputValue) => unknown;
   readonly write?: (value: never) => SQLInputValue;
 }
@@ -38,7 +38,7 @@ const KINDS: Readonly<Record<Kind, ColumnKind>> = {
   },
 };
 
-/** Makes the SQL of a kind of record, and converts its rows. A parameter has the name of its field. */
+/** Generates the SQL of a kind of record, and converts its rows. Each parameter is named after its field. */
 export function rowMapping<Record>({ table, fields }: { readonly table: string; readonly fields: Fields<Record> }) {
   type Name = keyof Record & string;
   const columns = (Object.entries(fields) as [Name, AnyField][]).map(([name, field]) => {
@@ -63,7 +63,7 @@ export function rowMapping<Record>({ table, fields }: { readonly table: string; 
   });
   const selected = columns.map(({ select }) => select).join(', ');
 
-  /** @param from the place of the first column in the row */
+  /** @param from the position of the first column in the row */
   function read(row: ListRow, from = 0): Unchecked<Record> {
     const record: { [name: string]: unknown } = {};
     let place = from;
@@ -73,10 +73,10 @@ export function rowMapping<Record>({ table, fields }: { readonly table: string; 
   return {
     selected,
     read,
-    /** The number of columns that are selected. */
+    /** The number of selected columns. */
     width: columns.length,
 
-    /** Prepares a query of records. @param rest the SQL behind FROM */
+    /** Prepares a query of records. @param rest the SQL after the table */
     query(prepare: Prepare, rest: string) {
       const statement = prepare(`SELECT ${selected} FROM ${table} ${rest}`);
       return {
@@ -88,17 +88,17 @@ export function rowMapping<Record>({ table, fields }: { readonly table: string; 
       };
     },
 
-    /** The columns of CREATE TABLE. @param constraints those of single columns, by field */
+    /** Returns the columns of CREATE TABLE. @param constraints of single columns, by field */
     definitions: (constraints: { readonly [Each in Name]?: string } = {}) =>
       columns.map(({ name, definition }) => `${definition} ${constraints[name] ?? ''}`).join(', '),
 
-    /** Returns the rest of an INSERT. @param more further columns, with a parameter of the same name each */
+    /** Returns the rest of an INSERT. @param more further columns, each with a parameter of the same name */
     into(...more: readonly string[]): string {
       const [names, values] = [columns.map(({ column }) => column), columns.map(({ name }) => name)];
       return `INTO ${table} (${[...names, ...more]}) VALUES (${[...values, ...more].map((name) => `:${name}`)})`;
     },
 
-    /** Returns the fields that are given as parameters, and what an UPDATE sets by these. */
+    /** Returns the given fields as parameters, and the SET clause of an UPDATE with them. */
     written(record: { readonly [Each in Name]?: Record[Each] | undefined }) {
       const given = columns.filter(({ name }) => record[name] !== undefined);
       const values = Object.fromEntries(given.map(({ name, written }) => [name, written(record[name])]));

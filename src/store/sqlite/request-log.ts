@@ -3,14 +3,13 @@ import { checkedRequest, type Unchecked } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import type { RequestLogStore } from '../port/request-log.ts';
 import type { Connection } from './connection.ts';
-import { type ListRow, objectIn } from './rows.ts';
+import { objectIn } from './rows.ts';
 
 const AFTER_ALL_IDS = 'g';
 
-/** The log of requests, in SQLite. */
 export function sqliteRequestLog({ prepare, plainCommits, report }: Connection): RequestLogStore {
   const insert = prepare('INSERT OR IGNORE INTO logged_requests (studio_id, id, request) VALUES (?, ?, ?)');
-  const select = prepare(
+  const select = prepare<Row>(
     'SELECT studio_id, id, request FROM logged_requests WHERE studio_id = ? AND id < ? ORDER BY id DESC LIMIT ?',
   );
   const remove = prepare(`
@@ -24,8 +23,8 @@ export function sqliteRequestLog({ prepare, plainCommits, report }: Connection):
 
     async listRequests(studioId, before, limit) {
       const read = (after: string | null, count: number) => select.all(studioId, after ?? AFTER_ALL_IDS, count);
-      const check = (row: ListRow) => checkedRequest(requestIn(row));
-      return readPage({ read, toId: ([, id]) => id as string, check }, { after: before, limit }, report);
+      const check = (row: Row) => checkedRequest(requestIn(row));
+      return readPage({ read, toId: ([, id]) => id, check }, { after: before, limit }, report);
     },
 
     removeRequests: (studioId, { since, newest } = { since: AFTER_ALL_IDS, newest: 1 }) =>
@@ -33,5 +32,10 @@ export function sqliteRequestLog({ prepare, plainCommits, report }: Connection):
   };
 }
 
-const requestIn = ([studioId, id, request]: ListRow) =>
-  ({ ...Object(objectIn(request as string)), studioId, id }) as Unchecked<LoggedRequest>;
+type Row = [studioId: string, id: string, request: string];
+
+const requestIn = ([studioId, id, request]: Row): Unchecked<LoggedRequest> => ({
+  ...Object(objectIn(request)),
+  studioId,
+  id,
+});

@@ -8,9 +8,9 @@ import type { Connection } from './connection.ts';
 import { EPOCHS } from './record-rows.ts';
 import { ofStudio } from './rows.ts';
 
-/** Which database this is, and what it has lost, in SQLite. */
+/** The epoch of the database, and the leads that it lost, in SQLite. */
 export function sqliteRestores({ prepare, plainCommits, recordEvent }: Connection): RestoreStore {
-  const selectMissing = prepare(`
+  const selectMissing = prepare<[id: string]>(`
     SELECT value FROM json_each(?)
     WHERE NOT EXISTS (SELECT 1 FROM leads WHERE ${ofStudio()} AND id = unhex(value, '-'))`);
   const select = EPOCHS.query(prepare, 'WHERE id = 1');
@@ -27,12 +27,11 @@ export function sqliteRestores({ prepare, plainCommits, recordEvent }: Connectio
         return raised;
       }),
 
-    findMissingLeads: async (studioId, leadIds) =>
-      selectMissing.all(JSON.stringify(leadIds), studioId).map(([id]) => id as string),
+    findMissingLeads: async (studioId, leadIds) => selectMissing.all(JSON.stringify(leadIds), studioId).flat(),
   };
 }
 
-/** Opens a file, and closes it also where the work on it fails: an open one would be in the way of the next attempt. */
+/** Opens a file, and always closes it, because an open file would block the next attempt. */
 export function withDatabase<Result>(
   path: string,
   options: DatabaseSyncOptions,
@@ -47,8 +46,8 @@ export function withDatabase<Result>(
 }
 
 /**
- * Writes a copy of a database file, without deleted data, in which is noted when it was begun. That of a file that no core
- * of this release has opened is left as it is.
+ * Writes a copy of a database file, without deleted data, that records when it was begun. If no core of this release
+ * has opened the file, the copy has no such record.
  *
  * @param look called with the file before it is copied
  */
@@ -60,7 +59,7 @@ export function copyDatabase(from: string, to: string, look = (_: DatabaseSync) 
     source.prepare('VACUUM INTO ?').run(to);
   });
   withDatabase(to, {}, (backup) => {
-    // A backup that was restored, and of which nobody has noted that, has an earlier time.
+    // An unregistered restored backup keeps its earlier time.
     if (hasEpoch(backup))
       backup
         .prepare(
@@ -71,7 +70,7 @@ export function copyDatabase(from: string, to: string, look = (_: DatabaseSync) 
   });
 }
 
-/** Whether a file is a backup, or was restored from one and nobody has noted that. */
+/** Whether a file is a backup, or an unregistered restored one. */
 export const isBackup = (database: DatabaseSync): boolean =>
   hasEpoch(database) &&
   database.prepare('SELECT 1 FROM database_epoch WHERE id = 1 AND backed_up_at IS NOT NULL').get() !== undefined;

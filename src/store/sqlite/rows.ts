@@ -1,6 +1,6 @@
-import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementResultingChanges } from 'node:sqlite';
 import { BOUNDS, CONTACT_TYPES, type TextField } from '../../../common/rules/field-rules.ts';
-import type { ErasedLead, Lead } from '../../domain/lead.ts';
+import type { CountedLead, ErasedLead, Lead } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
 import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../../domain/lead-data.ts';
@@ -23,56 +23,58 @@ import {
 } from '../checked.ts';
 import type { EnquiredLead } from '../decisions/leads.ts';
 import type { ReportUnreadable } from '../port/faults.ts';
-import type { CountedLead } from '../port/lead-reads.ts';
 
-/** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
+/** A row in the driver's form. STRICT tables guarantee the column types; everything else is checked. */
 export type ListRow = readonly SQLOutputValue[];
 
 type Parameters = (SQLInputValue | Readonly<Record<string, SQLInputValue>>)[];
 
-export interface Statement extends Pick<StatementSync, 'run'> {
-  get(...parameters: Parameters): ListRow | undefined;
-  all(...parameters: Parameters): ListRow[];
-  iterate(...parameters: Parameters): Iterable<ListRow>;
+export interface Statement<Row extends ListRow> {
+  run(...parameters: Parameters): StatementResultingChanges;
+  get(...parameters: Parameters): Row | undefined;
+  all(...parameters: Parameters): Row[];
+  iterate(...parameters: Parameters): Iterable<Row>;
 }
 
-/** Prepares a statement whose rows are arrays: the driver makes them faster than objects. */
-export type Prepare = (sql: string) => Statement;
+/**
+ * Prepares a statement whose rows are arrays, which the driver creates faster than objects.
+ *
+ * @typeParam Row the types that STRICT tables and the SQL guarantee
+ */
+export type Prepare = <Row extends ListRow = ListRow>(sql: string) => Statement<Row>;
 
 export const preparingIn =
   (database: DatabaseSync): Prepare =>
-  (sql) => {
+  <Row extends ListRow>(sql: string) => {
     const statement = database.prepare(sql);
     statement.setReturnArrays(true);
-    return statement as unknown as Statement;
+    return statement as unknown as Statement<Row>;
   };
 
-/** A condition for what the tables of leads have of a studio. @param id the parameter with its id */
+/** Returns a condition for a studio's rows in the tables of leads. @param id the parameter with its id */
 export const ofStudio = (id = '?') => `studio_number = (SELECT number FROM studio_numbers WHERE studio_id = ${id})`;
 
-/** A condition for a lead, whose id is the parameter. */
+/** A condition for a lead, with its id as the parameter. */
 export const BY_ID = "id = unhex(?, '-')";
 
-/** What a larger number is clamped to. */
+/** The bound to which larger numbers are clamped. */
 const FURTHEST = 9_000_000_000_000_000;
 
 /**
- * SQL that clamps an integer column to what the driver can read; a larger number would fail the whole query. Clamped
- * values are beyond every valid time.
+ * Returns SQL that clamps an integer column to what the driver can read, because a larger number would fail the whole
+ * query. Clamped values are beyond every valid time.
  */
 export const number = (column: string) => `min(max(${column}, -${FURTHEST}), ${FURTHEST})`;
 
-/** Columns of a query that returns arrays. @param sqlByName the SQL of each, by name */
+/** Returns the columns of a query that returns arrays. @param sqlByName the SQL of each, by name */
 export function columns<Name extends string>(sqlByName: Readonly<Record<Name, string>>) {
   const names = Object.keys(sqlByName) as Name[];
   const at = Object.fromEntries(names.map((name, place) => [name, place])) as Record<Name, number>;
   return { sqlByName, sql: names.map((name) => sqlByName[name]).join(', '), at };
 }
 
-/** Returns the column of a field. */
 export const toColumn = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** The columns of a lead's texts. */
 export const TEXT_COLUMNS = TEXT_FIELDS.map((field) => ({
   field,
   column: toColumn(field),
@@ -97,8 +99,8 @@ export const LEAD_COLUMNS = columns({
 });
 
 /**
- * The columns with the personal data of a lead: how its value is written and read from a lead, and what is left of it once
- * the lead is erased.
+ * The columns with a lead's personal data: how to write a value and read it from a lead, and what remains after an
+ * erasure.
  */
 export const PERSONAL: readonly {
   readonly column: string;
@@ -118,10 +120,10 @@ export const PERSONAL: readonly {
 
 const { id, sourceId, note, stage, createdAt, updatedAt, erasedAt, apiKeyId } = LEAD_COLUMNS.sqlByName;
 
-/** The columns that a count needs, of which the first is that of LEAD_COLUMNS. */
+/** The columns of a count. The first one is that of LEAD_COLUMNS. */
 export const COUNTED = [id, sourceId, stage, createdAt, updatedAt, erasedAt, apiKeyId].join();
 
-/** The columns of a public lead. The name is NULL where the contact cannot be read. */
+/** The columns of a public lead. The name is NULL if the contact is unreadable. */
 export const PUBLIC = [
   id,
   `iif(contact_type IN (${CONTACT_TYPES.map((type) => `'${type}'`)})
@@ -134,7 +136,7 @@ export const PUBLIC = [
   erasedAt,
 ].join();
 
-/** Returns the JSON of a public lead; null: it was erased; undefined: it may be unreadable. @param row PUBLIC */
+/** Returns a public lead as JSON; null: it was erased; undefined: it may be unreadable. @param row PUBLIC */
 export function publicLeadIn([id, displayName, sourceId, note, stage, createdAt, updatedAt, erasedAt]: ListRow) {
   if (erasedAt !== null) return null;
   if (!isUuid(id as string) || !(sourceId === null || isUuid(sourceId as string))) return undefined;
@@ -143,7 +145,7 @@ export function publicLeadIn([id, displayName, sourceId, note, stage, createdAt,
   return isLeadInJson(lead) ? publicLead(lead) : undefined;
 }
 
-/** Whether bytes are a UUID of a version, as almost all are. @param hex as SQLite returns it */
+/** Whether bytes are a UUID with a version, as almost all are. @param hex from SQLite */
 const isUuid = (hex: string): boolean => /^.{12}[1-8]...[89AB].{15}$/.test(hex);
 
 /** @param row COUNTED */
@@ -181,7 +183,7 @@ export const MARKED_LEAD = columns({
   number: 'CAST(leads.number AS TEXT)',
 });
 
-/** All columns of a lead but for its fingerprint; a row of fewer of them begins as one of these does. */
+/** All columns of a lead except its fingerprint. Rows with fewer columns begin with the same ones. */
 export const WHOLE_LEAD = columns({
   ...MARKED_LEAD.sqlByName,
   contactKeys: 'hex(contact_keys)',
@@ -193,7 +195,7 @@ const { at } = WHOLE_LEAD;
 export const presentLeadFromRow = (studioId: string, row: ListRow): Checked<Lead> | null =>
   isErased(row) ? null : checkedLead(leadIn(studioId, row));
 
-/** The same with the enquiries of the lead, if the row has WITH_ORIGINAL. */
+/** Returns the same with the lead's enquiries, if the row has WITH_ORIGINAL. */
 export const enquiredLeadFromRow = (studioId: string, row: ListRow): Checked<Lead> | null =>
   withEnquiries(presentLeadFromRow(studioId, row), enquiriesIn(row));
 
@@ -201,14 +203,14 @@ export const isErased = (row: ListRow): boolean => row[at.erasedAt] !== null;
 
 export const leadIdFromRow = ([id]: ListRow): string => idText(id as string);
 
-/** The id of the last lead of a full page; null: the page is not full, so there are no more. */
+/** Returns the id of the last lead of a full page; null: the page is not full, so there are no more. */
 export const lastIdOfFull = (rows: readonly ListRow[], limit: number): string | null =>
   rows.length < limit ? null : leadIdFromRow(rows.at(-1) as ListRow);
 
 export const erasedLeadFromRow = (studioId: string, row: ListRow): Checked<ErasedLead> =>
   checkedErasedLead(leadIn(studioId, row), readDate(row[at.erasedAt]));
 
-/** Returns the creation of the lead of a row. @param row CREATION @throws UnreadableRecord */
+/** Returns the creation of a row's lead. @param row CREATION @throws UnreadableRecord */
 export function creationFromRow(studioId: string, row: ListRow): EarlierCreation | ErasedCreation {
   if (isErased(row)) return { kind: 'erased' };
   const { fingerprintVersion, fingerprint: sha256 } = CREATION.at;
@@ -216,11 +218,11 @@ export function creationFromRow(studioId: string, row: ListRow): EarlierCreation
   return earlierCreation(leadIn(studioId, row), originalIn(row), fingerprint);
 }
 
-/** Returns all that is kept of the lead of a row; as `leadRecord` does. @param row WHOLE_LEAD */
+/** Returns all stored data of a row's lead, as `leadRecord` does. @param row WHOLE_LEAD */
 export const recordFromRow = (studioId: string, row: ListRow, report: ReportUnreadable) =>
   leadRecord(enquiredLeadFromRow(studioId, row), originalIn(row), idText(row[at.idempotencyKey] as string), report);
 
-/** The unchecked original fields; undefined: the lead was never corrected. @param row WITH_ORIGINAL */
+/** Returns the unchecked original texts; undefined: none are stored. @param row WITH_ORIGINAL */
 function originalIn(row: ListRow): Unchecked<OriginalFields> | undefined {
   const json = row[at.original] as string | null;
   return json === null ? undefined : storedTexts(Object(objectIn(json)));
@@ -236,7 +238,7 @@ function textsIn(row: ListRow): Unchecked<OriginalFields> {
   return texts as Unchecked<OriginalFields>;
 }
 
-/** Returns the text that a column has as JSON. Most texts need no escapes, and are faster read without a parser. */
+/** Returns the text of a JSON column. Most texts need no escapes, and are read faster without a parser. */
 function textIn(json: SQLOutputValue | undefined): unknown {
   if (typeof json !== 'string') return null;
   return json.startsWith('"') && !json.includes('\\') ? json.slice(1, -1) : objectIn(json);
@@ -251,7 +253,7 @@ function enquiriesIn(row: ListRow): unknown {
 
 export const originalJson = (original: OriginalFields): string => JSON.stringify(original, TEXT_FIELDS);
 
-/** Returns a lead and what a creation is compared with that it stands in the way of. @param row MARKED_LEAD */
+/** Returns a lead that prevents a creation, with the data to compare. @param row MARKED_LEAD */
 export function enquiryTargetFromRow(studioId: string, row: ListRow): EnquiredLead {
   const original = originalIn(row);
   return {
@@ -275,7 +277,7 @@ function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
   };
 }
 
-/** Returns the mark of a lead as stored. @param row MARKED_LEAD, perhaps followed by others */
+/** Returns the mark of a lead as stored. @param row MARKED_LEAD, possibly with further columns */
 export function markFromRow(row: ListRow): ChangeMark {
   const [revision, since, kinds] = [row[at.revision], row[at.since], row[at.kinds]];
   return {
@@ -340,7 +342,7 @@ export function hashBytes(sha256: string): Buffer {
 
 export const hashesBytes = (hashes: readonly string[]): Buffer => Buffer.concat(hashes.map(hashBytes));
 
-/** A hash as base64url; other bytes give a text that is not a hash. @param hex the result of `hex(hash)` */
+/** Returns a hash as base64url; other bytes give a text that is not a hash. @param hex the result of `hex(hash)` */
 export const hashText = (hex: string): string => Buffer.from(hex, 'hex').toString('base64url');
 
 /** Splits concatenated hashes; undefined: the length is not a multiple of a hash's. @param hex the result of `hex(hashes)` */

@@ -2,12 +2,12 @@ import type { DatabaseSync } from 'node:sqlite';
 import { API_KEYS, AUDIT_EVENTS, CONSUMERS, EPOCHS, LEAD_SOURCES, MEMBERS, STUDIOS } from './record-rows.ts';
 import { TEXT_COLUMNS } from './rows.ts';
 
-/** `user_version` of a file of this release, and of one of release 1.2, which migrateFrom12 brings here. */
+/** `user_version` of a file of this release, and of one of release 1.2, which migrateFrom12 converts. */
 export const SCHEMA_VERSION = 9;
 export const SCHEMA_OF_1_2 = 8;
 export const SET_VERSION = `PRAGMA user_version = ${SCHEMA_VERSION}`;
 
-/** The columns of `leads`; the table is made in two places: in a new file, and beside that of release 1.2. */
+/** The columns of `leads`. The table is created in two places: in a new file, and beside the one of release 1.2. */
 export const LEADS = `(
   number              INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
   studio_number       INTEGER NOT NULL,
@@ -48,7 +48,7 @@ export const LEAD_INDEXES = `
   CREATE INDEX leads_by_stage ON leads (studio_number, stage, updated_at, id) WHERE erased_at IS NULL;
 `;
 
-/** A released schema, with the records that it has the columns of, changes by a migration only. Times are whole milliseconds since 1970. */
+/** The schema. Once released, it and the records behind its columns change only by a migration. Times are whole milliseconds since 1970. */
 export const SCHEMA = `
   CREATE TABLE studios (${STUDIOS.definitions({ id: 'PRIMARY KEY' })}) STRICT, WITHOUT ROWID;
 
@@ -156,6 +156,6 @@ export const SCHEMA = `
   ) STRICT, WITHOUT ROWID;
 `;
 
-/** The `user_version` of a database; 0: it is empty. */
+/** Returns the `user_version` of a database; 0: it is empty. */
 export const schemaVersion = (database: DatabaseSync): number =>
   database.prepare('PRAGMA user_version').get()?.user_version as number;

@@ -5,7 +5,7 @@ import type { SlowCommands } from '../port/listeners.ts';
 export function reportSlowStatements(database: DatabaseSync, { fromMs, report }: SlowCommands): void {
   const ended = (sql: string, began: number): void => {
     const durationMs = performance.now() - began;
-    // A statement has its values apart.
+    // A statement's text does not contain its values.
     if (durationMs >= fromMs) report(sql.trim().replaceAll(/\s+/g, ' '), durationMs);
   };
   const timed = <Method extends (...args: never[]) => unknown>(sql: string, perform: Method): Method =>
@@ -24,7 +24,7 @@ export function reportSlowStatements(database: DatabaseSync, { fromMs, report }:
     for (const name of ['get', 'all', 'run'] as const)
       statement[name] = timed(sql, statement[name].bind(statement)) as never;
     const iterate = statement.iterate.bind(statement);
-    // With what its reader does between rows, which holds up others as long.
+    // Includes the reader's work between rows, which delays others just as long.
     statement.iterate = function* (...parameters: never[]) {
       const began = performance.now();
       try {

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { SQLITE_BUSY_MS, SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
 import { type ReportUnreadable, StoreUnavailable } from '../port/faults.ts';
 import type { StoreListeners } from '../port/listeners.ts';
-import type { RecordReaders, Store } from '../store.ts';
+import type { RecordStore, Store } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
 import { type Connection, connectionTo } from './connection.ts';
@@ -28,7 +28,7 @@ import { reportSlowStatements } from './slow-statements.ts';
  * Opens the embedded store: one file, shared by the processes of one machine.
  *
  * @param path relative to the working folder
- * @throws StoreUnavailable with what is wrong with the file, also when another release has to open it first
+ * @throws StoreUnavailable with what is wrong with the file, even if another release has to open it first
  */
 export function openSqliteStore(path: string, ...[observer, report, slow, logStays]: StoreListeners): Store {
   const { database, files } = openDatabase(path);
@@ -38,7 +38,7 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
   const checkFiles = () =>
     files.check(() => {
       reads.end();
-      // Into the file that it belongs to: SQLite would open a file that was put in its place with that log.
+      // Writes the log into its own file. Otherwise SQLite would open a file in its place with that log.
       database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     });
   const committed = () => {
@@ -47,7 +47,7 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
   };
   const commits = new GroupCommit(database, committed, observer);
   const connection = connectionTo(database, reads, commits, report);
-  // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
+  // From here on, waiting for locks does not block the event loop (GroupCommit, repeatWhileLocked).
   database.exec('PRAGMA busy_timeout = 0');
   const store: Store = {
     ...storeOn(connection),
@@ -61,7 +61,7 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
       if (!database.isOpen) return;
       reads.end();
       await commits.settled();
-      // The worker's connection must be closed first: the last one to close removes the log.
+      // The worker's connection must be closed first, because the last one to close removes the log.
       await checkpoints.close();
       if (database.isOpen) database.close();
     },
@@ -69,7 +69,7 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
   return withStoreErrors(store, reads, files, checkpoints);
 }
 
-const storeOn = (connection: Connection): Omit<Store, 'check' | 'close'> => ({
+const storeOn = (connection: Connection): RecordStore => ({
   ...sqliteLeadWrites(connection),
   ...sqliteLeadReads(connection),
   ...sqliteMarks(connection),
@@ -84,14 +84,14 @@ const storeOn = (connection: Connection): Omit<Store, 'check' | 'close'> => ({
 });
 
 /**
- * Reads the records of a database file that is sound, beside other processes. Writes nothing into it.
+ * Reads the records of an undamaged database file while other processes use it. Writes nothing into it.
  *
  * @throws StoreUnavailable with what is wrong with the file and what to do
  */
 export async function readSqlite(
   path: string,
   report: ReportUnreadable,
-  read: (readers: RecordReaders) => Promise<void>,
+  read: (store: RecordStore) => Promise<void>,
 ): Promise<void> {
   let database: DatabaseSync | undefined;
   try {
@@ -108,10 +108,10 @@ export async function readSqlite(
   }
 }
 
-/** The maximum number of broken places that SQLite names. */
+/** The maximum number of damaged places that SQLite names. */
 const MAX_BROKEN = 10;
 
-/** Why the records of a file cannot be read, and what to do, as the end of the sentence "the database file …". */
+/** Returns why a file's records cannot be read, and what to do, as the end of the sentence "the database file …". */
 function contentsFault(database: DatabaseSync): string | undefined {
   const found = database.prepare(`PRAGMA integrity_check(${MAX_BROKEN})`).all();
   const broken = found.map((row) => row.integrity_check).join('; ');
@@ -123,7 +123,7 @@ function contentsFault(database: DatabaseSync): string | undefined {
 /** The most frequent reads, which share a transaction. */
 const SHARING: readonly string[] = ['findCredential', 'findLead', 'findPublicLead', 'listLeads', 'listPublicLeads'];
 
-/** After these the log is truncated, because it may contain what they have erased. */
+/** The log is truncated after these, because it may contain the erased data. */
 const ERASING: readonly string[] = ['eraseLead', 'deleteLeads'];
 
 const DRIVER_ERRORS = new Set(['ERR_SQLITE_ERROR', 'ERR_INVALID_STATE']);
@@ -151,11 +151,11 @@ function withStoreErrors(
   return Object.fromEntries(translated) as Store;
 }
 
-/** The size of a probe, more than most transactions: a smaller one might fit where a creation would not; bytes. */
+/** The size of a probe in bytes: larger than most transactions, because a smaller one might fit where a creation would not. */
 const PROBE_BYTES = 256 * 1024;
 
 /**
- * Tests whether a transaction can be committed again. It overwrites the same pages of its own table; on a disk without
+ * Tests whether a transaction can be committed again. It overwrites the same pages of its own table. On a disk without
  * room for the log, it fails like any write.
  */
 function writeProbe(database: DatabaseSync): void {
@@ -165,7 +165,7 @@ function writeProbe(database: DatabaseSync): void {
       ON CONFLICT (id) DO UPDATE SET filler = excluded.filler`);
 }
 
-/** Whether the log has anything in it. SQLite keeps it beside the file to which a symbolic link leads. */
+/** Whether the log has any content. SQLite keeps it beside the target of a symbolic link. */
 function hasLog(path: string): boolean {
   try {
     return statSync(`${realpathSync(path)}-wal`).size > 0;
@@ -177,28 +177,28 @@ function hasLog(path: string): boolean {
 const TRANSACTIONS_PER_CHECKPOINT = 64;
 
 /**
- * When, after the start, and how often the log is truncated if it has anything in it; milliseconds. Any process may have
- * erased data and been killed before it truncated the log, or the worker may have ended because the disk was full.
+ * The delay after the start, and the interval, for truncating a log with content; milliseconds. Any process may have
+ * erased data and been killed before it truncated the log. A full disk may also have ended the worker.
  */
 const FIRST_TRUNCATION_MS = 1000;
 const TRUNCATION_INTERVAL_MS = 60_000;
 
-/** How long the log cannot be truncated before that is reported; milliseconds. */
+/** How long the log must resist truncation before that is reported; milliseconds. */
 const LOG_STAYS_MS = 60_000;
 
 type Checkpoints = ReturnType<typeof createCheckpoints>;
 
 /**
- * Checkpoints SQLite's write-ahead log in a worker thread: in a large database, that writes pages all over the file,
+ * Checkpoints SQLite's write-ahead log in a worker thread. In a large database, that writes pages all over the file,
  * and commits would wait for it.
  *
- * @param identities those of the files that are checkpointed
- * @param logStays called when the log cannot be truncated for a minute, each minute, or until the end
+ * @param identities the identities of the checkpointed files
+ * @param logStays called when the log cannot be truncated for a minute, each minute, or at the end
  */
 export function createCheckpoints(path: string, identities: Identities, logStays = () => {}) {
   let worker: Worker | undefined;
   let transactions = 0;
-  /** Since when the log cannot be truncated, or that was last reported; by `performance.now()`. */
+  /** Since when the log has resisted truncation, or when that was last reported; by `performance.now()`. */
   let staysSince: number | undefined;
 
   function request(what: 'checkpoint' | 'truncate'): void {
@@ -239,14 +239,14 @@ export function createCheckpoints(path: string, identities: Identities, logStays
     /** Truncates the log, which may contain data that was just erased. */
     erased: () => request('truncate'),
 
-    /** Stops the worker after the checkpoints that it was asked for, and closes its file. */
+    /** Stops the worker after its requested checkpoints, and closes its file. */
     async close(): Promise<void> {
       timers.forEach(clearTimeout);
       if (!worker) return;
       worker.ref();
       staysSince = Number.NEGATIVE_INFINITY;
       worker.postMessage('close');
-      // Also after an error.
+      // Also resolves after an error.
       await new Promise((resolve) => worker?.once('exit', resolve));
     },
   };

@@ -231,8 +231,8 @@ export const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest> = /*@__PUR
  */
 export type ListApiKeysResponse = Message<"leadintake.v1.ListApiKeysResponse"> & {
   /**
-   * Keys of the studio, newest first. The first page has all that are neither revoked nor expired, whatever their age, and the newest
-   * of the others.
+   * Keys of the studio, newest first. The first page has all keys that are neither revoked nor expired, regardless of
+   * age, and the newest of the others.
    *
    * @generated from field: repeated leadintake.v1.ApiKey api_keys = 1;
    */
@@ -495,8 +495,8 @@ export const ApiKeyScopeSchema: GenEnum<ApiKeyScope> = /*@__PURE__*/
  */
 export const ApiKeyService: GenService<{
   /**
-   * Issues a key. The member must be an owner or an admin of the studio. Refused with INVALID_REQUEST,
-   * STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, or KEY_LIMIT_REACHED when 20 keys are neither revoked nor expired.
+   * Issues a key. The member must be an owner or an admin of the studio. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND,
+   * STUDIO_ENDED, MEMBER_FORBIDDEN, or KEY_LIMIT_REACHED when 20 keys are neither revoked nor expired.
    *
    * @generated from rpc leadintake.v1.ApiKeyService.CreateApiKey
    */
@@ -506,10 +506,10 @@ export const ApiKeyService: GenService<{
     output: typeof CreateApiKeyResponseSchema;
   },
   /**
-   * Lists the keys of a studio, revoked and expired ones too, newest first, in pages. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND or
-   * MEMBER_FORBIDDEN. A key with an unreadable record is listed with its readable fields: its expire_time is 1970-01-01, because
-   * it is not valid, as is an unreadable create_time; an unreadable name is `(cannot be read)`, other unreadable texts are empty.
-   * It counts towards the limit of 20 until it is revoked.
+   * Lists the keys of a studio in pages, newest first, including revoked and expired ones. Refused with
+   * INVALID_REQUEST, STUDIO_NOT_FOUND or MEMBER_FORBIDDEN. A key with an unreadable record is listed with its readable
+   * fields. It is not valid, so its expire_time is 1970-01-01. So is an unreadable create_time. An unreadable name is
+   * `(cannot be read)`; other unreadable texts are empty. The key counts towards the limit of 20 until it is revoked.
    *
    * @generated from rpc leadintake.v1.ApiKeyService.ListApiKeys
    */
@@ -519,9 +519,9 @@ export const ApiKeyService: GenService<{
     output: typeof ListApiKeysResponseSchema;
   },
   /**
-   * Gives a key a new secret. The old one is invalid when this returns, and the member becomes the key's issuer. Refused with
-   * INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND, KEY_REVOKED, KEY_EXPIRED (the key has expired and the
-   * request has no new expiry) or KEY_LIMIT_REACHED (renewing an expired key would make it the 21st).
+   * Gives a key a new secret. The old one is invalid when this returns, and the member becomes the key's issuer. Refused
+   * with INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, MEMBER_FORBIDDEN, KEY_NOT_FOUND, KEY_REVOKED, KEY_EXPIRED (the key
+   * has expired and the request has no new expiry) or KEY_LIMIT_REACHED (renewing an expired key would make it the 21st).
    *
    * @generated from rpc leadintake.v1.ApiKeyService.ReplaceApiKey
    */

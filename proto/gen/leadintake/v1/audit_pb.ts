@@ -21,7 +21,7 @@ export const file_leadintake_v1_audit: GenFile = /*@__PURE__*/
  */
 export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
   /**
-   * The studio; empty: the event is of no studio, but of the deployment.
+   * The studio; empty: the event belongs to the deployment.
    *
    * @generated from field: string studio_id = 1;
    */
@@ -63,36 +63,36 @@ export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
   leadId?: string | undefined;
 
   /**
-   * The previous status or stage, as in the public API: `active`, `trial_booked`. The previous quota, in digits; absent if it was
-   * the gateways' default. The previous region; absent if there was none. Whether enquiries were `kept` or `not kept`. The reason of the previous hold; absent if there was none.
-   * The previous days of retention; absent if there were none. The member and its previous role: `member-2 staff`;
-   * absent if it came. The source, and whether it was `enabled` or `disabled`; absent if it is new. The consumer that was removed. The
-   * reason for which leads were set aside.
+   * The value before. The previous status or stage, as in the public API: `active`, `trial_booked`. The previous quota,
+   * in digits; absent: the gateways' default. The previous region; absent: none. Whether enquiries were `kept` or `not
+   * kept`. The reason of the previous hold; absent: none. The previous days of retention; absent: none. The member and
+   * its previous role: `member-2 staff`; absent: it is new. The source, and whether it was `enabled` or `disabled`;
+   * absent: it is new. The consumer that was removed. The reason for setting leads aside.
    *
    * @generated from field: optional string from = 7;
    */
   from?: string | undefined;
 
   /**
-   * The new status, stage, quota, region, keeping of enquiries, or reason of a hold, absent if it was removed; the member and its new role, absent if it went. For an update, the names of the changed fields as in the public API, never their values:
-   * `displayName,contact,sourceId,note`. The source, which has another name if this is equal to `from`; absent if it was removed. The number of deleted leads. The stage of
-   * a lead that was created. The consumer that was created, or that leads were resent to or set aside for; absent if they were resent to all. The time before
-   * which a restored database has lost nothing.
+   * The value after. The new status, stage, quota, region, keeping of enquiries, days of retention or reason of a hold; absent: removed. The member and its new role;
+   * absent: removed. For an update, the names of the changed fields as in the public API, never their values: `displayName,contact,sourceId,note`. The source, which has a
+   * new name if this equals `from`; absent: removed. The number of deleted leads. The stage of a created lead. The consumer that was created, or to which leads were resent,
+   * or for which they were set aside; absent: resent to all. The time up to which a restored database has lost nothing.
    *
    * @generated from field: optional string to = 8;
    */
   to?: string | undefined;
 
   /**
-   * The program that did it: its name in the core's callers file, or `(command line, USER on HOST)` with the user
-   * at the operating system and the name of the machine; absent if the caller has no name.
+   * The program that did it: its name in the core's callers file, `(command line, USER on HOST)` with the user at the
+   * operating system and the machine, `(retention)` or `(migration)`; absent if the caller has no name.
    *
    * @generated from field: optional string caller = 9;
    */
   caller?: string | undefined;
 
   /**
-   * The id of the call: the `x-request-id` of its caller, as in log lines, or that of a run of the command line; absent if it had none.
+   * The id of the call: the `x-request-id` of its caller, as in log lines, or the id of a run of the command line; absent if it had none.
    *
    * @generated from field: optional string call_id = 10;
    */
@@ -299,35 +299,35 @@ export const AuditAction = {
   STUDIO_REGION_CHANGED: 10,
 
   /**
-   * A member came, went, or got another role.
+   * A member was added or removed, or got another role.
    *
    * @generated from enum value: AUDIT_ACTION_STUDIO_MEMBER_CHANGED = 11;
    */
   STUDIO_MEMBER_CHANGED: 11,
 
   /**
-   * A studio began or ceased to keep enquiries.
+   * A studio started or stopped keeping enquiries.
    *
    * @generated from enum value: AUDIT_ACTION_STUDIO_ENQUIRIES_CHANGED = 12;
    */
   STUDIO_ENQUIRIES_CHANGED: 12,
 
   /**
-   * Written by releases before 2.0 only: a hold was put on a whole studio, replaced or removed.
+   * Only written by releases before 2.0: a hold was put on a whole studio, replaced or removed.
    *
    * @generated from enum value: AUDIT_ACTION_STUDIO_HOLD_CHANGED = 13;
    */
   STUDIO_HOLD_CHANGED: 13,
 
   /**
-   * Written by releases before 2.0 only: a hold was put on a lead, replaced or removed.
+   * Only written by releases before 2.0: a hold was put on a lead, replaced or removed.
    *
    * @generated from enum value: AUDIT_ACTION_LEAD_HOLD_CHANGED = 14;
    */
   LEAD_HOLD_CHANGED: 14,
 
   /**
-   * The days for which a studio keeps closed leads were set, changed or removed.
+   * A studio's retention of closed leads was set, changed or removed.
    *
    * @generated from enum value: AUDIT_ACTION_STUDIO_RETENTION_CHANGED = 15;
    */
@@ -341,14 +341,14 @@ export const AuditAction = {
   STUDIO_SOURCE_CHANGED: 16,
 
   /**
-   * Leads of a test studio were deleted; those that were to be, if the call was interrupted.
+   * Leads of a test studio were deleted, or were about to be if the call was interrupted.
    *
    * @generated from enum value: AUDIT_ACTION_STUDIO_EMPTIED = 17;
    */
   STUDIO_EMPTIED: 17,
 
   /**
-   * A lead was created by CreateLead or ImportLeads, but not with an API key.
+   * A lead was created by CreateLead or ImportLeads, not with an API key.
    *
    * @generated from enum value: AUDIT_ACTION_LEAD_CREATED = 18;
    */
@@ -397,15 +397,15 @@ export const AuditActionSchema: GenEnum<AuditAction> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_audit, 0);
 
 /**
- * The audit log. An event is stored in the same write as the change it records, so neither exists without the other. Refusals: see
- * LeadIntakeService.
+ * The audit log. An event is stored in the same write as the change it records, or before an action of many writes. No
+ * change exists without its event. Refusals: see LeadIntakeService.
  *
  * @generated from service leadintake.v1.AuditService
  */
 export const AuditService: GenService<{
   /**
-   * Lists the events of a studio and its keys or, if a lead is named, of that lead; newest first, at most 1000. An unknown lead has
-   * no events. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   * Lists the events of a studio and its keys or, if a lead is named, of that lead: newest first, at most 1000. An
+   * unknown lead has no events. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.AuditService.ListAuditEvents
    */
@@ -415,9 +415,9 @@ export const AuditService: GenService<{
     output: typeof ListAuditEventsResponseSchema;
   },
   /**
-   * Sends the events of a range of times, those of all studios and those of none. Each event that is stored when the export begins is sent exactly once, also if
-   * the export is interrupted and resumed. On SQLite in the order in which they were stored, on MongoDB record by record, each in its order. The next
-   * export begins where this one ended: five minutes later, no earlier event is stored any more, unless clocks differ by more. Refused with INVALID_REQUEST.
+   * Sends the events of a range of times, of all studios and of the deployment. Each event that is stored when the export begins is sent exactly once, even if it is
+   * interrupted and resumed. SQLite sends them in the order in which they were stored, MongoDB record by record, each in its order. The next export begins where this
+   * one ended: no earlier event is stored after five minutes, unless clocks differ by more. Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.AuditService.ExportAuditEvents
    */

@@ -28,50 +28,50 @@ export type Consumer = Message<"leadintake.v1.Consumer"> & {
   name: string;
 
   /**
-   * The studios whose changes it is sent: at most 100, each 1 to 64 of `[A-Za-z0-9_-]`. They do not change, and
-   * need not exist yet. Empty only with all_studios.
+   * The studios whose changes it receives: at most 100, each 1 to 64 of `[A-Za-z0-9_-]`. They do not change, and need
+   * not exist yet. Empty only with all_studios.
    *
    * @generated from field: repeated string studio_ids = 2;
    */
   studioIds: string[];
 
   /**
-   * Whether it is sent the changes of all studios but test studios.
+   * Whether it receives the changes of all studios except test studios.
    *
    * @generated from field: bool all_studios = 3;
    */
   allStudios: boolean;
 
   /**
-   * With all_studios: those of test studios, too. A test studio that studio_ids names needs no more.
+   * With all_studios: also receives the changes of test studios. A test studio in studio_ids does not need this.
    *
    * @generated from field: bool include_test_studios = 4;
    */
   includeTestStudios: boolean;
 
   /**
-   * When it was created; ignored in requests, as all fields below.
+   * When it was created; ignored in requests, like all fields below.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 5;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * What it has yet to acknowledge, and also what it has set aside until a retry_time; only in ListConsumersResponse.
+   * The leads that it has not acknowledged, including those set aside until a retry_time; only in ListConsumersResponse.
    *
    * @generated from field: leadintake.v1.WaitingChanges waiting = 6;
    */
   waiting?: WaitingChanges | undefined;
 
   /**
-   * What it has set aside without one; only in ListConsumersResponse.
+   * The leads that it has set aside without a retry_time; only in ListConsumersResponse.
    *
    * @generated from field: leadintake.v1.WaitingChanges set_aside = 7;
    */
   setAside?: WaitingChanges | undefined;
 
   /**
-   * Whether it has yet to be sent leads that did not change.
+   * Whether it is still being sent leads that did not change.
    *
    * @generated from field: bool is_backfilling = 8;
    */
@@ -86,7 +86,7 @@ export const ConsumerSchema: GenMessage<Consumer> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_consumer, 0);
 
 /**
- * How many leads wait for a consumer.
+ * The number of leads that wait for a consumer, and since when.
  *
  * @generated from message leadintake.v1.WaitingChanges
  */
@@ -99,15 +99,15 @@ export type WaitingChanges = Message<"leadintake.v1.WaitingChanges"> & {
   leadCount: number;
 
   /**
-   * Whether there may be more: beyond what is counted, not yet distributed, or of leads that it is yet to be sent without a change.
+   * Whether there may be more: beyond the maximum count, not yet distributed, or part of a backfill.
    *
    * @generated from field: bool is_lower_bound = 2;
    */
   isLowerBound: boolean;
 
   /**
-   * When the first of these changes happened, or else the leads without a change were asked for; of what is set aside when it was
-   * first. Absent: none waits, or only until its retry_time.
+   * The time of the first of these changes, or else of the request for a backfill; for leads set aside, when the first
+   * one was. Absent: none waits, or only until its retry_time.
    *
    * @generated from field: google.protobuf.Timestamp oldest_time = 3;
    */
@@ -234,7 +234,7 @@ export const RemoveConsumerRequestSchema: GenMessage<RemoveConsumerRequest> = /*
  */
 export type RemoveConsumerResponse = Message<"leadintake.v1.RemoveConsumerResponse"> & {
   /**
-   * Whether there was one.
+   * Whether the consumer existed.
    *
    * @generated from field: bool removed = 1;
    */
@@ -249,7 +249,7 @@ export const RemoveConsumerResponseSchema: GenMessage<RemoveConsumerResponse> = 
   messageDesc(file_leadintake_v1_consumer, 7);
 
 /**
- * A change that a consumer cannot process now.
+ * A change that a consumer cannot process yet.
  *
  * @generated from message leadintake.v1.LeadSetAside
  */
@@ -276,14 +276,14 @@ export type LeadSetAside = Message<"leadintake.v1.LeadSetAside"> & {
   revision: bigint;
 
   /**
-   * Why, in a code of the consumer, which must be no personal data: 1 to 63 of `[A-Z0-9_]`, beginning with a letter.
+   * The reason, as a code of the consumer without personal data: 1 to 63 of `[A-Z0-9_]`, beginning with a letter.
    *
    * @generated from field: string reason = 4;
    */
   reason: string;
 
   /**
-   * When it is sent again, at most 7 days ahead; absent: once it is taken back, or changes.
+   * When it is sent again, at most 7 days ahead; absent: only once it is taken back, or changes.
    *
    * @generated from field: google.protobuf.Timestamp retry_time = 5;
    */
@@ -395,7 +395,7 @@ export type TakeBackLeadChangesRequest = Message<"leadintake.v1.TakeBackLeadChan
   leadIds: string[];
 
   /**
-   * All that the consumer has set aside, up to 500 in a call.
+   * All changes that the consumer has set aside, up to 500 in a call.
    *
    * @generated from field: bool all = 4;
    */
@@ -542,7 +542,7 @@ export const FindMissingLeadsRequestSchema: GenMessage<FindMissingLeadsRequest> 
  */
 export type FindMissingLeadsResponse = Message<"leadintake.v1.FindMissingLeadsResponse"> & {
   /**
-   * Those of lead_ids with which the studio has no lead, in lower case, each once.
+   * The lead_ids of which the studio has no lead, in lower case, each once.
    *
    * @generated from field: repeated string missing_lead_ids = 1;
    */
@@ -557,7 +557,7 @@ export const FindMissingLeadsResponseSchema: GenMessage<FindMissingLeadsResponse
   messageDesc(file_leadintake_v1_consumer, 16);
 
 /**
- * What a new consumer is sent.
+ * The leads that a new consumer is sent.
  *
  * @generated from enum leadintake.v1.ConsumerStart
  */
@@ -575,7 +575,7 @@ export const ConsumerStart = {
   NOW: 1,
 
   /**
-   * All leads of its studios as well, erased ones too.
+   * Also all existing leads of its studios, including erased ones.
    *
    * @generated from enum value: CONSUMER_START_ALL_LEADS = 2;
    */
@@ -583,7 +583,7 @@ export const ConsumerStart = {
 } as const;
 
 /**
- * What a new consumer is sent.
+ * The leads that a new consumer is sent.
  *
  * @generated from enum leadintake.v1.ConsumerStart
  */
@@ -596,18 +596,18 @@ export const ConsumerStartSchema: GenEnum<ConsumerStart> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_consumer, 0);
 
 /**
- * The named consumers of the change feed. Each is sent all changes, and acknowledges for itself; their names are given to
- * PullLeadChanges, WatchLeadChanges, AcknowledgeLeadChanges and ResendLeads. The consumer without a name always exists. `default`
- * names it, too, unless a consumer of that name was created by release 1.2; a caller with the role `feed` cannot use it. Refusals:
- * see LeadIntakeService.
+ * The named consumers of the change feed. Each receives all changes, and acknowledges them itself. Calls of
+ * PullLeadChanges, WatchLeadChanges, AcknowledgeLeadChanges and ResendLeads name it. The consumer without a name always
+ * exists. `default` means it too, unless release 1.2 created a consumer of that name. A caller with the role `feed`
+ * cannot use it. Refusals: see LeadIntakeService.
  *
  * @generated from service leadintake.v1.ConsumerService
  */
 export const ConsumerService: GenService<{
   /**
-   * Creates a consumer. An equal repetition returns it, and creates it anew where it was removed since. Before one that starts now, all earlier changes are set apart; while that
-   * takes longer than the call may, repeat it. Refused with INVALID_REQUEST, CONSUMER_EXISTS (another one has the name, or it is `default`), or
-   * CONSUMER_LIMIT_REACHED.
+   * Creates a consumer. An equal repetition returns it, or creates it again if it was removed since. For one that
+   * starts now, all earlier changes are first distributed. If that takes longer than the call may, repeat it. Refused
+   * with INVALID_REQUEST, CONSUMER_EXISTS (another one has the name, or it is `default`), or CONSUMER_LIMIT_REACHED.
    *
    * @generated from rpc leadintake.v1.ConsumerService.CreateConsumer
    */
@@ -617,7 +617,7 @@ export const ConsumerService: GenService<{
     output: typeof CreateConsumerResponseSchema;
   },
   /**
-   * Lists all consumers that the caller may use but the one without a name, oldest first, with what waits for each.
+   * Lists all consumers that the caller may use except the one without a name, oldest first, with the leads that wait for each.
    *
    * @generated from rpc leadintake.v1.ConsumerService.ListConsumers
    */
@@ -627,8 +627,8 @@ export const ConsumerService: GenService<{
     output: typeof ListConsumersResponseSchema;
   },
   /**
-   * Removes a consumer, and all that waits for it; one that does not exist is no failure. A later consumer of the same name
-   * inherits nothing. Refused with INVALID_REQUEST.
+   * Removes a consumer, and its waiting changes. Removing one that does not exist succeeds. A later consumer of the
+   * same name inherits nothing. Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.ConsumerService.RemoveConsumer
    */
@@ -638,10 +638,10 @@ export const ConsumerService: GenService<{
     output: typeof RemoveConsumerResponseSchema;
   },
   /**
-   * Sets changes aside that a consumer cannot process now, so that they hold up no others: they are not sent to it before their
-   * retry_time, before they are taken back, or before the lead changes again. A lead that has changed since stays, as in
-   * AcknowledgeLeadChanges, which also settles what is set aside. What is set aside already stays as it is, unless it has a retry_time
-   * and is now given none. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   * Sets aside changes that a consumer cannot process yet, so that they block no others. They are not sent to it before
+   * their retry_time, unless they are taken back or the lead changes again. A lead that has changed since stays, as in
+   * AcknowledgeLeadChanges, which also acknowledges changes that are set aside. Changes already set aside stay so,
+   * except those with a retry_time when the request has none. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.ConsumerService.SetAsideLeadChanges
    */
@@ -651,7 +651,7 @@ export const ConsumerService: GenService<{
     output: typeof SetAsideLeadChangesResponseSchema;
   },
   /**
-   * Has a consumer sent again what it has set aside. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   * Resends changes that a consumer has set aside. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.ConsumerService.TakeBackLeadChanges
    */
@@ -661,8 +661,8 @@ export const ConsumerService: GenService<{
     output: typeof TakeBackLeadChangesResponseSchema;
   },
   /**
-   * Lists what a consumer has set aside: first what comes again by itself, soonest first, then the rest, oldest first. Refused with
-   * INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   * Lists the changes that a consumer has set aside: first those with a retry_time, soonest first, then the others,
+   * oldest first. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.ConsumerService.ListSetAsideLeadChanges
    */
@@ -672,8 +672,8 @@ export const ConsumerService: GenService<{
     output: typeof ListSetAsideLeadChangesResponseSchema;
   },
   /**
-   * Finds out which leads a studio does not have, such as those of a copy that a restored database has lost: see database_epoch in
-   * PullLeadChangesResponse. It has those that were erased, and such whose record cannot be read. Refused with INVALID_REQUEST.
+   * Finds the leads that a studio does not have, for example to compare a copy with a restored database: see database_epoch in
+   * PullLeadChangesResponse. Erased leads, and leads with an unreadable record, are not missing. Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.ConsumerService.FindMissingLeads
    */

@@ -37,9 +37,9 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
   status: StudioStatus;
 
   /**
-   * ISO 3166-1 alpha-2 code, in upper case, of a region with a phone number plan: the region of phone numbers without a country
-   * code. Without a region, such numbers are compared by their digits. Set it before the first lead: a number that was stored under
-   * another region, or none, and its international form are two contacts until the first of the leads is closed.
+   * ISO 3166-1 alpha-2 code, in upper case, of a region with a phone number plan: the region of phone numbers without a
+   * country code. Without a region, such numbers are compared by their digits. Set it before the first lead. A number stored
+   * under another region, or none, and its international form are two contacts until the first of the leads is closed.
    *
    * @generated from field: optional string region_code = 3;
    */
@@ -54,23 +54,23 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
   quotaLimit?: number | undefined;
 
   /**
-   * Whether creations that are refused with LEAD_ALREADY_OPEN are kept as enquiries of the open lead; absent: yes.
+   * Whether creations refused with LEAD_ALREADY_OPEN are kept as enquiries of the open lead; absent: yes.
    *
    * @generated from field: optional bool keep_enquiries = 5;
    */
   keepEnquiries?: boolean | undefined;
 
   /**
-   * How many days closed leads are kept without a change: 30 to 3,650; then a core erases them. Absent: until somebody does. Nothing is erased
-   * in the seven days after a change of this field.
+   * How many days closed leads stay without a change, 30 to 3,650, before a core erases them. Absent: until somebody
+   * erases them. Nothing is erased in the seven days after a change of this field.
    *
    * @generated from field: optional uint32 retention_days = 6;
    */
   retentionDays?: number | undefined;
 
   /**
-   * Whether it is a test studio: what is created there works like everything else, and only consumers and exports that ask for it
-   * have it. Given when the studio is created; it never changes.
+   * Whether it is a test studio. It works like any other, but only consumers and exports that ask for it receive its
+   * leads. Set when the studio is created; never changes.
    *
    * @generated from field: bool is_test = 7;
    */
@@ -182,8 +182,8 @@ export type PutStudioRequest = Message<"leadintake.v1.PutStudioRequest"> & {
   memberId?: string | undefined;
 
   /**
-   * The fields to change: `status`, `region_code`, `quota_limit`, `keep_enquiries`, `retention_days`, and of a new studio `is_test`. One
-   * of the first five but `status` that is named but absent is removed. Absent or empty: all fields that are present.
+   * The fields to change: `status`, `region_code`, `quota_limit`, `keep_enquiries`, `retention_days`, and `is_test` of
+   * a new studio. The second to fifth are removed if named but absent. Absent or empty: all fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -331,7 +331,7 @@ export type EraseStudioRequest = Message<"leadintake.v1.EraseStudioRequest"> & {
   studioId: string;
 
   /**
-   * The same once more.
+   * The same id again.
    *
    * @generated from field: string confirm_studio_id = 2;
    */
@@ -360,7 +360,7 @@ export const EraseStudioRequestSchema: GenMessage<EraseStudioRequest> = /*@__PUR
   messageDesc(file_leadintake_v1_directory, 9);
 
 /**
- * Response of EraseStudio: what this call has done, as far as it knows; another attempt may have done the rest.
+ * Response of EraseStudio: what this call did, as far as it knows. Another attempt may have done the rest.
  *
  * @generated from message leadintake.v1.EraseStudioResponse
  */
@@ -394,15 +394,15 @@ export type EraseStudioResponse = Message<"leadintake.v1.EraseStudioResponse"> &
   removedSourceCount: number;
 
   /**
-   * Empty once all is erased; else at most 512 of `[A-Za-z0-9_-]`. While creations may still be written, a call takes up to a second, and
-   * returns another one.
+   * Empty once everything is erased; otherwise at most 512 of `[A-Za-z0-9_-]`. While creations may still be written, a
+   * call takes up to a second, and returns another token.
    *
    * @generated from field: string next_page_token = 5;
    */
   nextPageToken: string;
 
   /**
-   * The number of leads that cannot be erased, because not even their stage and times can be read.
+   * The number of leads that cannot be erased, because even their stage or times are unreadable.
    *
    * @generated from field: int32 skipped_lead_count = 6;
    */
@@ -859,7 +859,7 @@ export const StudioStatus = {
   SUSPENDED: 2,
 
   /**
-   * EraseStudio has begun, and ends it for good: nothing can be created in it. Only in responses.
+   * EraseStudio has begun, and permanently ends the studio: nothing can be created in it. Only in responses.
    *
    * @generated from enum value: STUDIO_STATUS_ENDED = 3;
    */
@@ -891,14 +891,14 @@ export const MemberRole = {
   UNSPECIFIED: 0,
 
   /**
-   * May list, issue and revoke keys.
+   * May list, issue, replace and revoke keys.
    *
    * @generated from enum value: MEMBER_ROLE_OWNER = 1;
    */
   OWNER: 1,
 
   /**
-   * May list, issue and revoke keys.
+   * May list, issue, replace and revoke keys.
    *
    * @generated from enum value: MEMBER_ROLE_ADMIN = 2;
    */
@@ -926,16 +926,16 @@ export const MemberRoleSchema: GenEnum<MemberRole> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_directory, 1);
 
 /**
- * The CRM's studios, their members and lead sources. Put methods create or replace. Removing a record that does not exist succeeds. A
- * call whose outcome is unknown is repeated with its request_id: without one, the repetition would undo what others have changed
- * since. Refusals: see LeadIntakeService.
+ * The CRM's studios, their members and lead sources. Put methods create or replace. Removing a record that does not
+ * exist succeeds. If the outcome of a call is unknown, repeat it with its request_id: otherwise the repetition would
+ * undo what others have changed since. Refusals: see LeadIntakeService.
  *
  * @generated from service leadintake.v1.DirectoryService
  */
 export const DirectoryService: GenService<{
   /**
-   * Creates a studio, or changes the given fields of its record. Its members and sources do not change. A changed region counts
-   * for leads that are opened, reopened or corrected from then on. Refused with INVALID_REQUEST or STUDIO_ENDED.
+   * Creates a studio, or changes the given fields of its record. Its members and sources do not change. A changed region
+   * applies to leads that are opened, reopened or corrected from then on. Refused with INVALID_REQUEST or STUDIO_ENDED.
    *
    * @generated from rpc leadintake.v1.DirectoryService.PutStudio
    */
@@ -955,8 +955,8 @@ export const DirectoryService: GenService<{
     output: typeof GetStudioResponseSchema;
   },
   /**
-   * Deletes leads of a test studio for good, at most 500 a call, with their keys and events: repeat it until is_empty. Refused with
-   * INVALID_REQUEST, STUDIO_NOT_FOUND or NOT_A_TEST_STUDIO.
+   * Permanently deletes leads of a test studio with their keys and events, at most 500 a call. Repeat it until
+   * is_empty. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND or NOT_A_TEST_STUDIO.
    *
    * @generated from rpc leadintake.v1.DirectoryService.EmptyStudio
    */
@@ -966,10 +966,10 @@ export const DirectoryService: GenService<{
     output: typeof EmptyStudioResponseSchema;
   },
   /**
-   * Ends a studio, for good, and erases what it has: repeat it with the next_page_token until that is empty. First the studio is
-   * ended: its keys are revoked, its members and sources removed, and nothing can be created. After the time in which a creation that
-   * had begun before may still be written, each lead is erased as EraseLead does it. What remains: the studio, that it has ended, its
-   * audit log, and of each lead what an erasure leaves. Any call may be repeated, and begun again without a token. Refused with
+   * Permanently ends a studio, and erases its data. Repeat it with the next_page_token until that is empty. First the
+   * studio ends: its keys are revoked, its members and sources removed, and nothing can be created. Once creations that
+   * began before can no longer be written, each lead is erased as by EraseLead. The studio, its end, its audit log, and
+   * the remains of each erased lead stay. Any call may be repeated, or started again without a token. Refused with
    * INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.DirectoryService.EraseStudio

@@ -310,20 +310,19 @@ export const ExchangeResultSchema: GenMessage<ExchangeResult> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_exchange, 7);
 
 /**
- * Executes requests of the public API, each with the API key of its caller. For gateways.
- * Refusals: see LeadIntakeService.
+ * Executes requests of the public API with the API keys of its callers. For gateways. Refusals: see LeadIntakeService.
  *
  * @generated from service leadintake.v1.ExchangeService
  */
 export const ExchangeService: GenService<{
   /**
-   * Executes items, each independently of the others. The client sends any number of messages, each with up to 100 items. Results
-   * are sent as they become available, in any order, one per item. If the call fails, items without a result have an unknown
-   * outcome: send them again. When the service stops or drains the connection, the call ends without a failure, and items without
-   * a result were not processed.
+   * Executes items independently of each other. The client sends any number of messages, each with up to 100 items.
+   * Results are sent as they become available, in any order, one per item. If the call fails, items without a result
+   * have an unknown outcome: send them again. When the service stops or drains the connection, the call ends without a
+   * failure, and items without a result were not processed.
    *
-   * Each item's key is authenticated first: refused with KEY_INVALID, STUDIO_SUSPENDED or ISSUER_FORBIDDEN as
-   * AuthenticateApiKey is, or with SCOPE_FORBIDDEN. The item is then executed in the key's studio.
+   * Each item's key is authenticated first: refused with KEY_INVALID, STUDIO_SUSPENDED or ISSUER_FORBIDDEN as in
+   * AuthenticateApiKey, or with SCOPE_FORBIDDEN. The item is then executed in the key's studio.
    *
    * @generated from rpc leadintake.v1.ExchangeService.Exchange
    */

@@ -114,8 +114,8 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When the lead last changed; whole milliseconds; grows with every change, but for an enquiry: that changes its revision in the change
-   * feed only.
+   * When the lead last changed; whole milliseconds. Grows with every change except an enquiry, which only changes its
+   * revision in the change feed.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 9;
    */
@@ -129,16 +129,16 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
   eraseTime?: Timestamp | undefined;
 
   /**
-   * What was sent again while the lead was open: the latest 50, and 32 KiB of them, in the order in which they were kept. Only in GetLead with LEAD_VIEW_FULL, in
-   * changes and in exports.
+   * The enquiries received while the lead was open: the latest 50, up to 32 KiB, oldest first. Only in GetLead with
+   * LEAD_VIEW_FULL, in changes and in exports.
    *
    * @generated from field: repeated leadintake.v1.Enquiry enquiries = 11;
    */
   enquiries: Enquiry[];
 
   /**
-   * UUID of the API key that created it; absent: it was created over RPC, was imported, or is of release 1.2. It stays when the key is
-   * replaced or revoked.
+   * UUID of the API key that created it; absent: it was created over RPC, imported, or created by release 1.2. It stays
+   * when the key is replaced or revoked.
    *
    * @generated from field: optional string api_key_id = 13;
    */
@@ -153,8 +153,8 @@ export const LeadSchema: GenMessage<Lead> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_lead_intake, 1);
 
 /**
- * What a creation said that was refused with LEAD_ALREADY_OPEN, if any text of it, its contact included, differs from the lead and from
- * the enquiry before. The rules of its texts are those of CreateLeadRequest.
+ * The data of a creation refused with LEAD_ALREADY_OPEN, if its contact or another text differs from the lead and from
+ * the previous enquiry. Its texts follow the rules of CreateLeadRequest.
  *
  * @generated from message leadintake.v1.Enquiry
  */
@@ -167,7 +167,7 @@ export type Enquiry = Message<"leadintake.v1.Enquiry"> & {
   time?: Timestamp | undefined;
 
   /**
-   * The name that it gave.
+   * The given name.
    *
    * @generated from field: string display_name = 2;
    */
@@ -188,15 +188,15 @@ export type Enquiry = Message<"leadintake.v1.Enquiry"> & {
   note?: string | undefined;
 
   /**
-   * UUID, by which a consumer handles each enquiry once. It never changes, and is derived from the ids of the lead and of the creation:
-   * enquiries of release 1.2 have one, too.
+   * UUID, by which a consumer deduplicates enquiries. It never changes, and derives from the ids of the lead and of the
+   * creation. Enquiries of release 1.2 have one, too.
    *
    * @generated from field: string id = 5;
    */
   id: string;
 
   /**
-   * The contact as it was typed; absent: exactly as the lead's was. Release 1.2 kept none, and drops those of a lead where it keeps
+   * The contact as typed; absent: the same as the lead's. Release 1.2 stores none, and drops a lead's when it stores
    * another enquiry.
    *
    * @generated from field: optional leadintake.v1.Contact contact = 6;
@@ -274,8 +274,8 @@ export const CreateLeadRequestSchema: GenMessage<CreateLeadRequest> = /*@__PURE_
  */
 export type CreateLeadResponse = Message<"leadintake.v1.CreateLeadResponse"> & {
   /**
-   * The lead as created, without its contact: stage NEW, update_time equal to create_time. On a replay too, regardless of later
-   * corrections.
+   * The lead as created, without its contact: stage NEW, update_time equal to create_time. Replays return the same,
+   * regardless of later corrections.
    *
    * @generated from field: leadintake.v1.Lead lead = 1;
    */
@@ -408,24 +408,24 @@ export const ListLeadsRequestSchema: GenMessage<ListLeadsRequest> = /*@__PURE__*
  */
 export type ListLeadsResponse = Message<"leadintake.v1.ListLeadsResponse"> & {
   /**
-   * At most page_size leads, newest first (by id, descending). With a filter by stages or update_time, those first that changed last
-   * (by update_time and id, descending): a lead that changes while pages are read goes to the front, and may be on none of the later pages.
+   * At most page_size leads, newest first (by id, descending). With a filter by stages or update_time, the ones changed last come first (by
+   * update_time and id, descending). A lead that changes while pages are read moves to the front, and later pages may lack it.
    *
    * @generated from field: repeated leadintake.v1.Lead leads = 1;
    */
   leads: Lead[];
 
   /**
-   * Empty on the last page; else at most 512 of `[A-Za-z0-9_-]`. With a filter, a call examines at most some 5,000 leads: a page with
-   * fewer leads than page_size, or none, may have one.
+   * Empty on the last page; otherwise at most 512 of `[A-Za-z0-9_-]`. With a filter, a call examines at most some 5,000
+   * leads. A page with fewer leads than page_size, or none, may then have a token.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * The number of leads with an unreadable record that this page omits; with a filter by stages or update_time, of those whose stage and
-   * update_time can be read.
+   * The number of leads with an unreadable record that this page omits. With a filter by stages or update_time, counts
+   * only those with a readable stage and update_time.
    *
    * @generated from field: int32 skipped_count = 3;
    */
@@ -446,14 +446,14 @@ export const ListLeadsResponseSchema: GenMessage<ListLeadsResponse> = /*@__PURE_
  */
 export type TimeRange = Message<"leadintake.v1.TimeRange"> & {
   /**
-   * The first one; absent: none is too early.
+   * The inclusive start; absent: no lower bound.
    *
    * @generated from field: optional google.protobuf.Timestamp start_time = 1;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * The first one after the range; absent: none is too late.
+   * The exclusive end; absent: no upper bound.
    *
    * @generated from field: optional google.protobuf.Timestamp end_time = 2;
    */
@@ -468,7 +468,7 @@ export const TimeRangeSchema: GenMessage<TimeRange> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_lead_intake, 9);
 
 /**
- * What leads must be like. A filter without any field matches all.
+ * Conditions on leads. A filter without any field matches all.
  *
  * @generated from message leadintake.v1.LeadFilter
  */
@@ -495,7 +495,7 @@ export type LeadFilter = Message<"leadintake.v1.LeadFilter"> & {
   createTime?: TimeRange | undefined;
 
   /**
-   * When leads last changed: an enquiry does not count.
+   * When leads last changed; enquiries do not count.
    *
    * @generated from field: optional leadintake.v1.TimeRange update_time = 4;
    */
@@ -551,21 +551,21 @@ export const CountLeadsRequestSchema: GenMessage<CountLeadsRequest> = /*@__PURE_
  */
 export type CountLeadsResponse = Message<"leadintake.v1.CountLeadsResponse"> & {
   /**
-   * A count for each stage of the filter, also of no lead.
+   * A count for each stage of the filter, even if it is 0.
    *
    * @generated from field: repeated leadintake.v1.LeadCount by_stage = 1;
    */
   byStage: LeadCount[];
 
   /**
-   * A count for each source with leads, and one without a source_id for leads that have none; the highest first, at most 1,000.
+   * A count for each source with leads, and one without a source_id for leads without a source; highest first, at most 1,000.
    *
    * @generated from field: repeated leadintake.v1.LeadCount by_source = 2;
    */
   bySource: LeadCount[];
 
   /**
-   * The counts have all leads that were created since then, and match; absent: all leads.
+   * All matching leads created since then are counted; absent: all leads are.
    *
    * @generated from field: optional google.protobuf.Timestamp complete_since = 3;
    */
@@ -593,7 +593,7 @@ export type LeadCount = Message<"leadintake.v1.LeadCount"> & {
   stage: LeadStage;
 
   /**
-   * The source, in by_source; absent: none.
+   * The source, in by_source; absent: no source.
    *
    * @generated from field: optional string source_id = 2;
    */
@@ -635,30 +635,30 @@ export type ExportLeadsRequest = Message<"leadintake.v1.ExportLeadsRequest"> & {
   studioId: string;
 
   /**
-   * Empty to begin, else the resume_token of a message, unchanged, of an export of the same studio_id and filter. Valid at any later time, at
-   * any service of this release with the same database.
+   * Empty to begin; otherwise the unchanged resume_token of a message, from an export of the same studio_id and filter.
+   * Stays valid, at any service of this release with the same database.
    *
    * @generated from field: string resume_token = 2;
    */
   resumeToken: string;
 
   /**
-   * Which leads to send; absent: all. With an update_time that has a start_time, the leads of a studio are ordered by update_time and
-   * id: one that changes meanwhile, and still matches, is sent again, and none is missed that matches all the time.
+   * Which leads to send; absent: all. If update_time has a start_time, a studio's leads are ordered by update_time and
+   * id. A lead that changes meanwhile, and still matches, is sent again. No lead that matches all the time is missed.
    *
    * @generated from field: optional leadintake.v1.LeadFilter filter = 3;
    */
   filter?: LeadFilter | undefined;
 
   /**
-   * Whether each lead comes with its events, and at most 10 leads in a message.
+   * Whether each lead comes with its events. A message then has at most 10 leads.
    *
    * @generated from field: bool include_events = 4;
    */
   includeEvents: boolean;
 
   /**
-   * Of all studios: test studios, too. A test studio that studio_id names needs no more.
+   * For all studios: includes test studios. A test studio in studio_id does not need this.
    *
    * @generated from field: bool include_test_studios = 5;
    */
@@ -693,16 +693,16 @@ export type ExportLeadsResponse = Message<"leadintake.v1.ExportLeadsResponse"> &
   resumeToken: string;
 
   /**
-   * The number of leads with an unreadable record that this message omits; with a start of update_time, of those whose stage and
-   * update_time can be read. If an export is resumed, those at the end of a studio may
-   * be counted again.
+   * The number of leads with an unreadable record that this message omits. With a start of update_time, counts only
+   * those with a readable stage and update_time. If an export is resumed, leads at the end of a studio may be counted
+   * again.
    *
    * @generated from field: int32 skipped_count = 3;
    */
   skippedCount: number;
 
   /**
-   * With include_events: that of each of the leads, in the same order.
+   * With include_events: the history of each of the leads, in the same order.
    *
    * @generated from field: repeated leadintake.v1.LeadHistory histories = 4;
    */
@@ -717,7 +717,7 @@ export const ExportLeadsResponseSchema: GenMessage<ExportLeadsResponse> = /*@__P
   messageDesc(file_leadintake_v1_lead_intake, 15);
 
 /**
- * What has happened to a lead.
+ * The history of a lead.
  *
  * @generated from message leadintake.v1.LeadHistory
  */
@@ -801,9 +801,9 @@ export type FindLeadsResponse = Message<"leadintake.v1.FindLeadsResponse"> & {
   nextPageToken: string;
 
   /**
-   * Whether leads may be missing: of a phone number, because leads may have been opened while the studio had no region, when a
-   * number with and one without a country code are two contacts; or because the contact has more than 1,000 leads, which is the
-   * maximum that is searched, or some with an unreadable record.
+   * Whether leads may be missing. For a phone number, leads may have been opened while the studio had no region. A
+   * number with and one without a country code are then two contacts. The contact may also have more than 1,000 leads,
+   * the maximum that is searched, or some with an unreadable record.
    *
    * @generated from field: bool may_be_incomplete = 3;
    */
@@ -838,7 +838,7 @@ export type ListLeadEventsRequest = Message<"leadintake.v1.ListLeadEventsRequest
   studioId: string;
 
   /**
-   * UUID; also of an erased lead, whose enquiries are gone.
+   * UUID; may be an erased lead, whose enquiries are gone.
    *
    * @generated from field: string lead_id = 2;
    */
@@ -874,7 +874,7 @@ export const ListLeadEventsResponseSchema: GenMessage<ListLeadEventsResponse> = 
   messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
- * Something that has happened to a lead.
+ * An event in the history of a lead.
  *
  * @generated from message leadintake.v1.LeadEvent
  */
@@ -901,7 +901,7 @@ export type LeadEvent = Message<"leadintake.v1.LeadEvent"> & {
   caller?: string | undefined;
 
   /**
-   * What happened. Later releases may have more kinds, which are none of these.
+   * The kind of event. Later releases may have more kinds, which leave this empty.
    *
    * @generated from oneof leadintake.v1.LeadEvent.what
    */
@@ -1004,7 +1004,7 @@ export const LeadErasureSchema: GenMessage<LeadErasure> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_lead_intake, 24);
 
 /**
- * A refused creation was kept at a lead, as GetLead returns it.
+ * A refused creation was kept as an enquiry of a lead, as GetLead returns it.
  *
  * @generated from message leadintake.v1.EnquiryKept
  */
@@ -1095,8 +1095,8 @@ export type ChangeLeadStageResponse = Message<"leadintake.v1.ChangeLeadStageResp
   lead?: Lead | undefined;
 
   /**
-   * The revision of that state. A LeadChange with this one, or a lower one, tells the caller nothing new, unless ENQUIRED is among its
-   * kinds: the response has no enquiries.
+   * The revision of that state. A LeadChange with this or a lower revision is nothing new to the caller, unless its
+   * kinds include ENQUIRED: the response has no enquiries.
    *
    * @generated from field: int64 revision = 2;
    */
@@ -1201,8 +1201,8 @@ export type LeadImport = Message<"leadintake.v1.LeadImport"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * UUID of a lead that this studio may have already, such as one that it exported: then it is that lead, even if it was
-   * changed or erased meanwhile, and nothing is written. Otherwise the lead gets a new id.
+   * UUID of a lead that this studio may already have, such as one that it exported. If it does, nothing is written,
+   * even if the lead was changed or erased meanwhile. Otherwise the lead gets a new id.
    *
    * @generated from field: optional string lead_id = 9;
    */
@@ -1248,7 +1248,7 @@ export type LeadImportResult = Message<"leadintake.v1.LeadImportResult"> & {
    */
   outcome: {
     /**
-     * The lead was imported, now or by an earlier call, or was there by its lead_id.
+     * The lead was imported, now or by an earlier call, or existed by its lead_id.
      *
      * @generated from field: leadintake.v1.LeadImported imported = 1;
      */
@@ -1286,14 +1286,14 @@ export type LeadImported = Message<"leadintake.v1.LeadImported"> & {
   leadId: string;
 
   /**
-   * True when it was there already: by its lead_id, or because its key had created it.
+   * True when the lead existed already: by its lead_id, or because its key had created it.
    *
    * @generated from field: bool replayed = 2;
    */
   replayed: boolean;
 
   /**
-   * True when the lead with the lead_id was erased; nothing brings it back.
+   * True when the lead with the lead_id was erased; nothing restores it.
    *
    * @generated from field: bool erased = 3;
    */
@@ -1349,7 +1349,7 @@ export const EraseLeadRequestSchema: GenMessage<EraseLeadRequest> = /*@__PURE__*
  */
 export type EraseLeadResponse = Message<"leadintake.v1.EraseLeadResponse"> & {
   /**
-   * What remains of the lead: ids, stage and times.
+   * The remains of the lead: ids, stage and times.
    *
    * @generated from field: leadintake.v1.Lead lead = 1;
    */
@@ -1412,16 +1412,16 @@ export type EraseContactResponse = Message<"leadintake.v1.EraseContactResponse">
   erasedCount: number;
 
   /**
-   * Whether leads may remain: of a phone number, because leads may have been opened while the studio had no region: then call with
-   * the number in its other form, with or without the country code, too. Or because there are more than one call erases: then
-   * call again. Or because some cannot be erased: see skipped_count.
+   * Whether leads may remain. For a phone number, leads may have been opened while the studio had no region: call again
+   * with the number in its other form, with or without the country code. There may be more than one call erases: call
+   * again. Or some cannot be erased: see skipped_count.
    *
    * @generated from field: bool may_be_incomplete = 2;
    */
   mayBeIncomplete: boolean;
 
   /**
-   * The number of leads that cannot be erased, because not even their stage and times can be read.
+   * The number of leads that cannot be erased, because even their stage or times are unreadable.
    *
    * @generated from field: int32 skipped_count = 3;
    */
@@ -1464,7 +1464,7 @@ export const ExportContactRequestSchema: GenMessage<ExportContactRequest> = /*@_
   messageDesc(file_leadintake_v1_lead_intake, 37);
 
 /**
- * A message of ExportContact: a lead, or at the end what there is to know of all.
+ * A message of ExportContact: a lead, or at the end the result for all.
  *
  * @generated from message leadintake.v1.ExportContactResponse
  */
@@ -1484,7 +1484,7 @@ export type ExportContactResponse = Message<"leadintake.v1.ExportContactResponse
   idempotencyKey: string;
 
   /**
-   * What it was created with, which is kept for replays; absent: that is not kept apart from the lead.
+   * Its original texts, which are kept for replays; absent: they are not stored apart from the lead.
    *
    * @generated from field: leadintake.v1.CreatedLeadData created_with = 5;
    */
@@ -1498,7 +1498,7 @@ export type ExportContactResponse = Message<"leadintake.v1.ExportContactResponse
   mayBeIncomplete: boolean;
 
   /**
-   * In the last message: the number of leads that were left out, because they cannot be read.
+   * In the last message: the number of leads left out, because they are unreadable.
    *
    * @generated from field: int32 skipped_count = 7;
    */
@@ -1513,7 +1513,7 @@ export const ExportContactResponseSchema: GenMessage<ExportContactResponse> = /*
   messageDesc(file_leadintake_v1_lead_intake, 38);
 
 /**
- * What a lead was created with, but its contact, which is never kept once it was corrected.
+ * The original data of a lead without its contact, which is never kept after a correction.
  *
  * @generated from message leadintake.v1.CreatedLeadData
  */
@@ -1668,29 +1668,29 @@ export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = 
  */
 export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResponse"> & {
   /**
-   * One per lead, with about 1 MiB of enquiries, so perhaps fewer than there are; empty if none happened in that time.
+   * One per lead, with about 1 MiB of enquiries, so possibly fewer than exist; empty if none happened in that time.
    *
    * @generated from field: repeated leadintake.v1.LeadChange changes = 1;
    */
   changes: LeadChange[];
 
   /**
-   * Whether more may wait, which are sent only once some of these are acknowledged or set aside.
+   * Whether more may wait until some of these are acknowledged or set aside.
    *
    * @generated from field: bool held_back = 2;
    */
   heldBack: boolean;
 
   /**
-   * Grows with each restore of the database; 0: there was none. A consumer that finds it higher than before has leads which are no
-   * longer there: see FindMissingLeads. A lower one is of a database that is gone: whatever comes with it is out of date.
+   * Grows with each restore of the database; 0: never restored. If it has grown, a consumer's copy may have leads that no
+   * longer exist: see FindMissingLeads. A lower one comes from a database that is gone, so its changes are out of date.
    *
    * @generated from field: int64 database_epoch = 3;
    */
   databaseEpoch: bigint;
 
   /**
-   * Whatever was stored before this time was restored, also if there were several restores; absent: there was none.
+   * Everything stored before this time was restored, even after several restores; absent: never restored.
    *
    * @generated from field: optional google.protobuf.Timestamp restored_to_time = 4;
    */
@@ -1718,8 +1718,8 @@ export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesReq
   consumer: string;
 
   /**
-   * After how long without a message one comes that has no changes, as long as changes can be read: a watch without any then
-   * differs from one that is dead. At least 1 s; it may be up to two seconds late. Absent: none comes.
+   * How long without a message before one without changes is sent, while changes can be read. It distinguishes a quiet
+   * watch from a dead one. At least 1 s; it may be up to two seconds late. Absent: none is sent.
    *
    * @generated from field: google.protobuf.Duration heartbeat = 2;
    */
@@ -1734,7 +1734,7 @@ export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> 
   messageDesc(file_leadintake_v1_lead_intake, 44);
 
 /**
- * Some changes; at least one, unless it is a heartbeat.
+ * Changes; at least one, unless it is a heartbeat.
  *
  * @generated from message leadintake.v1.WatchLeadChangesResponse
  */
@@ -1747,7 +1747,7 @@ export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesRe
   changes: LeadChange[];
 
   /**
-   * Whether 200 leads wait that were sent, so that others are sent only once some of these are acknowledged or set aside.
+   * Whether 200 sent leads wait. Others are then sent only once some of these are acknowledged or set aside.
    *
    * @generated from field: bool held_back = 2;
    */
@@ -1859,7 +1859,7 @@ export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeL
   supersededCount: number;
 
   /**
-   * The number of leads that the studio does not have, so that a wrong studio_id is noticed.
+   * The number of leads that the studio does not have, which reveals a wrong studio_id.
    *
    * @generated from field: int32 unknown_count = 3;
    */
@@ -1887,31 +1887,31 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
   studioId: string;
 
   /**
-   * Empty for the first call, else the next_page_token of the previous call, unchanged, of the same studio and update_time. Empty with
-   * lead_ids, or with a consumer and without update_time.
+   * Empty for the first call; otherwise the unchanged next_page_token of the previous call, of the same studio and
+   * update_time. Empty with lead_ids, or with a consumer and without update_time.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * A consumer of ConsumerService, which is then sent the leads of the studio again, and no other; empty: all consumers, the one
-   * without a name, too. `default` needs lead_ids or update_time.
+   * A consumer of ConsumerService, which alone is then sent the leads again; empty: all consumers, including the one
+   * without a name. `default` needs lead_ids or update_time.
    *
    * @generated from field: string consumer = 3;
    */
   consumer: string;
 
   /**
-   * UUIDs of leads of the studio, at most 500; empty: all of them. Those that it does not have are ignored.
+   * UUIDs of leads of the studio, at most 500; empty: all of them. Unknown ones are ignored.
    *
    * @generated from field: repeated string lead_ids = 4;
    */
   leadIds: string[];
 
   /**
-   * Only those of the studio that last changed then; erased ones too, and an enquiry does not count. A call examines 500 leads, so that
-   * it may send none and have a next_page_token. Of leads that change meanwhile the feed has that change.
+   * Only leads of the studio that last changed then, including erased ones; enquiries do not count. A call examines 500
+   * leads, so it may send none and have a next_page_token. The feed has the changes of leads that change meanwhile.
    *
    * @generated from field: optional leadintake.v1.TimeRange update_time = 5;
    */
@@ -1939,8 +1939,8 @@ export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PUR
  */
 export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> & {
   /**
-   * The number of leads that this call marked, or sent to the consumer. Of lead_ids, those that the studio has: what the consumer has
-   * set aside stays so. 0 with a consumer that is to be sent all.
+   * The number of leads that this call marked, or sent to the consumer. With lead_ids, counts those that the studio
+   * has; leads set aside stay so. 0 with a consumer that is sent all.
    *
    * @generated from field: int32 lead_count = 1;
    */
@@ -1991,7 +1991,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
 
   /**
    * The fields to change: `display_name`, `contact`, `source_id`, `note`. A source or note that is named but absent is removed. A
-   * contact is replaced as a whole, so its fields cannot be named, nor can `*`. Absent or empty: all fields that are present.
+   * contact is replaced as a whole, so neither its fields nor `*` can be named. Absent or empty: all fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -2102,7 +2102,7 @@ export const LeadChangeKind = {
   ERASED: 5,
 
   /**
-   * A refused creation was kept at it: it has another enquiry.
+   * It has another enquiry: the data of a refused creation.
    *
    * @generated from enum value: LEAD_CHANGE_KIND_ENQUIRED = 6;
    */
@@ -2198,7 +2198,7 @@ export const LeadView = {
   BASIC: 1,
 
   /**
-   * Everything, enquiries only where `Lead.enquiries` says so.
+   * Everything; enquiries only where `Lead.enquiries` says so.
    *
    * @generated from enum value: LEAD_VIEW_FULL = 2;
    */
@@ -2231,10 +2231,10 @@ export const LeadViewSchema: GenEnum<LeadView> = /*@__PURE__*/
  */
 export const LeadIntakeService: GenService<{
   /**
-   * Creates a lead, or replays an earlier creation with the same idempotency key. The key is unique within the studio and
-   * stored as long as the lead. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, SOURCE_INVALID,
-   * IDEMPOTENCY_CONFLICT (the key was used with other data) or LEAD_ALREADY_OPEN (ErrorInfo metadata `leadId`). What the last one
-   * refuses is kept at the open lead as an Enquiry, unless the studio switches that off.
+   * Creates a lead, or replays an earlier creation with the same idempotency key. The key is unique within the studio,
+   * and stored as long as the lead. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, SOURCE_INVALID,
+   * IDEMPOTENCY_CONFLICT (the key was used with other data) or LEAD_ALREADY_OPEN (ErrorInfo metadata `leadId`). In the
+   * last case, the open lead keeps the data as an Enquiry, unless the studio switches that off.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.CreateLead
    */
@@ -2266,10 +2266,10 @@ export const LeadIntakeService: GenService<{
     output: typeof ListLeadsResponseSchema;
   },
   /**
-   * Counts a studio's leads by stage and by source. Of more than 100,000 leads in the filter's range of create_time, it counts the
-   * newest 100,000, and says so; then a stage is counted to 10,000 in all leads, unless the filter has sources or a range of
-   * create_time. Erased leads do not count, nor do those whose stage, source or times cannot be read. Refused with INVALID_REQUEST
-   * or STUDIO_NOT_FOUND.
+   * Counts a studio's leads by stage and by source. If more than 100,000 leads are in the filter's range of
+   * create_time, it counts the newest 100,000, and says so. It then counts each stage to 10,000 in all leads, unless
+   * the filter has sources, API keys or a range of create_time. Erased leads do not count, nor do leads with an
+   * unreadable stage, source or time. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.CountLeads
    */
@@ -2279,11 +2279,11 @@ export const LeadIntakeService: GenService<{
     output: typeof CountLeadsResponseSchema;
   },
   /**
-   * Sends all leads of a studio, or of all but test studios, ordered by studio and then by id, both ascending. Every lead that exists when
-   * the export begins, and is not erased during it, is sent exactly once, in a state that it had during the export. Leads created
-   * during the export may be sent. Leads with an unreadable record are omitted. Messages are sent as fast as the client reads
-   * them. Unlike other calls, an export may have a deadline of up to a day, or none. A stopping service ends it with unavailable.
-   * To resume, call again with the resume_token of the last message processed. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   * Sends all leads of a studio, or of all studios except test studios, ordered by studio and then by id, both ascending. Every lead that
+   * exists from the beginning to the end of the export is sent exactly once, in a state that it had during it. Leads created during
+   * the export may be sent. Leads with an unreadable record are omitted. Messages are sent as fast as the client reads them. Unlike other
+   * calls, an export may have a deadline of up to a day, or none. A stopping service ends it with unavailable. To resume, call again with
+   * the resume_token of the last message processed. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ExportLeads
    */
@@ -2294,8 +2294,8 @@ export const LeadIntakeService: GenService<{
   },
   /**
    * Finds a studio's leads of a contact, with the same comparison as CreateLead: the open one first, then closed ones, newest
-   * first. A lead whose contact was corrected is found by the new one only, but EraseContact erases it by the former one, too. Leads
-   * with an unreadable record are omitted, and counted. Refused with INVALID_REQUEST. Not callable by GET, because proxies log URLs.
+   * first. After a correction, only the new contact finds the lead, but EraseContact also erases it by the former one. Leads with
+   * an unreadable record are omitted, and counted. Refused with INVALID_REQUEST. Not callable by GET, because proxies log URLs.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.FindLeads
    */
@@ -2305,9 +2305,9 @@ export const LeadIntakeService: GenService<{
     output: typeof FindLeadsResponseSchema;
   },
   /**
-   * Lists what has happened to a lead since its creation, without any of its texts: moves, corrections, its erasure, and enquiries.
-   * The newest 1,000, and the enquiries that the lead has. Refused with INVALID_REQUEST or LEAD_NOT_FOUND. Fails with internal if the lead
-   * has an unreadable record.
+   * Lists the history of a lead without its texts: moves, corrections, its erasure, and enquiries. Returns the newest
+   * 1,000 events, and the enquiries that the lead has. Refused with INVALID_REQUEST or LEAD_NOT_FOUND. Fails with
+   * internal if the lead has an unreadable record.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ListLeadEvents
    */
@@ -2343,10 +2343,10 @@ export const LeadIntakeService: GenService<{
     output: typeof UpdateLeadResponseSchema;
   },
   /**
-   * Imports leads from another system with their stages and times. Each is independent and follows the rules of CreateLead: its
-   * idempotency key is unique, and an open lead claims its contact. A repeated call does not write a lead twice. A source must
-   * belong to the studio, enabled or not. A refused lead is not an enquiry: nothing of it is kept. Refused as a whole with
-   * INVALID_REQUEST, STUDIO_NOT_FOUND or STUDIO_ENDED.
+   * Imports leads from another system with their stages and times. Each is independent and follows the rules of
+   * CreateLead: its idempotency key is unique, and an open lead claims its contact. A repeated call does not write a
+   * lead twice. A source must belong to the studio, enabled or not. A refused lead is not kept as an enquiry. Refused
+   * as a whole with INVALID_REQUEST, STUDIO_NOT_FOUND or STUDIO_ENDED.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ImportLeads
    */
@@ -2369,9 +2369,9 @@ export const LeadIntakeService: GenService<{
     output: typeof EraseLeadResponseSchema;
   },
   /**
-   * Erases all leads of a contact in a studio, closed ones too, each as EraseLead does, with the same comparison as CreateLead.
-   * So are leads that had the contact before UpdateLead corrected it. A repeated call also erases leads created since. Refused
-   * with INVALID_REQUEST.
+   * Erases all leads of a contact in a studio as EraseLead does, with the same comparison as CreateLead. This includes
+   * closed leads, and leads that had the contact before UpdateLead corrected it. A repeated call also erases leads
+   * created since. Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.EraseContact
    */
@@ -2381,10 +2381,10 @@ export const LeadIntakeService: GenService<{
     output: typeof EraseContactResponseSchema;
   },
   /**
-   * Sends all that is kept of a person: the leads of a contact in a studio, closed ones too, oldest first, and those that had the
-   * contact before UpdateLead corrected it; with the same comparison as CreateLead. The last message has no lead: without it, the
-   * answer is not complete. A stopping service ends the call with unavailable: call again. Refused with INVALID_REQUEST or
-   * STUDIO_NOT_FOUND. Not callable by GET, because proxies log URLs.
+   * Sends all stored data about a contact in a studio: its leads, oldest first, including closed ones and those that
+   * had the contact before UpdateLead corrected it. Compares as CreateLead does. The last message has no lead: without
+   * it, the answer is incomplete. A stopping service ends the call with unavailable: call again. Refused with
+   * INVALID_REQUEST or STUDIO_NOT_FOUND. Not callable by GET, because proxies log URLs.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ExportContact
    */
@@ -2394,13 +2394,13 @@ export const LeadIntakeService: GenService<{
     output: typeof ExportContactResponseSchema;
   },
   /**
-   * Returns leads with unacknowledged changes, oldest change first: of all studios, or of those of a named consumer. Waits if there
-   * are none. Delivery is at least once: a change is returned again, also to other callers, until it is acknowledged. For the
+   * Returns leads with unacknowledged changes, oldest change first: of all studios, or of a named consumer's. Waits if there are
+   * none. Delivery is at least once: a change is returned again, also to other callers, until it is acknowledged. For the
    * consumer without a name, every existing lead initially has a change. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
    *
-   * To maintain a copy, a consumer compares `revision` with the revision that it has stored for the lead, stores the lead if the
-   * new one is higher, and then acknowledges it. Concurrent or slow consumers may receive states out of order. A change that a
-   * consumer cannot process should be set aside and acknowledged, or it delays later ones.
+   * To maintain a copy, a consumer compares `revision` with the one that it has stored for the lead. It stores the lead if the new
+   * revision is higher, and then acknowledges it. Concurrent or slow consumers may receive states out of order. A change that a
+   * consumer cannot process delays later ones unless SetAsideLeadChanges sets it aside.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.PullLeadChanges
    */
@@ -2410,10 +2410,10 @@ export const LeadIntakeService: GenService<{
     output: typeof PullLeadChangesResponseSchema;
   },
   /**
-   * Streams what PullLeadChanges would return, as soon as it is available, until the client cancels. Within one call, a state of
-   * a lead is sent once while the lead is among the 200 with the oldest changes; a new call sends unacknowledged changes again.
+   * Streams the results of PullLeadChanges as soon as they are available, until the client cancels. Within one call, a state of a
+   * lead is sent once while the lead is among the 200 with the oldest changes. A new call sends unacknowledged changes again.
    * While 200 leads are unacknowledged, no others are sent. The call ends without a failure when the service stops or drains the
-   * connection: call again. Refused with INVALID_REQUEST, or CONSUMER_NOT_FOUND, also once the consumer is removed.
+   * connection: call again. Refused with INVALID_REQUEST, or CONSUMER_NOT_FOUND, even if the consumer is removed later.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.WatchLeadChanges
    */
@@ -2435,10 +2435,10 @@ export const LeadIntakeService: GenService<{
     output: typeof AcknowledgeLeadChangesResponseSchema;
   },
   /**
-   * Marks the leads of a studio as changed, or some of them, for a consumer that has lost its copy. A call marks up to 500 leads; the
-   * next call continues with the token of the response. With a named consumer, a call is for all leads of the studio, which must be one of
-   * the consumer: that is sent them as it acknowledges others. A lead that is sent again has a new revision, so an acknowledgement
-   * from before does not settle it. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   * Marks leads of a studio as changed, all or some, for a consumer that has lost its copy. A call marks up to 500 leads;
+   * the next one continues with the response's token. For a named consumer, which must have the studio, a call without
+   * lead_ids and update_time covers all leads. They are sent as the consumer acknowledges others. A resent lead has a new
+   * revision, so earlier acknowledgements do not settle it. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ResendLeads
    */

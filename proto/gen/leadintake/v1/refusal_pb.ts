@@ -186,7 +186,7 @@ export const RefusalReason = {
   NOT_A_TEST_STUDIO: 23,
 
   /**
-   * The studio has ended, for good. (failed_precondition)
+   * The studio has permanently ended. (failed_precondition)
    *
    * @generated from enum value: REFUSAL_REASON_STUDIO_ENDED = 25;
    */

@@ -42,14 +42,14 @@ export type LoggedRequest = Message<"leadintake.v1.LoggedRequest"> & {
   operation: string;
 
   /**
-   * The key that it presented.
+   * The presented key.
    *
    * @generated from field: string api_key_id = 4;
    */
   apiKeyId: string;
 
   /**
-   * The last four characters of the secret that it presented.
+   * The last four characters of the presented secret.
    *
    * @generated from field: string secret_hint = 5;
    */
@@ -70,8 +70,8 @@ export type LoggedRequest = Message<"leadintake.v1.LoggedRequest"> & {
   code: string;
 
   /**
-   * The faulty parts of the request, by the names of the contract: headers, parameters, and paths into the body such as `contact.value`.
-   * `(unknown)` is a property that the contract does not have. Never a value.
+   * The faulty parts of the request, by the names of the contract: headers, parameters, and paths into the body such as
+   * `contact.value`. `(unknown)` is a property that is not in the contract. Never a value.
    *
    * @generated from field: repeated string faulty_fields = 8;
    */
@@ -106,7 +106,7 @@ export type LoggedRequest = Message<"leadintake.v1.LoggedRequest"> & {
   durationMs: number;
 
   /**
-   * The number of further requests of the studio that this gateway answered shortly after, and did not record because they were too many.
+   * The number of further requests of the studio that this gateway answered soon after, but did not record, because there were too many.
    *
    * @generated from field: uint32 omitted_count = 13;
    */
@@ -183,21 +183,21 @@ export type ListRequestsRequest = Message<"leadintake.v1.ListRequestsRequest"> &
   studioId: string;
 
   /**
-   * True: only those that did not succeed, or were not answered.
+   * True: only requests that did not succeed, or were not answered.
    *
    * @generated from field: bool failed = 2;
    */
   failed: boolean;
 
   /**
-   * Only those with this X-Request-Id, 1 to 128 of `[A-Za-z0-9._-]`.
+   * Only requests with this X-Request-Id, 1 to 128 of `[A-Za-z0-9._-]`.
    *
    * @generated from field: optional string x_request_id = 3;
    */
   xRequestId?: string | undefined;
 
   /**
-   * Only those of this key; UUID.
+   * Only requests with this key; UUID.
    *
    * @generated from field: optional string api_key_id = 4;
    */
@@ -254,17 +254,17 @@ export const ListRequestsResponseSchema: GenMessage<ListRequestsResponse> = /*@_
   messageDesc(file_leadintake_v1_request_log, 4);
 
 /**
- * The log of the requests that the websites of a studio made at the public API, and how they were answered: for their developers. It has what
- * gateways record, if their setting says so; the newest 1,000 requests of a studio at least, and none that is older than 24 hours. No part of
- * it is text of a person. Refusals: see LeadIntakeService.
+ * The log of requests of a studio's websites at the public API, with their answers, for the websites' developers. It
+ * contains the requests that gateways record, if their setting says so: at least the newest 1,000 of a studio, none
+ * older than 24 hours. It contains no personal text. Refusals: see LeadIntakeService.
  *
  * @generated from service leadintake.v1.RequestLogService
  */
 export const RequestLogService: GenService<{
   /**
-   * Records answered requests. For gateways. Those with an invalid field, of a studio that does not exist or has ended, or of a time that is
-   * not within the last 24 hours are skipped. A repetition with the same batch_id and the same requests records nothing. Refused with
-   * INVALID_REQUEST.
+   * Records answered requests. For gateways. Skips requests with an invalid field, of an unknown or ended studio, or
+   * not within the last 24 hours. A repetition with the same batch_id and the same requests records nothing. Refused
+   * with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.RequestLogService.RecordRequests
    */
