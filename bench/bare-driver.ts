@@ -54,7 +54,7 @@ function anyKnown(): LeadDocument {
   return known[Math.floor(Math.random() * known.length)] as LeadDocument;
 }
 
-/** The same lead as in the load on the product. */
+/** Returns the same lead as the load on the product creates. */
 function someLead(): LeadDocument {
   const idempotencyKey = randomUUID();
   const lead = aLead({ studioId, ...captureFor(idempotencyKey, sourceId) });

@@ -34,35 +34,35 @@ import { LEADS, SCENARIOS, type Scenario } from './workload.ts';
 
 const CONNECTIONS = 64;
 
-/** Most websites have a few connections. */
+/** Most websites open only a few connections. */
 const FEW = 4;
 
 const FULL: Rounds = { rounds: 5, roundMs: 2000, warmUpMs: 1500 };
 const QUICK: Rounds = { rounds: 3, roundMs: 1000, warmUpMs: 750 };
 
-/** The minimum rates, relative to the floor's, and to the bare driver's inserts, finds by key and pages. */
+/** The minimum rates, relative to the floor's; on MongoDB, to the bare driver's inserts, finds by key and pages. */
 const GOALS: Readonly<Partial<Record<Scenario, number>>> = { get: 1, list: 2, replay: 0.7, create: 1.2 };
 const GOALS_WITH_FEW = { get: 0.45, list: 1.2, create: 0.7 } as const;
 const GOALS_ON_MONGODB: Readonly<Partial<Record<Scenario, number>>> = { list: 1.2, replay: 1.6, create: 1.3 };
 
-/** The number of studios that share a gateway, each with a key; and the minimum rate with all keys, relative to one of them. */
+/** The number of studios that share a gateway, each with a key. The minimum rate with all keys is relative to that with one. */
 const KEYS = 20_000;
 const MIN_RATE_WITH_ALL_KEYS = 0.9;
-/** Long enough to use almost all keys, whose first uses are slower. */
+/** The warm-up uses almost every key, because the first use of a key is slower. */
 const KEYS_WARM_UP_MS = 8000;
 
-/** The minimum rates with one of ten traces sent, and with lines of the log for each request and metrics that are read, relative to those without. */
+/** The minimum rates with one trace in ten exported, and with request logs and scraped metrics, relative to those without. */
 const MIN_RATE_TRACED = 0.95;
 const MIN_RATE_OBSERVED = 0.92;
 const SCRAPED_EVERY_MS = 5000;
 
-/** The part of its highest rate at which the latency of creations is measured, and the maximum p99, relative to the floor's. */
+/** The share of the highest rate at which the latency of creations is measured. The maximum p99 is relative to the floor's. */
 const STEADY = 0.7;
 const MAX_P99 = 1.2;
 
 const NO_LEADS = { leads: [], cursors: [] };
 
-/** A real caller beside somebody who guesses keys: its creations and the connections that guess as fast as they can, and the maximum p99, relative to that without guesses. */
+/** A caller creates leads while an attacker guesses keys as fast as possible. The maximum p99 is relative to that without guesses. */
 const CALLED_PER_SECOND = 200;
 const GUESSING_CONNECTIONS = 500;
 const MAX_P99_BESIDE_GUESSES = 2;
@@ -145,7 +145,7 @@ async function measureOnSqlite(rounds: Rounds): Promise<Compared[]> {
   return all;
 }
 
-/** Starts the product with a line of the log for each request, in a file, and with metrics that are read. */
+/** Starts the product with a request log in a file, and with scraped metrics. */
 async function startLogged(): Promise<RunningTarget> {
   const addresses = { core: '127.0.0.1:9464', gateway: '127.0.0.1:9465' };
   const log = openSync(join(temporaryFolder(), 'log'), 'a');
@@ -165,7 +165,7 @@ async function startLogged(): Promise<RunningTarget> {
   return target;
 }
 
-/** Starts the product with one of ten traces sent to a receiver that drops them. */
+/** Starts the product with one trace in ten exported to a receiver that drops it. */
 async function startTraced(): Promise<RunningTarget> {
   const receiver = createServer((request, response) => request.resume().once('end', () => response.end()));
   await once(receiver.listen(0, '127.0.0.1'), 'listening');
@@ -178,7 +178,7 @@ async function startTraced(): Promise<RunningTarget> {
   return startProduct(own, 'one of ten traced');
 }
 
-/** Compares the creations of a caller without and beside guesses of keys. */
+/** Compares a caller's creations without and with an attacker who guesses keys. */
 async function measureBesideGuesses(rounds: Rounds): Promise<Compared> {
   const DATABASE_URL = newSqliteDatabase();
   const key = await withStore(DATABASE_URL, (store) => createStudioWithKey(store, 'bench'));
@@ -206,7 +206,7 @@ async function measureBesideGuesses(rounds: Rounds): Promise<Compared> {
   return compare(comparison, [alone, beside], rounds);
 }
 
-/** Compares requests with the keys of many studios with those of one of them. */
+/** Compares requests with the keys of many studios to requests with one of these keys. */
 async function measureKeys(rounds: Rounds): Promise<Compared[]> {
   const targets = await startWithManyKeys(KEYS);
   const all: Compared[] = [];

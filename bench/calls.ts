@@ -1,10 +1,10 @@
 /**
- * Measures the processor time of a unary call in a core, as the CRM makes it, and of a request over the exchange in a core and the client of
- * a gateway, beside those of another copy of the project.
+ * Measures the processor time of the CRM's unary calls in a core, and of requests over the exchange in a core and a gateway's client.
+ * Can compare them with another copy of the project.
  *
  *   node bench/calls.ts [--base FOLDER]
  *
- * - `--base`: the other copy, with its packages; both cores get the same calls in turn
+ * - `--base`: the folder of the other copy, with its packages; both copies get the same calls in turn
  *
  * Uses SQLite. Prints Markdown.
  */
@@ -25,7 +25,7 @@ import { describeMachine, median, number, print, table } from './report.ts';
 const ROUNDS = 9;
 const CALLERS = 32;
 
-/** The calls that are measured, how many of each make a round, and the processes whose time counts. */
+/** The measured calls, the number of each in a round, and the processes whose time counts. */
 const METHODS = {
   'unary get': { count: 3200, processes: 'core' },
   'get over the exchange': { count: 32_000, processes: 'core and client' },
@@ -45,7 +45,7 @@ await runBenchmark(async () => {
       for (const [index, { core, calls }] of copies.entries()) {
         const pids = processes === 'core' ? [core] : [core, process.pid];
         const cost = await costOfRound(calls[method] as Call, count, pids);
-        // The first one warms up.
+        // The first round warms up.
         if (round > 0) costs[method]?.[index]?.push(cost);
       }
   print(...describeMachine(), `- SQLite, ${ROUNDS} rounds of ${CALLERS} callers in turn; processor time of a call`);
@@ -61,7 +61,7 @@ await runBenchmark(async () => {
   print(table(['call', 'processes', 'copy', 'lowest µs', 'median µs', 'ratio'], 3, rows));
 });
 
-/** Returns the processor time of a call in some processes; microseconds. */
+/** Returns the microseconds of processor time that a call takes in some processes. */
 async function costOfRound(call: Call, count: number, pids: readonly (number | undefined)[]): Promise<number> {
   const spent = () => pids.reduce<number>((sum, pid) => sum + cpuTimeUs(pid), 0);
   const before = spent();
@@ -72,7 +72,7 @@ async function costOfRound(call: Call, count: number, pids: readonly (number | u
   return (spent() - before) / count;
 }
 
-/** Starts the core of a copy, with a client of the CRM and its own client of a gateway. */
+/** Starts a copy's core, with a CRM client and the copy's own gateway client. */
 async function startCopy(name: string, folder: string) {
   const DATABASE_URL = newSqliteDatabase();
   const { secret } = await withStore(DATABASE_URL, (store) => createStudioWithKey(store, STUDIO_ID));

@@ -1,5 +1,5 @@
 /**
- * Measures how soon a consumer of the change feed has a created lead: from the response to its creation.
+ * Measures how soon after the response to a creation a consumer of the change feed has the lead.
  *
  *   node bench/changes.ts
  *
@@ -16,7 +16,7 @@ import { describeMachine, number, print, table } from './report.ts';
 const LEADS = 3000;
 const MAX_P99_MS = 100;
 
-/** The longest pause between creations; milliseconds. Pauses are random, so that creations are not in step with the polls. */
+/** The longest pause between creations. Pauses are random, so that creations are not in step with the polls. */
 const MAX_PAUSE_MS = 20;
 
 await runBenchmark(async () => {
@@ -33,7 +33,7 @@ await runBenchmark(async () => {
   print(table(['p50 ms', 'p99 ms', 'goal of p99'], 0, [[number(p50, 0), number(p99, 0), goal]]));
 });
 
-/** The time from the response to each creation until a watching consumer has the lead; milliseconds. */
+/** Returns the milliseconds from the response to each creation until a watching consumer has the lead. */
 async function measureDelays({ leads }: CoreClients): Promise<number[]> {
   const arrivedAt = new Map<string, number>();
   const consume = async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** The maximum size of a response that is read in one piece; a larger one is concatenated, which is slower; bytes. */
+/** A larger response is read in pieces and concatenated, which is slower. */
 const READ_BUFFER_BYTES = 64 * 1024;
 
 export interface Reply {
@@ -65,7 +65,7 @@ export async function openConnection(url: URL): Promise<Connection> {
 }
 
 /**
- * Parses the status and body of a response; undefined: it is incomplete.
+ * Parses the status and body of a response; returns undefined if it is incomplete.
  *
  * @throws Error when it has no Content-Length, or further bytes follow
  */

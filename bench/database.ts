@@ -13,21 +13,21 @@ import { captureFor, type KnownLeads, LEADS, type Target } from './workload.ts';
 /** Returns the address of a new SQLite database that is removed when the benchmark ends. */
 export const newSqliteDatabase = (): string => `sqlite:${join(temporaryFolder(), 'leads.db')}`;
 
-/** Returns the address of a new database on a server that is dropped when the benchmark ends. */
+/** Returns the address of a new database on a server; the database is dropped when the benchmark ends. */
 export function newMongoDatabase(mongoUrl: string): string {
   const url = mongoUrl.replace(/^([^/]+:\/\/[^/?]+)(?:\/[^?]*)?/, `$1/bench-${randomUUID()}`);
   atTheEnd(() => withMongo(url, (client) => client.db().dropDatabase()));
   return url;
 }
 
-/** The name and version of a MongoDB server. */
+/** Returns the name and version of a MongoDB server. */
 export const serverName = (mongoUrl: string): Promise<string> =>
   withMongo(mongoUrl, async (client) => {
     const { version, ferretdb } = await client.db('admin').command({ buildInfo: 1 });
     return ferretdb ? `FerretDB ${ferretdb.version}` : `MongoDB ${version}`;
   });
 
-/** What a database takes on disk, with its indexes; bytes. */
+/** Returns the bytes that a database takes on disk, with its indexes. */
 export const bytesOfMongo = (url: string): Promise<number> =>
   withMongo(url, async (client) => {
     const { storageSize, indexSize } = await client.db().stats();
@@ -39,7 +39,7 @@ async function withMongo<Result>(url: string, work: (client: MongoClient) => Pro
   return await work(client);
 }
 
-/** Runs work on the store at an address, and closes it. */
+/** Opens the store at an address, runs work on it, and closes it. */
 export async function withStore<Result>(databaseUrl: string, work: (store: Store) => Promise<Result>): Promise<Result> {
   const store = await openStore(databaseUrl);
   try {
@@ -49,10 +49,10 @@ export async function withStore<Result>(databaseUrl: string, work: (store: Store
   }
 }
 
-/** The number of leads that are created concurrently, and share transactions. */
+/** The number of leads that are created concurrently and share transactions. */
 const CHUNK = 500;
 
-/** The number of leads of each of many studios. */
+/** The number of leads of each studio when there are many studios. */
 const LEADS_OF_FEW = 5;
 
 /** Creates a studio with an owner, a source and a key. */
@@ -76,7 +76,7 @@ export async function createStudioWithKey(store: Store, studioId: string): Promi
 /** A studio's key and some of its leads. */
 export interface FilledStudio {
   readonly key: Omit<Target, 'url'>;
-  /** Evenly distributed. Of a multiple of LEADS as many, so that the caches of small and large databases are equally warm. */
+  /** Evenly distributed. Sizes that are multiples of LEADS have equally many, so that the caches of all databases are equally warm. */
   readonly known: KnownLeads;
 }
 

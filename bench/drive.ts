@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openConnection } from './connection.ts';
 
 export interface Pace {
-  /** Each with at most one request in flight. */
+  /** Each connection has at most one request in flight. */
   readonly connections: number;
   readonly durationMs: number;
   /**
-   * An open loop: requests become due at this rate whether or not earlier ones have finished, and latency counts from then, so that it
-   * includes queueing. Undefined: each connection sends its next request after each response.
+   * The rate of an open loop: requests become due whether or not earlier ones have finished. Latency counts from then, so it includes
+   * queueing. Undefined: each connection sends its next request after each response.
    */
   readonly ratePerSecond?: number | undefined;
 }
@@ -19,7 +19,7 @@ export interface LoadResult {
   readonly answered: number;
   /** The numbers of all other results, by kind. */
   readonly failures: Readonly<Record<string, number>>;
-  /** From the start of the load to its end, or to the last response after that. */
+  /** The time from the start of the load to its end, or to the last response after that. */
   readonly seconds: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -31,7 +31,7 @@ interface Requests {
   readonly expected: readonly number[];
 }
 
-/** How long the last responses may take after the end of a load; milliseconds. */
+/** The time for the last responses after the end of a load. */
 const LAST_RESPONSES_MS = 10_000;
 
 /** Sends requests to an address for some time, and counts the results. Rejects when a connection is refused. */
@@ -52,7 +52,7 @@ export async function drive(url: URL, requests: Requests, pace: Pace): Promise<L
   }
 }
 
-/** A caller with a connection of its own, which it replaces when it ends. */
+/** Opens a caller with its own connection, which it replaces when the connection ends. */
 async function openCaller(url: URL, requests: Requests) {
   let connection = await openConnection(url);
   return {
@@ -70,9 +70,9 @@ async function openCaller(url: URL, requests: Requests) {
 }
 
 /**
- * Makes calls concurrently, each again and again until the end of the load.
+ * Makes calls concurrently, and repeats each until the end of the load.
  *
- * @param calls return why they failed; undefined: they succeeded
+ * @param calls return the reason of a failure, or undefined
  */
 export async function callAtPace(
   calls: readonly (() => Promise<string | undefined>)[],
@@ -92,7 +92,7 @@ export async function callAtPace(
   };
   const keepCalling = async (call: () => Promise<string | undefined>) => {
     for (let due = nextDue(); due < end; due = nextDue()) {
-      // The timer adds up to a millisecond to a latency; a busier loop would take processor time from the target.
+      // The timer adds up to a millisecond to a latency; a busy loop would take processor time from the target.
       const waitMs = Math.ceil(due - performance.now());
       if (waitMs > 0) await sleep(waitMs);
       const failure = await call();

@@ -25,7 +25,7 @@ import { LEADS } from './workload.ts';
 /** The leads of the quiet studio, all older than those of the studio that grows. */
 const QUIET_LEADS = 100;
 
-/** The minimum rates with many leads: a request takes at most 1.2 times as long. At the highest rate the disk has a part in it. */
+/** The minimum rates with many leads: a request takes at most 1.2 times as long. At the highest rate, the disk adds to that. */
 const MIN_RATE = 1 / 1.2;
 const MIN_HIGHEST_RATE = 0.8;
 
@@ -35,7 +35,7 @@ const reading = {
   minRate: MIN_RATE,
   rounds: { rounds: ROUNDS, roundMs: 1000, warmUpMs: 1000 },
 } as const;
-/** Short, because both databases grow meanwhile. */
+/** The rounds are short, because both databases grow meanwhile. */
 const creating = {
   scenario: 'create',
   rounds: { rounds: ROUNDS, roundMs: 500, warmUpMs: 500 },
@@ -55,7 +55,7 @@ const TREES = ['leads', 'leads_by_idempotency_key', 'leads_by_stage', 'sqlite_au
 
 const EXPECTED_LEADS = 100_000_000;
 
-/** A gateway and a core on a database: with the key of the studio that grows, and with that of the quiet one. */
+/** A gateway and a core on one database, with targets for the studio that grows and for the quiet one. */
 interface Side {
   readonly busy: RunningTarget;
   readonly quiet: RunningTarget;
@@ -101,7 +101,7 @@ async function startSide(DATABASE_URL: string, size: number): Promise<Side> {
   return { quiet: await targetOf(studios.quiet), busy: await targetOf(studios.busy) };
 }
 
-/** Returns the levels of each tree of a file, as measured, and as they would be with EXPECTED_LEADS, if its pages stay as full. */
+/** Returns a table of each tree's levels: as measured, and as expected with EXPECTED_LEADS if the pages stay equally full. */
 function treesOf(path: string): string {
   using database = new DatabaseSync(path, { readOnly: true });
   const select = database.prepare(`

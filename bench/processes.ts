@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import type { LoadResult, Pace } from './drive.ts';
 import type { Scenario } from './workload.ts';
 
-/** How long a process may take to stop before it is killed; milliseconds. The product takes at most ten seconds. */
+/** The time after which a process that does not stop is killed. The product takes at most ten seconds to stop. */
 const STOP_DEADLINE_MS = 12_000;
 
 /** Cleanup functions, run in reverse order when the benchmark ends or fails. */
@@ -17,7 +17,7 @@ export function atTheEnd(cleanup: () => unknown): void {
   cleanups.push(cleanup);
 }
 
-/** Runs a benchmark, cleans up, and exits. The exit status is 1 when it fails or is interrupted, otherwise what it has set. */
+/** Runs a benchmark, cleans up, and exits. The exit status is 1 when it fails or is interrupted, otherwise the one that it has set. */
 export async function runBenchmark(run: () => Promise<void>): Promise<never> {
   const interrupted = new Promise<never>((_, reject) => {
     // The handlers stay registered, so that a second signal does not interrupt the cleanup.
@@ -44,13 +44,13 @@ export function temporaryFolder(): string {
  * Runs a file of the project in a process, which is stopped when the benchmark ends.
  *
  * @param env its environment, in addition to PATH
- * @param output the file descriptor of its standard output. The benchmark's own has the report
+ * @param output the file descriptor of its standard output. The benchmark's own standard output has the report
  */
 export function startProcess(file: string, env: Readonly<Record<string, string>>, output = 2): ChildProcess {
   const child = spawn(process.execPath, [resolve(import.meta.dirname, '..', file)], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', output, 'inherit', 'ipc'],
-    // In its own process group, so that Ctrl-C does not stop it before its cleanup.
+    // Uses its own process group, so that Ctrl-C does not stop it before the cleanup.
     detached: true,
   });
   atTheEnd(() => stop(child));
@@ -86,7 +86,7 @@ interface Load {
   readonly pace: Pace;
 }
 
-/** Lets a process that serves loads perform one. */
+/** Lets a process that serves loads perform a load. */
 export function performLoad(child: ChildProcess, load: Load): Promise<LoadResult> {
   child.send(load);
   return nextMessage(child);
@@ -106,13 +106,13 @@ export function endWithParent(): void {
 }
 
 /**
- * The processor time of all threads of a process so far; microseconds. NaN where Linux does not provide it. It is summed over threads,
- * because for whole processes the kernel counts clock ticks, which are longer than a request.
+ * Returns the processor time of a process so far, or NaN where Linux does not provide it. It sums all threads, because for whole processes
+ * the kernel counts clock ticks, which are longer than a request.
  */
 export function cpuTimeUs(pid: number | undefined): number {
   try {
     const threads = readdirSync(`/proc/${pid}/task`);
-    // The first of three numbers: nanoseconds on a processor.
+    // The first of three numbers is the nanoseconds on a processor.
     const times = threads.map((id) => Number.parseInt(readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8'), 10));
     return times.reduce((sum, time) => sum + time) / 1000;
   } catch {

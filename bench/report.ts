@@ -19,7 +19,7 @@ export function describeMachine(): string[] {
   ];
 }
 
-/** The results of both targets of each comparison, and their ratio with its goal, as Markdown. */
+/** Returns a table with the results of both targets of each comparison, and their ratio with its goal. */
 export function comparisonTable(all: readonly Compared[]): string {
   const everyRound = all.flatMap(({ series }) => series.flatMap(({ rounds }) => rounds));
   const processes = [...new Set(everyRound.flatMap(({ cpuUs }) => Object.keys(cpuUs)))];
@@ -52,7 +52,7 @@ export function comparisonTable(all: readonly Compared[]): string {
   return table(['', 'target', 'requests/s', 'p50 ms', 'p99 ms', ...costs, 'ratio', 'goal'], 2, rows);
 }
 
-/** The failed requests, a line of Markdown for each kind. */
+/** Returns a line of Markdown for each kind of failed requests. */
 export function failureLines(all: readonly Compared[]): string[] {
   return all.flatMap(({ name, series }) =>
     series.flatMap(({ target, failures }) =>
@@ -61,19 +61,19 @@ export function failureLines(all: readonly Compared[]): string[] {
   );
 }
 
-/** A Markdown table, whose first columns are left-aligned. */
+/** Returns a Markdown table whose first columns are left-aligned. */
 export function table(heads: readonly string[], leftColumns: number, rows: readonly (readonly string[])[]): string {
   const rule = heads.map((_, index) => (index < leftColumns ? '---' : '--:'));
   return [heads, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-/** Formats a number; empty if it is not finite. */
+/** Formats a number; returns an empty text if it is not finite. */
 export function number(value: number, digits: number): string {
   if (!Number.isFinite(value)) return '';
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** The middle value; of an even number, the upper one of the middle two. NaN without values. */
+/** Returns the middle value, or the upper one of the middle two; NaN without values. */
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -6,7 +6,7 @@ import type { Scenario } from './workload.ts';
 export interface Rounds {
   readonly rounds: number;
   readonly roundMs: number;
-  /** Before the first round of each target; not measured. */
+  /** The unmeasured time before the first round of each target. */
   readonly warmUpMs: number;
 }
 
@@ -21,20 +21,20 @@ export interface Round extends LoadResult {
 export interface Series {
   readonly target: string;
   readonly rounds: Round[];
-  /** Including the warm-up. */
+  /** The failures by kind, including those of the warm-up. */
   readonly failures: Record<string, number>;
 }
 
-/** What is measured on two targets, and compared. */
+/** A measurement on two targets, and its goal. */
 export interface Comparison {
   readonly name: string;
   readonly scenario: Scenario;
   readonly connections: number;
-  /** The rates of open loops; undefined: the highest. */
+  /** The rates of open loops; undefined: as fast as possible. */
   readonly ratesPerSecond?: readonly [base: number, target: number];
   /** The minimum rate, relative to the base's. */
   readonly minRate?: number | undefined;
-  /** The maximum p99, relative to the base's; with it p99 is compared instead of the rate. */
+  /** The maximum p99, relative to the base's. If it is set, p99 is compared instead of the rate. */
   readonly maxP99?: number;
 }
 
@@ -44,7 +44,7 @@ export interface Compared extends Comparison {
 }
 
 /**
- * Drives two targets in turn, round by round, so that disturbances by the machine affect both; the first one changes with each round.
+ * Drives two targets alternately, round by round, so that disturbances by the machine affect both. Each round swaps their order.
  */
 export async function compare(
   comparison: Comparison,

@@ -1,13 +1,13 @@
 /**
- * Measures what a deployment takes: bytes, memory and processor time.
+ * Measures the bytes, memory and processor time that a deployment takes.
  *
  *   node bench/size.ts [--leads NUMBER] [--seconds NUMBER]
  *
- * - `--leads`: how many the database has whose bytes, start, backup, vacuum, export and import are measured
- * - `--seconds`: how long each load lasts
+ * - `--leads`: the size of the database whose bytes, start, backup, vacuum, export and import are measured
+ * - `--seconds`: the duration of each load
  *
  * Measures SQLite, and MongoDB with Redis if MONGODB_URL and REDIS_URL are set. Prints Markdown to standard output and progress to standard
- * error. Bytes and processor time hardly depend on what else the machine does; durations do.
+ * error. Other load on the machine affects durations, but hardly bytes and processor time.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,20 +34,20 @@ import { LEADS } from './workload.ts';
 const run = promisify(execFile);
 const CLI = join(import.meta.dirname, '../operator/cli.ts');
 
-/** Creations a second. The highest needs one core of a processor, and a hundredth of it is a busy website. */
+/** Creations per second. The highest rate needs one processor core; a hundredth of it is a busy website. */
 const RATES = [0, 1, 100, 1000];
 const CONNECTIONS = 16;
 
 const SECONDS_OF_YEAR = 365 * 86_400;
 const GB = 1e9;
 
-/** What lies on disk, and what is sent, for each lead; bytes. */
+/** The bytes that each lead takes in one place. */
 interface BytesOfLead {
   readonly where: string;
   readonly bytes: number;
 }
 
-/** Fills a database, and measures it and the commands that read or write all of it. */
+/** Fills a database, and measures it and the commands that read or write it as a whole. */
 async function measureSqlite(size: number): Promise<BytesOfLead[]> {
   console.error(`SQLite, ${size} leads`);
   const url = newSqliteDatabase();
@@ -55,7 +55,7 @@ async function measureSqlite(size: number): Promise<BytesOfLead[]> {
   await withStore(url, (store) => fillStudio(store, 'busy-studio', size));
   const plain = statSync(file).size;
   const folder = temporaryFolder();
-  // The core comes last: beside one that reads, a vacuum of millions of leads does not end.
+  // The core comes last, because a vacuum of millions of leads does not end while a core reads.
   const rows: [name: string, seconds: number][] = [
     ['`backup`', await command(url, 'backup', join(folder, 'copy.db'))],
     ['`vacuum`', await command(url, 'vacuum')],
@@ -64,12 +64,12 @@ async function measureSqlite(size: number): Promise<BytesOfLead[]> {
   ];
   const imported = newSqliteDatabase();
   await withStore(imported, (store) => createStudioWithKey(store, 'busy-studio'));
-  // The studio has other sources.
+  // The sources of the export do not exist in this studio.
   const importing = ['leads', 'import', 'busy-studio', join(folder, 'leads.csv'), '--columns', 'sourceId='];
   rows.push(['`leads import`', await command(imported, ...importing)]);
   const cells = rows.map(([name, duration]) => [name, number(duration, 1), number(size / duration, 0)]);
   print('## What takes time on SQLite', '', table(['', 'seconds', 'leads/s'], 1, cells));
-  // Of each lead one delivery, as long as nobody acknowledges it.
+  // Each lead has one delivery as long as nobody acknowledges it.
   const waiting = newSqliteDatabase();
   await withStore(waiting, async (store) => {
     await store.createConsumer(aConsumer({ name: 'crm' }), BY);
@@ -88,7 +88,7 @@ async function measureSqlite(size: number): Promise<BytesOfLead[]> {
   ];
 }
 
-/** Runs a command of the operator, and returns how long it took; seconds. */
+/** Runs an operator command, and returns its duration in seconds. */
 const command = (DATABASE_URL: string, ...args: string[]): Promise<number> =>
   secondsOf(() => run(process.execPath, [CLI, ...args], { env: { ...process.env, DATABASE_URL } }));
 
@@ -102,7 +102,7 @@ async function exportTo(url: string, file: string): Promise<void> {
   await once(child, 'exit');
 }
 
-/** Measures the processes at each rate, and the log. */
+/** Measures the processes and their logs at each rate. */
 async function measureLoads(seconds: number): Promise<BytesOfLead[]> {
   const url = newSqliteDatabase();
   const key = await withStore(url, (store) => createStudioWithKey(store, 'bench'));
@@ -142,7 +142,7 @@ async function measureMongo(mongoUrl: string, size: number): Promise<BytesOfLead
   return { where: await serverName(mongoUrl), bytes: (await bytesOfMongo(url)) / size };
 }
 
-/** Measures the counters of a quota by those of many keys, each of a studio of its own. */
+/** Measures the quota counters of many keys, each of a different studio. */
 async function measureRedis(REDIS_URL: string): Promise<void> {
   const redis = new Redis(REDIS_URL);
   const used = async () => Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
@@ -162,7 +162,7 @@ async function measureRedis(REDIS_URL: string): Promise<void> {
   redis.disconnect();
 }
 
-/** Arithmetic: what was measured, for a year. */
+/** Extrapolates the measured bytes to a year. */
 function printYears(all: readonly BytesOfLead[]): void {
   const rates = RATES.filter((rate) => rate > 0);
   const rows = all.map(({ where, bytes }) => [

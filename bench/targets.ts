@@ -43,7 +43,7 @@ export async function startFloor(): Promise<RunningTarget> {
 /**
  * Starts a core and a gateway on a new database.
  *
- * @param own settings in addition to SETTINGS; without an address of a database, on SQLite
+ * @param own settings in addition to SETTINGS; without DATABASE_URL, the database is SQLite
  * @param log the file to which both log; undefined: standard error
  */
 export async function startProduct(
@@ -57,7 +57,7 @@ export async function startProduct(
   return httpTarget(name, { url, ...key }, pids);
 }
 
-/** Starts a core and a gateway with many studios: a target with the keys of all, and one with that of the first. */
+/** Starts a core and a gateway with many studios. Returns a target with the first studio's key, and one with all keys. */
 export async function startWithManyKeys(
   count: number,
   own: Readonly<Record<string, string>> = {},
@@ -106,7 +106,7 @@ export async function startCoreAndGateway(own: Readonly<Record<string, string>>,
 /**
  * Starts a load generator for an HTTP target.
  *
- * @param known its leads to be read; undefined: they are created
+ * @param known the leads to read; undefined: the load generator creates them
  */
 export async function httpTarget(
   name: string,

@@ -1,15 +1,14 @@
 /**
- * Shows where the processor time of a read of one lead goes: in which process and part of the code, and how many writes, reads, wake-ups
- * and turns of the event loop it takes.
+ * Shows in which process and part of the code a request spends its processor time, and how many writes, reads and wake-ups it takes.
  *
  *   node bench/where.ts [--scenario get|list|replay|create] [--keys NUMBER] [--seconds NUMBER] [--functions NUMBER]
  *
- * - `--keys`: with the keys of so many studios instead of one
- * - `--functions`: prints so many of the functions that take most, too
+ * - `--keys`: the number of studios whose keys are used, instead of one
+ * - `--functions`: the number of the most expensive functions to print
  *
- * Microseconds of a processor per request, with 64 connections and with 4. A run without a profiler says how many, a second one with Node's
- * own how they are distributed. A native function counts for what has called it, if not named; what no JavaScript has called is Node's
- * event loop and the kernel's part of it. Prints Markdown.
+ * Prints microseconds of processor time per request as Markdown, with 64 connections and with 4. A run without a profiler measures their
+ * number, and a second run with Node's profiler their distribution. A native function that PARTS does not name counts for its caller.
+ * `(program)` is Node's event loop and the kernel, which no JavaScript has called.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,10 +25,10 @@ const CONNECTIONS = [64, 4];
 const PROCESSES = ['gateway', 'core'] as const;
 const WARM_UP_MS = 10_000;
 
-/** The interval of samples; microseconds. */
+/** The interval between samples. */
 const SAMPLE_US = 200;
 
-/** The parts, by the file of a function, or by its name if it is native. The first that matches. */
+/** The parts by the file of a function, or by its name if it is native. The first match counts. */
 const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ['garbage collection', /^\(garbage collector\)$/],
   ['event loop, kernel', /^\((program|root)\)$/],
@@ -56,7 +55,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ['other code of ours', /./],
 ];
 
-/** One of the nodes of a profile, which is a tree of calls. */
+/** A node of a profile, which is a tree of calls. */
 interface ProfileNode {
   readonly id: number;
   readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
@@ -65,13 +64,13 @@ interface ProfileNode {
 
 interface Profile {
   readonly nodes: readonly ProfileNode[];
-  /** Microseconds of the clock that `process.hrtime` has, too. */
+  /** Microseconds on the clock of `process.hrtime`. */
   readonly startTime: number;
   readonly samples: readonly number[];
   readonly timeDeltas: readonly number[];
 }
 
-/** What a load took per request. */
+/** The cost of a load, per request. */
 interface Measured {
   readonly connections: number;
   readonly from: number;
@@ -117,7 +116,7 @@ async function measure({ pids, drive }: RunningTarget, scenario: Scenario, durat
   return all;
 }
 
-/** The share of each value among the samples of a time in which the process was not idle. */
+/** Returns the share of each value among the samples of a time in which the process was not idle. */
 function sharesOf(
   { nodes, startTime, samples, timeDeltas }: Profile,
   { from, to }: Measured,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { newKeySecret } from '../common/rules/key-secret.ts';
 import type { LeadData } from '../src/domain/lead-data.ts';
 
-/** The kinds of requests: one lead, 25 leads, a repeated creation, a new lead. */
+/** The kinds of requests: one lead, 25 leads, a replayed creation, a new lead. */
 export const SCENARIOS = ['get', 'list', 'replay', 'create'] as const;
 
 /** `guess`: a read with a key that nobody has. */
@@ -33,7 +33,7 @@ export const PAGE_SIZE = 25;
 
 const PATH = '/v1/integrations/leads';
 
-/** A lead as a website's form sends it; its contact is as unique as its idempotency key. */
+/** Returns a lead as a website's form sends it. Its contact is as unique as its idempotency key. */
 export function captureFor(idempotencyKey: string, sourceId: string): Partial<LeadData> {
   return {
     displayName: 'Ada Lovelace',
@@ -48,7 +48,7 @@ export interface KnownLeads {
   readonly leads: readonly {
     readonly id: string;
     readonly idempotencyKey: string;
-    /** The key that reads it, and its source; undefined: the target's. */
+    /** The key that reads the lead, and its source; undefined: the target's. */
     readonly secret?: string;
     readonly sourceId?: string;
   }[];
@@ -77,7 +77,7 @@ export class Workload {
     );
   }
 
-  /** A random request. */
+  /** Returns a random request of a scenario. */
   request(scenario: Scenario): Buffer {
     switch (scenario) {
       case 'create':
@@ -93,14 +93,14 @@ export class Workload {
     }
   }
 
-  /** The creation with an idempotency key. */
+  /** Returns the creation with an idempotency key. */
   creation(idempotencyKey: string, { head, sourceId } = anyOf(this.#creators)): Buffer {
     const body = JSON.stringify(captureFor(idempotencyKey, sourceId));
     const own = `idempotency-key: ${idempotencyKey}\r\ncontent-length: ${body.length}\r\n\r\n`;
     return Buffer.from(head + own + body, 'latin1');
   }
 
-  /** The page at a cursor; null: the first. */
+  /** Returns the read of the page at a cursor; null: the first page. */
   page(cursor: string | null, secret?: string): Buffer {
     return this.#get(`${PATH}?limit=${PAGE_SIZE}${cursor === null ? '' : `&cursor=${cursor}`}`, secret);
   }

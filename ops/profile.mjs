@@ -1,6 +1,6 @@
 /**
- * Prints a CPU profile (`cpu SECONDS`) or a heap snapshot (`heap`) of a process to which SIGUSR1 was sent, and closes the port which that
- * opened: docs/how-to/runbook.md. It imports nothing, so that a container's Node can read it from its standard input.
+ * Prints a CPU profile (`cpu SECONDS`) or a heap snapshot (`heap`) of a process that has received SIGUSR1, and closes the port that the signal
+ * opened: docs/how-to/runbook.md. It imports nothing, so that a container's Node can read it from standard input.
  */
 const [what = 'cpu', seconds = '30'] = process.argv.slice(2);
 const { INSPECTOR = '127.0.0.1:9229' } = process.env;
@@ -9,7 +9,7 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const sessions = async () => (await fetch(`http://${INSPECTOR}/json`)).json();
 
-/** Tries for ten seconds: the process opens and closes its port some time after it is told to. */
+/** Retries for ten seconds, because the process opens and closes its port with a delay. */
 async function patiently(attempt) {
   for (let left = 100; ; left -= 1) {
     try {
@@ -22,15 +22,15 @@ async function patiently(attempt) {
 }
 
 let written = Promise.resolve();
-// Whatever happens to the output, the port is closed.
+// Closes the port even if the output fails.
 process.stdout.on('error', () => {});
 
-/** Writes behind what was written before. `written` rejects with the first fault. */
+/** Appends to the output. `written` rejects with the first error. */
 function write(text) {
   written = written.then(
     () =>
       new Promise((resolve, reject) => {
-        // On a file, the stream takes a write that a full disk cut for a whole one.
+        // With a file, the stream reports success for a write that a full disk cut short.
         if (fstatSync(1).isFile()) resolve(writeFileSync(1, text));
         else process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
       }),
@@ -71,7 +71,7 @@ try {
 } catch (error) {
   fault = `${error.message}; `;
 }
-// Once this has left.
+// Closes the port once the reply has left.
 const expression = "setTimeout(() => process.getBuiltinModule('node:inspector').close(), 500)";
 await call('Runtime.evaluate', { expression });
 socket.close();

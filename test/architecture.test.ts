@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** What an adapter of the store may import besides its driver: the port, and what both adapters share. */
+/** The imports of a store's adapter besides its driver: the port, and the parts that both adapters share. */
 const ADAPTER_IMPORTS = [
   'common/deadlines.ts',
   'common/invariants.ts',
@@ -23,7 +23,7 @@ const ADAPTER_IMPORTS = [
   'src/store/store.ts',
 ];
 
-/** What every room of the gateway may import. */
+/** The imports that every room of the gateway may have. */
 const OF_ALL_ROOMS = [
   'common/',
   'proto/gen/',
@@ -37,8 +37,8 @@ const OF_ALL_ROOMS = [
 ];
 
 /**
- * The rooms, and what each may import besides itself. Rooms are prefixes of paths; the longest match applies. Only imports listed
- * here are allowed, and no room imports one further down.
+ * The rooms, and what each may import besides itself. Rooms are prefixes of paths; the longest match applies. Only imports
+ * listed here are allowed, and no room imports one further down.
  */
 const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // The contract between the processes.
@@ -100,8 +100,8 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'src/store/open-store.ts',
     'src/usecases/',
   ],
-  // The gateway shares only the contract with the core. Its docs import the shapes of requests and responses, and nothing of how
-  // they are served. A request goes from the port down to the core, and no room knows the one above it.
+  // The gateway shares only the contract with the core. Its docs import the schemas of requests and responses, but not their
+  // handlers. A request goes from the port down to the core, and no room knows the one above it.
   'gateway/problems.ts': ['common/rules/', 'proto/gen/'],
   'gateway/client-address.ts': ['common/'],
   'gateway/key-check.ts': ['common/', 'proto/gen/'],
@@ -136,7 +136,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'gateway/port/',
     ...OF_ALL_ROOMS,
   ],
-  // A process of its own, which knows the core by the contract only.
+  // A separate process, which knows the core only by the contract.
   'relay/': ['common/', 'proto/gen/'],
   // Above all processes; none imports them.
   'verify/': ['common/', 'gateway/problems.ts'],
@@ -174,7 +174,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/generate-outcomes.ts': ['gateway/problems.ts'],
   'sdk/generate-rules.ts': ['common/rules/field-rules.ts'],
   'sdk/': [],
-  // Makes the packages that a gateway serves; a gateway finds them by what they have in common, the settings.
+  // Builds the packages that a gateway serves, which finds them by the shared settings.
   'sdk/wordpress/': ['common/package-settings.ts'],
   'sdk/packages/': ['sdk/wordpress/', 'common/build-if-outdated.ts', 'common/package-settings.ts'],
   'sdk/outbox/': [
@@ -190,7 +190,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/conformance/': [],
   'sdk/conformance/drivers/': ['sdk/index.ts'],
   'examples/': [],
-  // Tools of tests, which know none of the houses.
+  // Tools of tests, which do not depend on the product.
   'test/tools/': [],
   'bench/': ['common/', 'gateway/', 'src/', 'test/support/'],
   'test/': [
@@ -205,13 +205,13 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'src/',
     'test/tools/',
   ],
-  // The clients know the service by its OpenAPI document and as it is served, and the settings of the packages, which a gateway reads.
+  // The clients depend on the OpenAPI document, a running service, and the settings of the packages, which a gateway reads.
   'sdk/test/': ['sdk/', 'common/package-settings.ts', 'test/tools/'],
-  // The examples of the core's contract are tested beside a core.
+  // The examples of the core's contract are tested with a core.
   'examples/test/': ['proto/gen/', 'sdk/', 'test/crash/deployment.ts', 'test/support/', 'test/tools/'],
 };
 
-/** Packages that may be imported in one place only. */
+/** Packages that may be imported in one room only. */
 const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['src/store/sqlite/'],
   mongodb: ['src/store/mongo/'],
@@ -235,7 +235,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   '@prometheus-io/client': ['common/metrics.ts', 'relay/observation.ts'],
   standardwebhooks: ['relay/message.ts'],
   '@fastify/static': ['gateway/routes/docs.ts'],
-  // Not loaded by a gateway: the build of the docs copies the script out.
+  // A gateway does not load it, because the build of the docs copies the script.
   '@scalar/': ['gateway/docs/generator/'],
 };
 
@@ -266,7 +266,7 @@ const files = new Set(FILES);
 const internalImports = imports.filter(({ imported }) => files.has(imported));
 
 describe('imports run one way', () => {
-  test.each(Object.entries(ALLOWED_IMPORTS))('%s', (room, allowed) => {
+  test.each(Object.entries(ALLOWED_IMPORTS))('%s imports only allowed rooms', (room, allowed) => {
     const wrong = internalImports
       .filter(({ file, imported }) => roomOf(file) === room && roomOf(imported) !== room)
       .filter(({ imported }) => !allowed.some((prefix) => imported.startsWith(prefix)));
@@ -280,7 +280,7 @@ describe('imports run one way', () => {
     expect(internalImports.length).toBeGreaterThan(1000);
   });
 
-  test('no file imports one from a row further down, except for measurements', () => {
+  test('no file except measurements imports one from a row further down', () => {
     const rooms = Object.keys(ALLOWED_IMPORTS);
     const upwards = internalImports.filter(
       ({ file, imported }) => rooms.indexOf(roomOf(file) ?? '') < rooms.indexOf(roomOf(imported) ?? ''),
@@ -293,7 +293,7 @@ describe('imports run one way', () => {
   });
 });
 
-test.each(Object.entries(ONLY_IN))('%s is imported in its own place only', (name, places) => {
+test.each(Object.entries(ONLY_IN))('%s is imported in its own room only', (name, places) => {
   const users = imports
     .filter(({ imported }) => imported === name || (name.endsWith('/') && imported.startsWith(name)))
     .filter(({ file }) => PRODUCTION.test(file));
@@ -301,14 +301,14 @@ test.each(Object.entries(ONLY_IN))('%s is imported in its own place only', (name
   expect(users.filter(({ file }) => !places.some((place) => file.startsWith(place)))).toEqual([]);
 });
 
-test.each(['src/check-health.ts', 'gateway/check-health.ts'])('%s, which runs often, loads common alone', (file) => {
+test.each(['src/check-health.ts', 'gateway/check-health.ts'])('%s, which runs often, loads only common', (file) => {
   const reached = reachedFrom(file);
   expect([...reached].filter((each) => each !== file && !each.startsWith('common/'))).toEqual([]);
   const packages = imports.filter((each) => reached.has(each.file) && !files.has(each.imported));
   expect(packages.filter(({ imported }) => !imported.startsWith('node:'))).toEqual([]);
 });
 
-// Node runs the sources as they are, and the oldest that package.json allows has no explicit resource management.
+// Node runs the sources unchanged, and the oldest that package.json allows has no explicit resource management.
 test('no file of the product has a declaration that the oldest Node cannot parse', () => {
   const product = FILES.filter((file) => PRODUCTION.test(file));
   const declares = (file: string) => /^ *(?:await )?using \w+ =/m.test(readFileSync(join(ROOT, file), 'utf8'));
@@ -321,10 +321,10 @@ test('the trace exporter is loaded only with traces enabled', () => {
   expect(readFileSync(join(ROOT, 'common/open-tracer.ts'), 'utf8')).toContain("await import('./otlp-tracer.ts')");
 });
 
-/** What Git has of this folder, if it is a checkout, and Git is installed. */
+/** The files that Git tracks in this folder, if it is a checkout and Git is installed. */
 const tracked = spawnSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' });
 
-test.skipIf(tracked.status !== 0)('the top level has what architecture.md names, and nothing else', () => {
+test.skipIf(tracked.status !== 0)('the top level has only what architecture.md names', () => {
   const [, section = ''] = readFileSync(join(ROOT, 'docs/explanation/architecture.md'), 'utf8').split(/^## /m);
   const named = new Set(section.match(/[\w.-]+/g));
   const files = tracked.stdout.split('\0');
@@ -339,7 +339,7 @@ function roomOf(file: string): string | undefined {
     .toSorted((a, b) => b.length - a.length)[0];
 }
 
-/** Returns a file with all that it imports, directly or not. */
+/** Returns a file with everything that it imports, directly or not. */
 function reachedFrom(file: string, reached = new Set<string>()): ReadonlySet<string> {
   if (reached.has(file)) return reached;
   reached.add(file);

@@ -5,7 +5,7 @@ import { ROOT } from './tools/processes.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** The rows of the tables: what is bounded, its bound, and the files. */
+/** The rows of the tables: the bounded quantity, its bound, and the files. */
 const rows = [...read('docs/reference/bounds.md').matchAll(/^\| `bounds-\d+` \| (.+) \|$/gm)].map(([, line = '']) => {
   const [what = '', bound = '', where = ''] = line.split(' | ');
   return { what, bound, where: quotedIn(where) };
@@ -41,12 +41,12 @@ function numberOf(name: string, files: readonly string[]): number {
 
 // @proves hostile-2
 describe('docs/reference/bounds.md', () => {
-  test('has a row for each bound', () => {
+  test('bounds.md has a row for each bound', () => {
     expect(rows.length).toBeGreaterThan(25);
     expect(rows.flatMap(({ bound }) => numbersIn(bound)).length).toBeGreaterThan(25);
   });
 
-  test.each(rows)('$what: the bound in the code', ({ bound, where }) => {
+  test.each(rows)('bounds.md has the value of the code: $what', ({ bound, where }) => {
     expect(where.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
     expect(where).not.toEqual([]);
     const named = quotedIn(bound).filter((name) => /^[A-Z_]+$/.test(name) && !/^QUOTA_/.test(name));

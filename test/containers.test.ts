@@ -24,7 +24,7 @@ import { validateBom } from './tools/bills-of-materials.ts';
 import { bash, ROOT, temporaryFolder } from './tools/processes.ts';
 import { describeWithRedis, freePort } from './tools/servers.ts';
 
-// Each command in a container starts a Node of its own.
+// Each command in a container starts its own Node.
 vi.setConfig({ testTimeout: 600_000 });
 
 const PROCESSES = ['core', 'gateway', 'relay'] as const;
@@ -33,7 +33,7 @@ type ProcessName = (typeof PROCESSES)[number];
 /** The maximum time to build the image without a cache; milliseconds. */
 const BUILD_TIMEOUT_MS = 900_000;
 
-/** The path of what describes an installed package, and not a folder of one. */
+/** Matches the package.json of an installed package, but not of a folder in one. */
 const IS_PACKAGE = /node_modules\/(?:@[^/]+\/)?[^/@]+\/package\.json$/;
 
 /** The parts of compose.yaml that concern the product. */
@@ -59,7 +59,7 @@ const guide = readFileSync(join(ROOT, 'docs/how-to/containers.md'), 'utf8');
 const [, commands = ''] = /<!-- containers -->\n```sh\n([\s\S]*?)```/.exec(guide) ?? [];
 
 // @proves containers-1
-test.each(PROCESSES)('compose.yaml gives the %s existing settings only, and its token by a file', (name) => {
+test.each(PROCESSES)('compose.yaml gives the %s only settings that exist, and its token in a file', (name) => {
   const { environment, secrets } = compose.services[name];
   const settings = { core: coreSettings, gateway: gatewaySettings, relay: relaySettings }[name];
   const isSetting = (name: string) => name in settings || name.replace(/_FILE$/, '') in settings;
@@ -78,7 +78,7 @@ test('compose.yaml runs one image, with a command for each process', () => {
 });
 
 // @proves supply-1
-test('the image is built on a base image that is named by its digest alone', () => {
+test('the Dockerfile names its base image by digest', () => {
   const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
   expect(dockerfile).toMatch(/^ARG BASE_IMAGE=node:26-slim@sha256:[\da-f]{64}$/m);
   const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
@@ -93,7 +93,7 @@ describeWithImage('the image', () => {
   }, BUILD_TIMEOUT_MS);
   afterAll(() => removeImage(image));
 
-  test('belongs to root, runs as user node, and prints its commands when it is given none', async () => {
+  test('the image belongs to root, runs as user node, and lists its commands by default', async () => {
     const container = await createContainer(image);
     expect(await container.exec('id', '--user', '--name')).toEqual({ status: 0, output: 'node\n' });
     const files = await container.exec('find', '/app', '-xdev', '-writable', '-not', '-type', 'l');
@@ -103,7 +103,7 @@ describeWithImage('the image', () => {
     expect(help).toEqual({ status: 0, output: expect.stringContaining('doctor') });
   });
 
-  test('has labels with its name, purpose and version, and claims nothing else', async () => {
+  test('the image has labels only for its name, purpose and version', async () => {
     const { Labels } = await configOf(image);
     const { description, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     const claims = Object.entries(Labels).filter(([name]) => name.startsWith('org.opencontainers.image.'));
@@ -115,7 +115,7 @@ describeWithImage('the image', () => {
   });
 
   // @proves supply-2
-  test('has a bill of materials of what is in it: Debian, Node, and each package that runs in production', async () => {
+  test('the bill of materials lists Debian, Node and every production package of the image', async () => {
     const container = await createContainer(image);
     const { output } = await container.exec('cat', 'image.cdx.json');
     const bom = JSON.parse(output);
@@ -135,7 +135,7 @@ describeWithImage('the image', () => {
   });
 
   // @proves relay-3
-  test('sends webhooks with the relay of compose.yaml, which sees that its endpoints file was replaced', async () => {
+  test('the relay of compose.yaml sends webhooks and reloads a replaced endpoints file', async () => {
     const { receiver, coreUrl, relayToken, createLead, waiting } = await aWebhookDeployment();
     const { environment, command, volumes: [volume = ''] = [] } = compose.services.relay;
     const [, inside = ''] = volume.split(':');
@@ -168,7 +168,7 @@ describeWithImage('the image', () => {
 
   describeWithMongo('as compose.yaml has them', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {
-      test('serves, and every command of the guide prints what it shows', async () => {
+      test('compose.yaml serves, and every command of the guide prints its documented output', async () => {
         const folder = temporaryFolder();
         const [before = '', after = ''] = commands.split(/^docker compose up .*\n/m);
         expect(after).not.toBe('');

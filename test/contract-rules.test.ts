@@ -26,14 +26,14 @@ describe('each rule of the contract', () => {
     }
   });
 
-  test('exists wherever a comment names one', () => {
+  test('each rule that a comment names exists', () => {
     expect(codeMarks().filter(({ rule }) => !(rule in RULES))).toEqual([]);
   });
 });
 
 describe('docs/reference/contract.md', () => {
   const sections = readFileSync(join(ROOT, 'docs/reference/contract.md'), 'utf8').split(/^##+ (?=\d)/m);
-  /** Each rule by its name, its section, and whether it is marked as decided by this service. */
+  /** Each rule with its name, its section, and whether it is marked as decided by this service. */
   const rules = sections.slice(1).flatMap((section) => {
     const [number = ''] = /^\d+(?:\.\d+)?/.exec(section) ?? [];
     return [...section.matchAll(/\*\*(\d[\w.-]*)(°?)\*\*/g)].map(([, rule = '', mark]) => ({
@@ -43,15 +43,15 @@ describe('docs/reference/contract.md', () => {
     }));
   });
 
-  test('has every rule, each once', () => {
+  test('contract.md has every rule once', () => {
     expect(rules.map(({ rule }) => rule).toSorted()).toEqual(RULE_IDS.toSorted());
   });
 
-  test('has each rule in its section', () => {
+  test('contract.md has each rule in its section', () => {
     expect(rules.filter(({ rule, number }) => rule.slice(0, rule.lastIndexOf('.')) !== number)).toEqual([]);
   });
 
-  test('marks the decisions of the service', () => {
+  test('contract.md marks the decisions of the service', () => {
     expect(rules.filter(({ isDecided }) => isDecided).map(({ rule }) => rule)).toEqual(
       expect.arrayContaining(Object.keys(DECIDED_RULES)),
     );

@@ -31,7 +31,7 @@ test('every production dependency has an allowed licence', () => {
 });
 
 // @proves supply-1
-test('no production dependency is for one kind of machine, or has a script of its own that an installation would run', () => {
+test('no production dependency is bound to one kind of machine or has an install script', () => {
   const locked = Object.entries<Record<string, unknown>>(json('package-lock.json').packages);
   const bound = locked.filter(([path, { dev, os, cpu, hasInstallScript }]) => {
     return path !== '' && !dev && (os || cpu || hasInstallScript);
@@ -40,7 +40,7 @@ test('no production dependency is for one kind of machine, or has a script of it
   expect(locked.filter(([path, { integrity }]) => path !== '' && !integrity)).toEqual([]);
 });
 
-test('licences.md lists the licence of every production dependency, and of no other', async () => {
+test('licences.md lists exactly the licences of the production dependencies', async () => {
   const byLicence = Object.groupBy(inProduction, ({ license = 'none' }) => license);
   const sections = Object.entries(byLicence)
     .toSorted()
@@ -59,9 +59,9 @@ describe('docs/reference/dependencies.md', () => {
   const rowsOf = (section: string) => [...section.matchAll(/^\| `([^`]+)` \| (.+) \|$/gm)].map(([, name]) => name);
 
   test.each([
-    ['that runs in production', production, packageJson.dependencies],
-    ['of development', development, packageJson.devDependencies],
-  ])('has a reason for every direct dependency %s, and no other', (_, section, dependencies) => {
+    ['for production', production, packageJson.dependencies],
+    ['for development', development, packageJson.devDependencies],
+  ])('dependencies.md has a reason for exactly the direct dependencies %s', (_, section, dependencies) => {
     expect(rowsOf(section)).toEqual(Object.keys(dependencies).toSorted());
   });
 

@@ -13,16 +13,16 @@ import { bash, hasShellAndCurl, ROOT, run, temporaryFolder } from './tools/proce
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** The pages that describe the repository as it is now; others have examples or earlier releases. */
+/** The pages that describe the current repository; others have examples or earlier releases. */
 const CURRENT_PAGES = MARKDOWN_PAGES.map(({ path }) => path).filter((path) =>
   /^(?:README|CONTRIBUTING|SECURITY|test\/README|docs\/.*)\.md$/.test(path),
 );
-/** The pages whose names in capitals are settings, and not also constants of the code or of the tests. */
+/** The pages whose names in capitals are only settings, not constants of the code or of the tests. */
 const PAGES_WITH_SETTINGS = CURRENT_PAGES.filter(
   (page) => page !== 'test/README.md' && page !== 'docs/reference/bounds.md',
 );
 
-/** Returns how the rows of the table of settings must begin. */
+/** Returns the expected beginnings of the rows in the table of settings. */
 const settingsRows = () =>
   Object.entries<SettingTraits>(SETTINGS).map(([name, { fallback, fromFile }]) => {
     const parts = Object.entries({ core: coreSettings, gateway: gatewaySettings, relay: relaySettings });
@@ -39,7 +39,7 @@ test('settings.md has a row for every setting, and no other', () => {
 });
 
 // @proves docs-2
-test('command-line.md has every command, and no other; so have the other pages', () => {
+test('command-line.md has exactly the existing commands, and other pages name no others', () => {
   const commands = COMMANDS.map(([name]) => name);
   const [table = ''] = read('docs/reference/command-line.md').split(/^## /m);
   const cells = [...table.matchAll(/^\| (`[^|]+`) \|/gm)].map(([, cell = '']) => cell);
@@ -79,7 +79,7 @@ test.skipIf(!hasShellAndCurl)(
   'the commands of README.md and walkthrough.md get the responses that they show',
   async () => {
     const cwd = temporaryFolder();
-    // The requests that use up the quota take longer than its minute on a busy machine.
+    // The requests that use up the quota take longer than a minute on a busy machine.
     const env = { LOG_LEVEL: 'silent', QUOTA_WINDOW_SECONDS: '3600' };
     const service = run('start.ts', { cwd, env });
     const [, api = ''] = await service.printed(/REST API {2}(\S+)/);
@@ -115,7 +115,7 @@ test.skipIf(!hasShellAndCurl)(
   },
 );
 
-test('no page has a lead of another page, or an Idempotency-Key that all its readers share', () => {
+test('no page shares a lead with another page, or an Idempotency-Key among its readers', () => {
   const pages = ['README.md', 'start.ts', 'docs/tutorial/walkthrough.md', 'examples/README.md'];
   const ofDocs = ['gateway/docs/pages/quick-start.md', 'gateway/docs/examples.ts'];
   const contacts = [...pages, ...ofDocs].flatMap((page) => {
@@ -141,7 +141,7 @@ describe('the docs', () => {
   const pages = MARKDOWN_PAGES.filter(({ path }) => path.startsWith('docs/'));
   const index = pages.find(({ path }) => path === 'docs/README.md') as MarkdownPage;
 
-  test('have an index that links to each page', () => {
+  test('the docs have an index that links to each page', () => {
     const linked = index.links.map((link) => join('docs', link));
     expect(pages.filter((page) => page !== index && !linked.includes(page.path)).map(({ path }) => path)).toEqual([]);
   });
@@ -154,13 +154,13 @@ test('each picture is shown by a page', () => {
 
 describe.each(MARKDOWN_PAGES)('$path', ({ path, links }) => {
   // @proves docs-2
-  test('has no broken link', () => {
+  test('the page has no broken link', () => {
     expect(links.filter((link) => !isIntact(path, link))).toEqual([]);
   });
 });
 
 // @proves docs-2
-test('each page that code, configuration or a program names is there, with its heading', () => {
+test('each page that code, configuration or a program names exists and has the named heading', () => {
   const files = globSync(
     '{src,common,gateway,relay,operator,verify,proto,ops,bench,test,sdk,.ci}/**/*.{ts,proto,yaml,yml,sh,php,py,service}',
     {
@@ -181,7 +181,7 @@ test('each page that code, configuration or a program names is there, with its h
 });
 
 describe.each(CURRENT_PAGES)('%s', (page) => {
-  test('names only existing files and folders', () => {
+  test('the page names only existing files and folders', () => {
     // Commands of the docs create this folder.
     const roots = readdirSync(ROOT).filter((name) => name !== '.generated');
     const paths = quotedIn(page).filter((text) => /^[\w.*{},/-]+$/.test(text) && !text.startsWith('/'));
@@ -190,7 +190,7 @@ describe.each(CURRENT_PAGES)('%s', (page) => {
     expect(missing).toEqual([]);
   });
 
-  test('names only existing npm scripts', () => {
+  test('the page names only existing npm scripts', () => {
     const { scripts } = JSON.parse(read('package.json'));
     const named = [...read(page).matchAll(/npm run (?:-s )?([a-z][\w:]*)/g)].map(([, name = '']) => name);
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
@@ -208,7 +208,7 @@ test.each(PAGES_WITH_SETTINGS)('%s names only existing settings', (page) => {
 const IS_FILE = /\.(?:ts|mjs|md|json|ya?ml|proto|binpb)$/;
 const IS_SETTING = /^(?:CORE|GATEWAY|REDIS|DATABASE|QUOTA|SHUTDOWN|PUBLIC|LOG)_[A-Z_]+\*?/;
 
-/** Returns the texts in backticks, up to the first blank: of a command, its name. */
+/** Returns the texts in backticks up to the first blank, such as the name of a command. */
 function quotedIn(page: string): string[] {
   const text = read(page).replaceAll(/^```[\s\S]*?^```/gm, '');
   return [...text.matchAll(/`([^`\s]+)[^`]*`/g)].map(([, first = '']) => first);
@@ -217,8 +217,8 @@ function quotedIn(page: string): string[] {
 const firstOf = (path: string): string => path.split('/')[0] as string;
 
 /**
- * Whether a link leads to a file or folder of this repository, with its anchor to a heading of the page, or to a page of a running
- * gateway. Other hosts are not contacted: of their addresses only the form is checked.
+ * Whether a link leads to a file or folder of this repository, with its anchor to a heading of the page, or to a page of a
+ * running gateway. Only the form of other hosts' addresses is checked.
  */
 function isIntact(page: string, link: string): boolean {
   if (/^https?:/.test(link))
@@ -234,7 +234,7 @@ function isIntact(page: string, link: string): boolean {
   return anchor === undefined || MARKDOWN_PAGES.some((other) => other.path === path && other.anchors.has(anchor));
 }
 
-/** The paths that a gateway serves to readers: the pages of `/docs`, what they show, and the OpenAPI document. */
+/** The paths that a gateway serves to readers: the pages of `/docs`, their assets, and the OpenAPI document. */
 const SERVED = [
   '/v1/openapi.json',
   ...openSite({ publicUrl: 'https://api.example.com', limit: 0, windowSeconds: 0 }).paths.keys(),

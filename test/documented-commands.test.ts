@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { MARKDOWN_PAGES } from './tools/markdown.ts';
 import { ROOT } from './tools/processes.ts';
 
-/** The blocks that no test runs, by page and the beginning of their first line, and why. */
+/** The blocks that no test runs, by page and the beginning of their first line, with the reason. */
 const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'README.md': {
     'npm ci && npm start   #': 'installs packages; .ci/run does, and test/e2e/start.test.ts runs npm start',
@@ -28,8 +28,8 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /**
- * Pages of `/docs` whose commands test/e2e/http/written-docs.test.ts and sdk/test/packages-installed.test.ts take from the page as a
- * gateway serves it.
+ * Pages of `/docs` whose commands test/e2e/http/written-docs.test.ts and sdk/test/packages-installed.test.ts read from a
+ * gateway.
  */
 const RUN_AS_SERVED = [
   'pages/docs',
@@ -40,7 +40,7 @@ const RUN_AS_SERVED = [
   'parts/install',
 ].map((name) => `gateway/docs/${name}.md`);
 
-/** A line that only sets variables, for the reader's shell, and runs no command for their values. */
+/** A line that only sets variables in the reader's shell, and runs no command for their values. */
 const SETS_VARIABLES = /^(?:export )?(?:[A-Z_]+=(?:'[^']*'|"[^"`(]*"|[^\s'"$(]*)(?:\s+|$))+(?:#.*)?$/;
 
 const blocks = MARKDOWN_PAGES.flatMap(({ path, blocks }) => blocks.map((block) => ({ path, ...block })));
@@ -54,7 +54,7 @@ const tests = globSync('{test,sdk/test,examples/test}/**/*.ts', {
   .join('\n');
 
 // @proves docs-1
-test('every block of commands in every page is named by the test that takes it from there, or is on the list with a reason', () => {
+test('every block of commands in a page is named by a test or listed with a reason', () => {
   const excuses = Object.entries(NOT_RUN).flatMap(([path, reasons]) =>
     Object.keys(reasons).map((start) => ({ path, start })),
   );

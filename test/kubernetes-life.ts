@@ -13,7 +13,7 @@ import { commandsIn } from './tools/commands.ts';
 import { bash, ROOT, temporaryFolder } from './tools/processes.ts';
 import { describeWithRedis } from './tools/servers.ts';
 
-/** Callers, and the pause after each of their requests, so that all of them stay within the quota of a key. */
+/** Callers, and the pause after each of their requests, so that all of them stay within the quota of a key; milliseconds. */
 const CALLERS = 4;
 const PAUSE_MS = 450;
 const [CORE, GATEWAY, RELAY] = ['lead-intake-core', 'lead-intake-gateway', 'lead-intake-relay'] as const;
@@ -21,14 +21,14 @@ const TOKEN = 'the token of the pods of this test';
 const PAGE = readFileSync(join(ROOT, 'docs/how-to/kubernetes.md'), 'utf8');
 const CERTIFICATES = readFileSync(join(ROOT, 'docs/how-to/certificates.md'), 'utf8');
 
-/** The containers of the image as the manifests for Kubernetes describe them, in a life with upgrades and crashes. */
+/** Runs the containers of the image in pods of the Kubernetes manifests, with upgrades and crashes. */
 export function kubernetesLife(image: () => string): void {
-  describeWithKustomize('in pods by the manifests', () => {
+  describeWithKustomize('in pods of the manifests', () => {
     // It takes minutes.
     if (process.env.SOAK) withDatabaseAndRedis(image);
 
     // @proves kubernetes-3
-    test('on SQLite: a core is replaced by one on the same volume, and no request fails', async () => {
+    test('on SQLite, a core is replaced by one on the same volume, and no request fails', async () => {
       const secrets = temporaryFolder();
       for (const name of [CORE, GATEWAY]) {
         mkdirSync(join(secrets, name));
@@ -58,8 +58,8 @@ export function kubernetesLife(image: () => string): void {
 function withDatabaseAndRedis(image: () => string): void {
   describeWithMongo('with a database', (mongoUrl) => {
     describeWithRedis('and a Redis', (redisUrl) => {
-      // @proves kubernetes-3 kubernetes-4
-      test('of the guide, with TLS: no request fails when all are replaced, and those on a pod that is killed succeed when they are repeated', async () => {
+      // @proves kubernetes-3 kubernetes-1
+      test('pods are replaced without failures, and requests of killed pods succeed on retry', async () => {
         const urls = { database: `${mongoUrl()}kubernetes-${crypto.randomUUID()}`, redis: redisUrl() };
         const { folder, secrets } = await writeDeployment(urls);
         const manifests = parseManifests(build(join(folder, 'production')));
@@ -79,7 +79,7 @@ function withDatabaseAndRedis(image: () => string): void {
   });
 }
 
-/** Replaces each pod, and then kills some, while callers create leads. Returns how many there are. */
+/** Replaces each pod, and then kills some, while callers create leads; returns the number of leads. */
 async function replaceAndCrashAll(cluster: Cluster, secret: string): Promise<number> {
   const caller = startCallers(cluster, secret);
   await caller.untilMoreCreated();
@@ -104,7 +104,7 @@ async function replaceAndCrashAll(cluster: Cluster, secret: string): Promise<num
   return created;
 }
 
-/** Writes the guide's overlay, and its secrets with these addresses. Returns the folder, and that of the secrets. */
+/** Writes the guide's overlay, and its secrets with these addresses; returns both folders. */
 async function writeDeployment(urls: { database: string; redis: string }) {
   const folder = temporaryFolder();
   const secrets = join(folder, 'cluster');
@@ -122,7 +122,7 @@ echo done`);
   return { folder, secrets };
 }
 
-/** Runs the commands of the guide from its start on in the pods. Returns the secret of the key. */
+/** Runs the guide's commands in the pods, from its start; returns the secret of the key. */
 async function runGuide(cluster: Cluster): Promise<string> {
   const lines = commandsIn(PAGE, 'kubernetes-start').trim().split('\n');
   const inPods = lines.filter((line) => line.startsWith('kubectl exec '));
@@ -143,7 +143,7 @@ async function inPod(cluster: Cluster, deployment: string, command: string): Pro
   return bash(`${quoted} sh -c '${command}' < /dev/null`);
 }
 
-/** A pod can do no more than its manifest says, and its gateway finds every core by the one name. */
+/** Expects that a pod can do no more than its manifest says, and that its gateway finds every core by one name. */
 async function expectConfined(cluster: Cluster): Promise<void> {
   const status = await inPod(cluster, GATEWAY, 'cat /proc/1/status');
   expect(status).toMatch(/^Uid:\t1000\t1000\t1000\t1000$/m);
@@ -166,7 +166,7 @@ async function expectConfined(cluster: Cluster): Promise<void> {
   );
 }
 
-/** Callers that create leads at any gateway that the cluster leads them to, and repeat what fails with its key. */
+/** Callers that create leads at any gateway of the cluster, and repeat failed requests with the same key. */
 function startCallers(cluster: Cluster, secret: string) {
   const failures: string[] = [];
   const sendCounted = sendAgainIfLate();

@@ -28,14 +28,14 @@ import { bash, ROOT, sharedFolder } from './tools/processes.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** What a process may take after its drain and STOP_MS until it has gone; seconds. */
+/** The longest time of a process after its drain and STOP_MS until it has ended; seconds. */
 const TO_SPARE = 4;
 
 const seconds = (drainMs: number) => (drainMs + STOP_MS) / 1000;
 
 const scratch = sharedFolder();
 
-/** Builds each overlay, and the one that the guide writes, which has all components. */
+/** The built manifests of each overlay, and of the one that the guide writes, which has all components. */
 const builds: Record<string, string> = {};
 const BUILDS = [...OVERLAYS, 'the overlay of the guide'];
 const manifestsOf = (name: string): readonly Manifest[] => parseManifests(builds[name] ?? '');
@@ -52,13 +52,13 @@ describeWithKustomize('the manifests for Kubernetes', () => {
   beforeAll(buildAll);
 
   // @proves kubernetes-1
-  test('the guides give a process the time that its stop takes', () => {
+  test('the guides give a process enough time to stop', () => {
     const [, beyondDrain] = /`SHUTDOWN_DRAIN_MS` plus (\d+) s/.exec(read('docs/how-to/upgrade.md')) ?? [];
     expect(Number(beyondDrain)).toBe(seconds(0) + TO_SPARE);
   });
 
   // @proves kubernetes-1
-  test.each(BUILDS)('%s gives each process the time that its stop takes', (name) => {
+  test.each(BUILDS)('%s gives each process enough time to stop', (name) => {
     const manifests = manifestsOf(name);
     for (const deployment of ofKind(manifests, 'Deployment')) {
       const { terminationGracePeriodSeconds, containers } = podOf(deployment);
@@ -80,7 +80,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
         encoding: 'utf8',
       });
 
-    test.each(BUILDS)('are valid: %s', (name) => {
+    test.each(BUILDS)('the manifests match the schemas of Kubernetes: %s', (name) => {
       const { status, stdout } = validate(builds[name] ?? '');
       expect({ status, stdout }).toEqual({
         status: 0,
@@ -91,7 +91,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
     test.each([
       ['a misspelt field', 'terminationGracePeriodSeconds:', 'terminationGracePeriodSecond:'],
       ['a field twice', '  clusterIP: None', '  clusterIP: None\n  clusterIP: None'],
-    ])('and the check refuses %s', (_, valid, invalid) => {
+    ])('the check of the schemas refuses %s', (_, valid, invalid) => {
       const text = builds[OVERLAYS[0] as string] ?? '';
       expect(text.replace(valid, invalid)).not.toBe(text);
       expect(validate(text.replace(valid, invalid)).status).toBe(1);
@@ -105,13 +105,13 @@ describeWithKustomize('the manifests for Kubernetes', () => {
       deployments().filter((each) => isSubset(labels, each.spec.template.metadata.labels));
 
     // @proves kubernetes-1
-    test('every setting exists, and what is secret comes from a file of a secret', () => {
+    test('every setting in the manifests exists, and secret ones come from files of a secret', () => {
       const settings = { core: coreSettings, gateway: gatewaySettings, relay: relaySettings };
       for (const deployment of deployments()) {
         const { containers, volumes } = podOf(deployment);
         const [{ name: process, volumeMounts }] = containers;
         const environment = environmentOf(containers[0], manifests());
-        // In the core's container the check of readiness reads those of a client.
+        // The readiness check in the core's container reads the settings of a client.
         const known = { ...settings[process as 'core'], ...(process === 'core' && gatewaySettings) };
         const isSetting = (each: string) => each in known || each.replace(/_FILE$/, '') in known;
         expect(Object.keys(environment).filter((each) => !isSetting(each))).toEqual([]);
@@ -131,7 +131,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
     });
 
     // @proves kubernetes-1
-    test('every pod runs as a user without rights, on a file system that it cannot write', () => {
+    test('every pod runs as an unprivileged user on a read-only file system', () => {
       for (const deployment of deployments()) {
         const { containers, ...pod } = podOf(deployment);
         expect(pod).toMatchObject({
@@ -156,7 +156,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
     });
 
     // @proves kubernetes-1
-    test('every selector selects one kind of pod, and every port is one of its', () => {
+    test('every selector selects one kind of pod, and every port is one of its own', () => {
       const portsOf = (deployment?: Manifest) => (deployment ? podOf(deployment).containers[0].ports : []);
       for (const deployment of deployments()) {
         expect(selected(deployment.spec.selector.matchLabels)).toEqual([deployment]);
@@ -175,14 +175,14 @@ describeWithKustomize('the manifests for Kubernetes', () => {
       }
       for (const { spec } of ofKind(manifests(), 'HorizontalPodAutoscaler')) {
         const target = deployments().find(({ metadata }) => metadata.name === spec.scaleTargetRef.name);
-        // A number in the manifest would undo what the autoscaler has done, with each `apply`.
+        // A number in the manifest would undo the autoscaler's work with each `apply`.
         expect(target).toMatchObject({ spec: expect.not.objectContaining({ replicas: expect.anything() }) });
         expect(spec.minReplicas).toBeGreaterThan(1);
       }
     });
 
     // @proves kubernetes-1
-    test('network policies let in what each port is for, and nobody else', () => {
+    test('network policies admit only the intended callers of each port', () => {
       const policies = ofKind(manifests(), 'NetworkPolicy');
       expect(policies.filter(({ spec }) => selected(spec.podSelector.matchLabels ?? {}).length === 0)).toEqual([]);
       for (const deployment of deployments()) {
@@ -223,7 +223,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
   });
 
   // @proves kubernetes-1
-  test('the relay reaches no address that it would not send to', () => {
+  test('the relay can reach exactly the addresses that it may send to', () => {
     const rules = ofKind(manifestsOf('the overlay of the guide'), 'NetworkPolicy')
       .filter(({ metadata }) => metadata.name === 'lead-intake-relay')
       .flatMap(({ spec }): { to: { ipBlock?: { cidr: string; except: string[] } }[] }[] => spec.egress);
@@ -243,14 +243,14 @@ describeWithKustomize('the manifests for Kubernetes', () => {
     for (const address of [...named, '198.19.255.255', '93.184.215.14', '2606:2800:220::1', '2002:a00:1::1']) {
       const family = isIPv4(address) ? 'ipv4' : 'ipv6';
       const isReached = internet.check(address, family) && !excepted.check(address, family);
-      // Of the whole of what is global the first address is none that anybody has.
+      // The first address of the global range is assigned to nobody.
       if (address !== '2000::') expect([address, isReached && !isAllowed(address, false)]).toEqual([address, false]);
       if (isAllowed(address, false)) expect([address, isReached]).toEqual([address, true]);
     }
   });
 
   // @proves kubernetes-1 docs-1
-  test('the guide makes every file that its pods read, and none that Git would take', async () => {
+  test('the guide creates every file that its pods read, and none that Git would track', async () => {
     const secrets = join(scratch(), 'cluster');
     const page = read('docs/how-to/kubernetes.md');
     const certificates = commandsIn(read('docs/how-to/certificates.md'), 'certificates');
@@ -282,7 +282,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
   });
 
   // @proves docs-1
-  test('what the guide takes out of a core, so that it sleeps, is there', () => {
+  test('the guide removes exactly the command and the probes of a core to put it to sleep', () => {
     const commands = commandsIn(read('docs/how-to/kubernetes.md'), 'kubernetes-restore');
     const [, patch = ''] = /--patch '([^']+)'/.exec(commands) ?? [];
     const core = ofKind(manifestsOf('ops/kubernetes/overlays/sqlite'), 'Deployment').find(
@@ -320,8 +320,8 @@ describeWithKustomize('the manifests for Kubernetes', () => {
     }
   });
 
-  // @proves kubernetes-2
-  test('the name of cores leads to each of them, and gateways are at least as many', () => {
+  // @proves crashes-26
+  test('the name of the cores leads to each of them, and there are at least as many gateways', () => {
     const manifests = manifestsOf('ops/kubernetes/overlays/mongodb-redis');
     const named = (kind: string, name: string) =>
       ofKind(manifests, kind).find((each) => each.metadata.name === name)?.spec;
@@ -337,7 +337,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 const isSubset = (labels: Readonly<Record<string, string>>, of: Readonly<Record<string, string>>) =>
   Object.entries(labels).every(([name, value]) => of[name] === value);
 
-/** Whom a part of a network policy names: the label of pods, or their namespace. */
+/** Returns whom a part of a network policy names: the label of pods, or their namespace. */
 function callerOf(
   from: 'everybody' | Record<'podSelector' | 'namespaceSelector', { matchLabels: Record<string, string> }>,
 ) {

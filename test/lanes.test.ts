@@ -9,7 +9,7 @@ import { ROOT } from './tools/processes.ts';
 
 const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
-/** The text of a suite, and of the modules of `test/support` that it imports. */
+/** Returns the text of a suite, and of the modules of `test/support` that it imports. */
 function textWithSupport(suite: string): string {
   const text = textOf(suite);
   const imported = [...text.matchAll(/from '[./]+\/(support\/[\w-]+\.ts)'/g)].map(([, file]) => textOf(`test/${file}`));
@@ -51,7 +51,7 @@ test('npm test runs every command', () => {
   expect(commands.filter((command) => !isRun(command))).toEqual([]);
 });
 
-test('each entry of the lists of suites is of some that npm test leaves out, or of slow ones that it runs', () => {
+test('each listed suite is left out of npm test, or is a slow one that it runs', () => {
   expect(Object.keys(LONG).filter((start) => !LEFT_OUT.some((suite) => suite.startsWith(start)))).toEqual([]);
   expect(LONGEST.filter((start) => !NOT_QUICK.some((suite) => suite.startsWith(start)))).toEqual([]);
   const apart = Object.values(APART).flatMap(({ suites }) => suites);

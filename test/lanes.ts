@@ -4,8 +4,8 @@ import { join } from 'node:path';
 const ROOT = join(import.meta.dirname, '..');
 
 /**
- * The suites that `npm test` leaves out because they load the machine, take long or are about time, by the beginning of their
- * paths, and what they are about.
+ * The suites that `npm test` leaves out because they load the machine, take long or depend on time, by the beginning of their
+ * paths, with their subjects.
  */
 export const LONG: Readonly<Record<string, string>> = {
   'test/contract/mongo-address.test.ts': 'every option of an address to MongoDB',
@@ -57,7 +57,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/upgrade/': 'databases of the last release, and that release beside this one',
 };
 
-/** A suite that is run only where something is installed, or allowed: the functions that declare one are named so. */
+/** Suites that run only where something is installed, or allowed, are declared by functions with such names. */
 const NEEDS_MORE = /\bdescribe(?:With\w+|If)\(/;
 
 const suitesIn = (folder: string) => globSync(`${folder}/**/*.test.ts`, { cwd: ROOT }).toSorted();
@@ -66,12 +66,12 @@ const SUITES = suitesIn('test');
 
 const needsMore = (suite: string) => NEEDS_MORE.test(readFileSync(join(ROOT, suite), 'utf8'));
 
-/** The suites of `npm test`: they need nothing but Node, and prove every rule of the contract, each RPC and each command. */
+/** The suites of `npm test`: they need only Node, and prove every rule of the contract, each RPC and each command. */
 export const QUICK: readonly string[] = SUITES.filter(
   (suite) => !Object.keys(LONG).some((start) => suite.startsWith(start)) && !needsMore(suite),
 );
 
-/** Suites of `npm test` that take ten seconds or more: they try many values, or wait. */
+/** Suites of `npm test` that take ten seconds or more, because they try many values or wait. */
 export const SLOW = [
   'contract/memory-quota',
   'e2e/http/documented-answers',
@@ -83,20 +83,20 @@ export const SLOW = [
   'unit/readiness',
 ];
 
-/** The suites of `npm run test:fast`, for while one types: of `npm test` those of files, ports and the public API, in less than a minute. */
+/** The suites of `npm run test:fast`, for use while typing: those of `npm test` about files, ports and the public API, in less than a minute. */
 export const FAST: readonly string[] = QUICK.filter(
   (suite) =>
     /^test\/(?:unit|contract|integration|e2e\/http)\//.test(suite) &&
     !SLOW.some((name) => suite === `test/${name}.test.ts`),
 );
 
-/** The others, which only `npm run test:all` runs. */
+/** The suites that only `npm run test:all` runs. */
 export const LEFT_OUT: readonly string[] = SUITES.filter((suite) => !QUICK.includes(suite));
 
-/** Those of them that run in a group of their own, one group after the other once all else has ended. */
+/** The suites of these that run in separate groups, one after the other once all others have ended. */
 export const APART: Readonly<Record<string, { readonly workers: number; readonly suites: readonly string[] }>> = {
-  // They wait for deadlines of others than themselves: of calls whose servers are in their own process, of alerts, and of processes
-  // that are replaced under load. Two of them have a processor each. One counts what its process holds, so that it shares none.
+  // They wait for deadlines of calls to servers in their own process, of alerts, and of processes replaced under load. Two of
+  // them run with a processor each. One counts the memory of its process, so it shares none.
   'by twos': {
     workers: 2,
     suites: [
@@ -112,10 +112,10 @@ export const APART: Readonly<Record<string, { readonly workers: number; readonly
 
 const isApart = (suite: string) => Object.values(APART).some(({ suites }) => suites.includes(suite));
 
-/** Those of them that run beside each other. */
+/** The suites of these that run concurrently. */
 export const TOGETHER: readonly string[] = LEFT_OUT.filter((suite) => !isApart(suite));
 
-/** The suites of the clients, but for one that waits for deadlines, and those of the examples. They know the service as it is served. */
+/** The suites of the examples and of the clients, except one that waits for deadlines. They test a running service. */
 export const CONFORMANCE = 'sdk/test/conformance.test.ts';
 export const CLIENTS: readonly string[] = suitesIn('sdk/test').filter((suite) => suite !== CONFORMANCE);
 export const EXAMPLES: readonly string[] = suitesIn('examples/test');
@@ -125,17 +125,19 @@ export const LONGEST = [
   'test/simulation/simulation',
   'test/planted-bugs/',
   'examples/test/grpc',
+  'examples/test/django',
   'examples/test/nextjs',
   'sdk/test/wordpress',
   'examples/test/rest',
   'examples/test/rails',
+  'examples/test/laravel',
+  'test/containers',
+  'test/e2e/docs-in-browser',
   'test/contract/mongo-store',
   'test/upgrade/neighbours',
   'sdk/test/generated-clients',
-  'examples/test/django',
   'test/e2e/guides',
   'test/e2e/command-faults',
-  'test/containers',
   'test/security/personal-data',
   'sdk/test/outbox/',
   'test/e2e/production-install',

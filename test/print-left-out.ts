@@ -1,7 +1,7 @@
 import type { Reporter, Vitest } from 'vitest/node';
 import { LEFT_OUT, LONG, QUICK } from './lanes.ts';
 
-/** Prints at the end of `npm test` what it has left out, before the numbers of the reporter that follows. */
+/** Prints which suites `npm test` has left out, before the numbers of the reporter that follows. */
 export default class LeftOut implements Reporter {
   #isQuick = false;
 

@@ -4,11 +4,11 @@ import { describe, expect, test } from 'vitest';
 import { PAGES, PROMISES, PROOFS } from './proofs.ts';
 import { ROOT } from './tools/processes.ts';
 
-/** The start of a suite or of a test, which nothing skips or expects to fail. */
+/** The start of a suite or a test that nothing skips or expects to fail. */
 const RUNS = /^ *(?:describe|test|[a-zA-Z]*Contract|onEachDatabase)(?!.*\.(?:skip|todo|fails|only)\b)/;
 
 describe.each(PAGES)('%s', (page) => {
-  test('has an id of its own in every row', () => {
+  test('every row of the page has a unique id', () => {
     const ids = PROMISES.filter((row) => row.page === page).map(({ id }) => id);
     expect(ids.length).toBeGreaterThan(20);
     expect(readFileSync(join(ROOT, page), 'utf8').match(/^\| (?!Id |---)/gm)).toHaveLength(ids.length);
@@ -21,7 +21,7 @@ test.each(PROMISES)('$id has a proof', ({ id }) => {
   expect(proofs, `needs "// @proves ${id}" above the test that fails without it`).not.toEqual([]);
 });
 
-test('every proof is of a row, and is a test that runs', () => {
+test('every proof names an existing row and is a test that runs', () => {
   const known = new Set(PROMISES.map(({ id }) => id));
   const unknown = PROOFS.flatMap(({ file, ids }) => ids.filter((id) => !known.has(id)).map((id) => `${file}: ${id}`));
   expect(unknown).toEqual([]);

@@ -30,7 +30,7 @@ const read = (path: string) => readFileSync(join(bundle, path), 'utf8');
 
 // @proves clients-5
 describe('the bundle of the contract', () => {
-  test('contains every file of the contract, their imports, and the licence of third-party files', () => {
+  test('the bundle has every file of the contract, their imports, and third-party licences', () => {
     const ours = globSync('leadintake/v1/*.proto', { cwd: join(ROOT, 'proto') });
     const others = [
       'buf/validate/validate.proto',
@@ -43,7 +43,7 @@ describe('the bundle of the contract', () => {
     for (const licence of others.filter((path) => path.endsWith('LICENSE'))) expect(read(licence)).toContain('Apache');
   });
 
-  test('is equal byte for byte when it is built again, in the same folder or another', () => {
+  test('the bundle is equal byte for byte when it is built again, in any folder', () => {
     const again = join(temporaryFolder(), 'again');
     mkdirSync(again);
     makeBundle(again);
@@ -53,7 +53,7 @@ describe('the bundle of the contract', () => {
     expect(contentsOf(again)).toEqual(contentsOf(bundle));
   });
 
-  test('contains a descriptor set with the comments of the contract', () => {
+  test('the bundle contains a descriptor set with the comments of the contract', () => {
     const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
     const ours = set.file.filter(({ package: name }) => name === 'leadintake.v1');
     expect(ours.length).toBe(globSync('proto/leadintake/v1/*.proto', { cwd: ROOT }).length);
@@ -67,7 +67,7 @@ describe('the bundle of the contract', () => {
 
 // @proves clients-5
 describeIf(hasCommand('protoc'), 'protoc, with the bundle alone', 'install protobuf-compiler', () => {
-  test('compiles the bundle in an empty folder', async () => {
+  test('protoc compiles the bundle in an empty folder', async () => {
     const folder = temporaryFolder();
     cpSync(bundle, folder, { recursive: true });
     const outcome = await runCommands(`cd ${folder}\n${commandsIn(README, 'protoc')}`);
@@ -78,7 +78,7 @@ describeIf(hasCommand('protoc'), 'protoc, with the bundle alone', 'install proto
 
 // @proves clients-5
 describeIf(hasCommand('grpcurl'), 'grpcurl, with the descriptor set', 'install grpcurl', () => {
-  test('lists the methods, with their comments, and calls a core', async () => {
+  test('grpcurl with the descriptor set lists the commented methods and calls a core', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
     const caller = grpcCaller(`127.0.0.1:${core.port}`);
@@ -106,14 +106,14 @@ describe('the service config', () => {
   const rows = [...README.matchAll(/^\| (`[A-Z].*?) \|/gm)].map(([, cell = '']) => cell);
   const notRepeated = rows.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, method = '']) => method));
 
-  test('names each method that may be retried, and its page each other one, with the reason', () => {
+  test('the service config names each method that may be retried, and its page the others', () => {
     expect(repeated.filter((rpc) => !CONTRACT_RPCS.includes(rpc))).toEqual([]);
     const others = CONTRACT_RPCS.filter((rpc) => !repeated.includes(rpc)).map((rpc) => rpc.split('/')[1]);
     expect(notRepeated.toSorted()).toEqual(others.toSorted());
     expect(retryPolicy).toMatchObject({ maxAttempts: 5, retryableStatusCodes: ['UNAVAILABLE'] });
   });
 
-  /** Declared idempotent, but a repetition also reaches what others have written since. */
+  /** Methods that are declared idempotent, but whose repetition also affects later writes of others. */
   const REACHING_LATER_WRITES = [
     'LeadIntakeService/EraseContact',
     'LeadIntakeService/ResendLeads',
@@ -123,7 +123,7 @@ describe('the service config', () => {
     'ConsumerService/TakeBackLeadChanges',
   ];
 
-  test('retries no stream, and every method that the contract declares free of side effects or idempotent', () => {
+  test('the service config retries every idempotent unary method, and no stream', () => {
     const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
     const services = [...createFileRegistry(set)].filter((type): type is DescService => type.kind === 'service');
     for (const service of services) {

@@ -23,7 +23,7 @@ async function follow(folder: string, names: readonly string[], env: Record<stri
   }
 }
 
-/** A clone of the last commit, with what `npm ci` installs. */
+/** Returns a clone of the last commit with the packages of `npm ci`. */
 async function aClone(name: string): Promise<string> {
   const folder = join(scratch(), name);
   expect(await runIn(scratch(), `git clone --quiet --shared ${ROOT} ${name}`)).toMatchObject({ status: 0 });
@@ -31,7 +31,7 @@ async function aClone(name: string): Promise<string> {
   return folder;
 }
 
-// @proves crashes-50
+// @proves crashes-13
 test.runIf(canClocksBeSet)('no process starts more than a day before the date of its release', async () => {
   const [, date = ''] = /^## \d\S+ - (\S+)$/m.exec(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')) ?? [];
   const folder = temporaryFolder();
@@ -57,7 +57,7 @@ describeIf(missingTools(TOOLS).length === 0, 'a release', 'install git, openssh-
   beforeAll(async () => {
     folder = await aClone('one');
     await follow(folder, ['release-build']);
-    // The one block that asks for something: a passphrase.
+    // The one interactive block asks for a passphrase.
     const key = commandsIn(guide, 'release-key').trim();
     expect(await runIn(folder, `${key} -q -N ''`)).toMatchObject({ status: 0 });
     await follow(folder, ['release-sign', 'release-verify']);
@@ -74,7 +74,7 @@ describeIf(missingTools(TOOLS).length === 0, 'a release', 'install git, openssh-
   const verify = (copy: string) => runIn(copy, commandsIn(guide, 'release-verify'));
 
   // @proves supply-3
-  test('has the same bytes from another clone, in another folder, zone, language and mask', async () => {
+  test('a release has the same bytes from another clone, folder, time zone, language and mask', async () => {
     const other = await aClone('another');
     const commands = `umask 077\n${commandsIn(guide, 'release-build')}`;
     const env = { TZ: 'Pacific/Chatham', LANG: 'tr_TR.UTF-8', LC_ALL: 'tr_TR.UTF-8' };
@@ -89,7 +89,7 @@ describeIf(missingTools(TOOLS).length === 0, 'a release', 'install git, openssh-
   });
 
   // @proves supply-4
-  test("is verified by the operator's key: all of its files are signed", async () => {
+  test("a release is verified by the operator's key, and all of its files are signed", async () => {
     const copy = aCopy('verified');
     expect(await verify(copy)).toMatchObject({
       status: 0,
@@ -108,14 +108,14 @@ describeIf(missingTools(TOOLS).length === 0, 'a release', 'install git, openssh-
   test.each([
     ['another archive', 'lead-intake.tar'],
     ['other checksums', 'SHA256SUMS'],
-  ])('is refused with %s', async (name, file) => {
+  ])('a release is refused with %s', async (name, file) => {
     const copy = aCopy(name.replace(' ', '-'));
     appendFileSync(join(copy, 'release', file), '\n');
     expect((await verify(copy)).status).not.toBe(0);
   });
 
   // @proves supply-4
-  test('is refused when another key has signed it, or this one for another purpose', async () => {
+  test('a release is refused if another key signed it, or its key for another purpose', async () => {
     const stranger = aCopy('stranger');
     const key = commandsIn(guide, 'release-key').trim();
     await runIn(stranger, `mv release-key.pub known.pub; ${key} -q -N ''; rm release/*.sig`);

@@ -7,12 +7,12 @@ import { CHECKS } from '../verify/verify.ts';
 const ROOT = join(import.meta.dirname, '..');
 const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
-/** A rule, the code that implements it, and what proves it. */
+/** A rule with its code and its proofs. */
 export interface RuleRow {
   readonly rule: RuleId;
   /** Files with a `@rule` comment that names it. */
   readonly code: readonly string[];
-  /** Files that have a test with the rule as a tag, and the suite that runs the checks of `verify` on a deployment. */
+  /** Files with a test that has the rule as a tag, and the suite that runs the checks of `verify` on a deployment. */
   readonly tests: readonly string[];
 }
 
@@ -51,7 +51,7 @@ export function codeMarks(): readonly { readonly file: string; readonly rule: st
   });
 }
 
-/** Returns the tests that run and have tags. The files are parsed, not executed. */
+/** Returns the running tests that have tags. The files are parsed, not executed. */
 async function taggedTests(): Promise<readonly { readonly file: string; readonly tags: readonly string[] }[]> {
   const vitest = await createVitest('test', {
     config: join(ROOT, 'test/vitest.config.ts'),

@@ -20,22 +20,22 @@ const sections = new Map(
 );
 
 describe('the runbook', () => {
-  test('knows the alerts and faults', () => {
+  test('the runbook knows the alerts and faults', () => {
     expect(alerts.length).toBeGreaterThan(10);
     expect(faults).toContain('internal_error');
   });
 
-  test.each([...alerts, ...faults])('has the meaning, the checks and the remedy of %s', (name) => {
+  test.each([...alerts, ...faults])('the runbook has the meaning, the checks and the remedy of %s', (name) => {
     const section = sections.get(name);
     expect(section).toMatch(/\*\*Means\*\*[\s\S]*\*\*Look\*\*[\s\S]*\*\*(?:Do|do)\*\*/);
   });
 
-  test('has no section of another name', () => {
+  test('the runbook has a section only for alerts and faults', () => {
     const titles = [...runbook.matchAll(/^### (.*)$/gm)].map(([, title]) => title);
     expect(titles.toSorted()).toEqual([...alerts, ...faults].toSorted());
   });
 
-  test('is linked from each alert', () => {
+  test('each alert links to its section of the runbook', () => {
     const anchors = [...rules.matchAll(/runbook: docs\/how-to\/runbook\.md#(\S+)/g)].map(([, anchor]) => anchor);
     expect(anchors).toEqual(alerts.map((name) => name.toLowerCase()));
   });
@@ -48,7 +48,7 @@ describe('the dashboard', () => {
   };
   const queries = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
 
-  test('shows the deployments that are chosen, in every panel', () => {
+  test('the dashboard shows only the selected deployments in every panel', () => {
     expect(dashboard.templating.list.map(({ name }) => name)).toContain('deployment');
     for (const query of queries) {
       const metrics = [...query.matchAll(/\b(?:lead_intake[\w:]+|nodejs_\w+|process_\w+)/g)];
@@ -57,14 +57,14 @@ describe('the dashboard', () => {
     }
   });
 
-  /** What is asked for by hand: callers when a token is replaced, and what the other side of a connection counts as well. */
+  /** Metrics for manual queries: callers when a token is replaced, and counts of both sides of a connection. */
   const BY_HAND = [
     'lead_intake_core_caller_calls_total',
     'lead_intake_core_replays_total',
     'lead_intake_gateway_core_batch_requests',
   ];
 
-  test('or an alert has each metric', () => {
+  test('each metric is on the dashboard, in an alert or for manual queries', () => {
     const [, section = ''] = read('docs/reference/observability.md').split(/^## (?=Metrics)/m);
     const metrics = [...section.matchAll(/`(lead_intake_\w+)`/g)].map(([, name = '']) => name);
     const drawn = [...queries, rules].join('\n');
@@ -73,7 +73,7 @@ describe('the dashboard', () => {
     );
   });
 
-  test('has the panels that the runbook names', () => {
+  test('the dashboard has the panels that the runbook names', () => {
     const titles = dashboard.panels.map(({ title }) => title);
     const named = [...runbook.matchAll(/\*\*Look\*\*([\s\S]*?)\*\*(?:D|d)o\*\*/g)].flatMap(([, look = '']) =>
       [...look.matchAll(/"([A-Z][^"]+)"/g)].map(([, title = '']) => title.replaceAll('\n', ' ')),

@@ -9,12 +9,12 @@ import { describeIf, hasCommand } from './tools/servers.ts';
 const UNITS = ['lead-intake-core@', 'lead-intake-gateway@', 'lead-intake-relay'];
 const pathOf = (unit: string) => join(ROOT, 'ops/systemd', `${unit}.service`);
 
-/** How exposed a unit may be at most by systemd's own measure, tenths from 0 to 100. A service without any hardening has some 96. */
+/** The maximum exposure of a unit by systemd's own measure, in tenths from 0 to 100. A service without any hardening has about 96. */
 const MAX_EXPOSURE = 20;
 
 describe.each(UNITS)('the unit %s', (unit) => {
   // @proves kubernetes-1
-  test('gives its process the time that a stop takes by its deadlines', () => {
+  test('the unit gives its process enough time to stop', () => {
     const [, timeout] = /^TimeoutStopSec=(\d+)$/m.exec(readFileSync(pathOf(unit), 'utf8')) ?? [];
     const drainMs = unit.includes('relay') ? 0 : MAX_DRAIN_MS;
     expect(Number(timeout) * 1000).toBeGreaterThan(drainMs + STOP_MS);
@@ -22,16 +22,16 @@ describe.each(UNITS)('the unit %s', (unit) => {
 });
 
 // @proves kubernetes-5
-test.each(UNITS)('the unit %s starts its process again, however often that fails', (unit) => {
+test.each(UNITS)('the unit %s restarts its process, however often that fails', (unit) => {
   const [, ofUnit = '', ofService = ''] = readFileSync(pathOf(unit), 'utf8').split(/^\[\w+\]$/m);
-  // By default five failures within ten seconds are the last, and a failing start takes one.
+  // By default systemd gives up after five failures within ten seconds, and a failing start takes one.
   expect(ofUnit).toMatch(/^StartLimitIntervalSec=0$/m);
   expect(ofService).toMatch(/^Restart=always$/m);
   expect(Number(/^RestartSec=(\d+)$/m.exec(ofService)?.[1])).toBeGreaterThanOrEqual(1);
 });
 
 describeIf(hasCommand('systemd-analyze'), 'systemd', 'install systemd, which need not run', () => {
-  /** Returns what systemd objects to in a unit, on a machine that may not have its program. */
+  /** Returns systemd's objections to a unit, on a machine that may not have its program. */
   const faultsOf = (path: string) => {
     const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', '--recursive-errors=no', path], {
       encoding: 'utf8',
@@ -44,12 +44,12 @@ describeIf(hasCommand('systemd-analyze'), 'systemd', 'install systemd, which nee
   };
 
   // @proves kubernetes-5
-  test.each(UNITS)('knows every line of %s, and measures how little it may do', (unit) => {
+  test.each(UNITS)('systemd knows every line of %s and rates it as confined', (unit) => {
     expect(faultsOf(pathOf(unit))).toEqual([]);
     expect(isConfined(pathOf(unit))).toBe(true);
   });
 
-  test('would object to a misspelt line, and to a unit that may do more', () => {
+  test('systemd objects to a misspelt line and to a unit that is not confined', () => {
     const unit = readFileSync(pathOf('lead-intake-relay'), 'utf8');
     const path = join(temporaryFolder(), 'lead-intake-relay.service');
     writeFileSync(path, unit.replace('ProtectHome=', 'ProtectHoem='));

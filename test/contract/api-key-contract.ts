@@ -70,7 +70,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
     });
 
     describeThroughStores('', opened, (through) => {
-      test('of 30 concurrent creations of keys, 20 succeed', async () => {
+      test("30 concurrent creations create 20 keys, the studio's limit", async () => {
         const keys = times(30, () => anApiKey());
 
         const written = await Promise.all(keys.map((key, index) => through(index).createApiKey(key, NOW)));
@@ -79,7 +79,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
         expect(await keysIn(store, STUDIO_ID)).toEqual(keys.filter((_, index) => written[index]).toReversed());
       });
 
-      test('of 30 concurrent replacements of expired keys, 20 succeed', async () => {
+      test("30 concurrent replacements of expired keys renew 20, the studio's limit", async () => {
         const keys: ApiKey[] = [];
         for (const batch of [0, 1]) {
           const expiresAt = plus(NOW, batch + 1);
@@ -112,7 +112,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       });
     });
 
-    test('each studio has its own limit of keys, and a key above it is not written', async () => {
+    test('each studio has its own key limit, and a key above it is not stored', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       await issuedToTheLimit();
       const refused = anApiKey();
@@ -131,7 +131,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       await issued(anApiKey(), expiresAt);
     });
 
-    test('replacing a key changes its secret, hint and issuer only', async () => {
+    test('replacing a key changes only its secret, hint and issuer', async () => {
       const key = await issued();
       const { secretSha256, ...rest } = replacementOf(key, { memberId: 'member-2' });
 
@@ -142,7 +142,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await keysIn(store, STUDIO_ID)).toEqual([renewed]);
     });
 
-    test('an expired key that is replaced counts towards the limit again', async () => {
+    test('replacing an expired key makes it count towards the limit again', async () => {
       const early = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
       const now = plus(NOW, 1);
       const revival = replacementOf(early, { now, expiresAt: plus(now, DAY_MS) });
@@ -158,7 +158,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.createApiKey(anApiKey(), now)).toBe(false);
     });
 
-    test('a key whose slot was reused needs a new one, even for a process whose clock is behind', async () => {
+    test('an expired key whose slot was reused cannot be replaced, even by a slow clock', async () => {
       const early = await issued(anApiKey({ expiresAt: plus(NOW, 10) }));
       for (const key of times(MAX_LIVE_KEYS, () => anApiKey())) await issued(key, plus(NOW, 10));
 
@@ -167,7 +167,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.replaceApiKey(behind)).toEqual({ kind: 'limit-reached' });
     });
 
-    test('an expired key is not replaced without a new expiry', async () => {
+    test('an expired key cannot be replaced without a new expiry', async () => {
       const key = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
 
       expect(await store.replaceApiKey(replacementOf(key, { now: plus(NOW, 1) }))).toEqual({ kind: 'expired' });
@@ -186,7 +186,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await keysIn(await opened().reopen(), STUDIO_ID)).toEqual([revoked]);
     });
 
-    test("an unknown key and another studio's key are not found, and nothing is written", async () => {
+    test("an unknown key or another studio's key is not found, and nothing is written", async () => {
       const key = await issued();
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const move = replacementOf(key);
@@ -221,7 +221,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       await expectInBoth('active', null);
     });
 
-    test("a credential depends on its last issuer, and on no other studio's member of the same id", async () => {
+    test("a credential has the role of its last issuer, not of another studio's namesake", async () => {
       await store.putStudio(aStudio({ id: 'studio-0' }), BY);
       await store.putMember(aMember({ studioId: 'studio-0', id: 'member-2', role: 'staff' }), BY);
       await store.putMember(aMember({ id: 'member-2', role: 'admin' }), BY);
@@ -236,7 +236,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
   });
 
   describe('quotas of keys and studios', () => {
-    test('are part of a credential, survive a restart, and can be removed', async () => {
+    test('key and studio quotas are part of the credential, survive a restart and can be removed', async () => {
       const key = anApiKey();
       await store.putStudio(aStudio(), BY);
       await store.putMember(aMember(), BY);
@@ -264,7 +264,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await limits()).toEqual([null, null]);
     });
 
-    test('of a key cannot be put through another studio', async () => {
+    test("a key's quota cannot be set through another studio", async () => {
       const key = anApiKey();
       await store.putStudio(aStudio(), BY);
       await store.createApiKey(key, NOW);
@@ -284,7 +284,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       unlessSince: plus(NOW, unlessMs),
     });
 
-    test('is stored unless a recent one is, and stays when the secret is replaced', async () => {
+    test('the last use of a key is stored unless a recent one is, and survives a new secret', async () => {
       await store.putStudio(aStudio(), BY);
       const key = anApiKey();
       await store.createApiKey(key, NOW);
@@ -306,7 +306,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await lastUse()).toEqual(plus(NOW, 3000));
     });
 
-    test('is stored after the clock was set back', async () => {
+    test('the last use of a key is stored even after the clock was set back', async () => {
       await store.putStudio(aStudio(), BY);
       const key = anApiKey();
       await store.createApiKey(key, NOW);

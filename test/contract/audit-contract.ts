@@ -44,9 +44,9 @@ export function auditContract(opened: () => OpenedStore): void {
       ...fields,
     });
 
-    // @proves audit-1 quota-4
-    test('record each change with who made it, by which call and when, and with both values', async () => {
-      // The longest id that there is.
+    // @proves audit-1
+    test('every change leaves an audit event with its actor, call, time and both values', async () => {
+      // The longest valid member id.
       const [id, studioId, key, source] = ['m'.repeat(64), STUDIO_ID, anApiKey(), aLeadSource()];
       const lead = aLead({ createdAt: plus(NOW, -DAY_MS) });
       const ofLead = { studioId, leadId: lead.id };
@@ -142,12 +142,12 @@ export function auditContract(opened: () => OpenedStore): void {
       expect(await found(studioId)).toEqual(inOrder(await found(studioId)));
       for (const each of [studioId, 'studio-2']) expect(await found(each, lead.id)).toEqual([]);
       expect(await found('studio-2')).toEqual([]);
-      // No core writes events of holds any more.
+      // Cores no longer write hold events.
       const written = AUDIT_ACTIONS.filter((action) => !action.endsWith('-hold-changed'));
       expect(new Set(expected.map(({ action }) => action))).toEqual(new Set(written));
     });
 
-    test('are in the order of the changes to a studio or key, whatever the clocks of the writers', async () => {
+    test("audit events keep the order of changes to a studio or key, whatever the writers' clocks", async () => {
       const key = anApiKey();
       const by = (ms: number, memberId: string) => ({ memberId, now: plus(NOW, ms) });
       await store.putStudio(aStudio(), by(0, 'ahead'));
@@ -166,7 +166,7 @@ export function auditContract(opened: () => OpenedStore): void {
     });
 
     // @proves audit-4
-    test('are walked once each in a range of times, those of a record in their order, whatever is added meanwhile', async () => {
+    test('pages through the audit events of a time range exactly once while others are written', async () => {
       const by = (ms: number) => ({ memberId: 'member-1', now: plus(NOW, ms) });
       const keys = times(60, () => anApiKey());
       await store.putStudio(aStudio(), by(-DAY_MS));
@@ -198,18 +198,18 @@ export function auditContract(opened: () => OpenedStore): void {
     });
 
     // @proves audit-4 audit-5 bounds-145
-    test('of records with thousands are walked in parts, each once, whatever is added between them, and from any part on', async () => {
+    test('pages through thousands of audit events once, from any position, while others are written', async () => {
       await store.putStudio(aStudio(), { memberId: null, now: plus(NOW, -1) });
       const numbered = (count: number, apiKeyId: string | null, from = 0) =>
         times(count, (index) => event('api-key-replaced', from + index, { apiKeyId, memberId: `m-${index}` }));
       const [small, ending, large] = [anApiKey(), anApiKey(), anApiKey()];
       const ofStudio = numbered(5101, null);
-      // The range ends within the second one's history: on MongoDB so few of its events are left that a part has those of the third as well.
+      // The range ends within the second key's history, so on MongoDB its last part also has the third key's events.
       const ofKeys = [numbered(999, small.id), numbered(1999, ending.id, DAY_MS - 1500), numbered(1400, large.id)];
       await opened().fill({ keys: [small, ending, large], events: [ofStudio, ...ofKeys].flat() });
       const range = { start: NOW, end: plus(NOW, DAY_MS) };
       const added = { memberId: 'added', now: plus(NOW, 1) };
-      /** On MongoDB some events move with the first, and with the last. */
+      /** On MongoDB the first and the last of these move old events out of the studio's history. */
       let additions = 4;
 
       async function walk(from: string | null) {

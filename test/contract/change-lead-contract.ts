@@ -27,7 +27,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
 
   describe('changing stages', () => {
     test.each([...OPEN_STAGES, ...CLOSED_STAGES])(
-      'a lead moves from %s to any other stage: nothing else of it changes, and it has its contact while it is open',
+      'a move from %s to any stage changes only the stage; the lead holds its contact while open',
       async (from) => {
         for (const to of [...OPEN_STAGES, ...CLOSED_STAGES].filter((stage) => stage !== from)) {
           const lead = await created(aLead({ sourceId: newId(), note: 'stays' }));
@@ -83,7 +83,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
     });
 
     // @proves mongodb-18
-    test.each(OPEN_STAGES)('reopening to %s into a taken contact is refused, and nothing is written', async (stage) => {
+    test.each(OPEN_STAGES)('reopening to %s is refused while another lead holds the contact', async (stage) => {
       const first = await created();
       const closed = await moved(first, 'lost');
       const second = await created(aLead({ contact: first.contact }));
@@ -98,7 +98,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
     });
 
     // @proves leads-33
-    test('a move of a lead that has changed since the expected time is stale and writes nothing', async () => {
+    test('a move that expects an outdated updatedAt is stale and writes nothing', async () => {
       const lead = await created();
       const now = await moved(lead, 'contacted', { expectedUpdatedAt: lead.updatedAt });
 
@@ -112,7 +112,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
     });
 
     // @proves leads-33
-    test('two stores make one of 20 moves that expect the same time', async () => {
+    test('only one of 20 moves that expect the same updatedAt succeeds, through two stores', async () => {
       const lead = await created();
       const stores = [store, await opened().another()];
 
@@ -132,7 +132,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
       });
     });
 
-    test("an unknown lead and another studio's lead are not found, and nothing is written", async () => {
+    test("an unknown lead or another studio's lead cannot be moved, and nothing is written", async () => {
       const lead = await created();
 
       expect(await moveLead(store, { ...lead, id: newId() }, 'won')).toEqual({ kind: 'not-found' });
@@ -154,7 +154,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
 
     const anEmail = (): Contact => ({ type: 'email', value: `${newId()}@example.org` });
 
-    /** Creates a lead for a contact; returns the id of the open lead that has the contact, or `created`. */
+    /** Creates a lead for a contact; returns the id of the open lead that holds the contact, or `created`. */
     async function holderOf(contact: Contact): Promise<string> {
       const lead = aLead({ contact });
       const outcome = await store.createLead(lead, claimsOf(lead));
@@ -174,14 +174,14 @@ export function updateLeadContract(opened: () => OpenedStore): void {
       ['source, to none', { sourceId: null }],
       ['note, to none', { note: null }],
       ['all fields', { displayName: 'Eda', contact: anEmail(), sourceId: newId(), note: 'New.' }],
-    ])('nothing but the corrected fields changes: %s', async (_, correction) => {
+    ])('an update changes nothing but the corrected fields: %s', async (_, correction) => {
       const lead = await created(aLead({ sourceId: newId(), note: 'Calls back.' }));
       const neighbour = await created();
 
       const outcome = await correctLead(store, lead, correction, { now: plus(lead.updatedAt, 5) });
 
       const expected = { ...lead, ...correction, updatedAt: plus(lead.updatedAt, 5) };
-      expect(outcome).toEqual({ kind: 'updated', lead: expected, revision: await revisionOf(lead) });
+      expect(outcome).toEqual({ kind: 'changed', lead: expected, revision: await revisionOf(lead) });
       expect(await found(lead)).toEqual(expected);
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([neighbour, expected]);
     });
@@ -199,7 +199,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
       expect(await eventsOf(lead)).toEqual([]);
     });
 
-    test('an update of a lead that has changed since the expected time is stale and writes nothing', async () => {
+    test('an update that expects an outdated updatedAt is stale and writes nothing', async () => {
       const lead = await created();
       const now = await corrected(lead, { note: 'first' }, { expectedUpdatedAt: lead.updatedAt });
 
@@ -212,11 +212,11 @@ export function updateLeadContract(opened: () => OpenedStore): void {
       expect(await found(lead)).toEqual(now);
       expect(await eventsOf(lead)).toHaveLength(1);
       expect(await correctLead(store, lead, { note: 'second' }, { expectedUpdatedAt: now.updatedAt })).toMatchObject({
-        kind: 'updated',
+        kind: 'changed',
       });
     });
 
-    test("an unknown lead and another studio's are not found, and nothing is written", async () => {
+    test("an unknown lead or another studio's lead cannot be updated, and nothing is written", async () => {
       const lead = await created();
 
       expect(await correctLead(store, { ...lead, id: newId() }, { note: 'x' })).toEqual({ kind: 'not-found' });
@@ -225,7 +225,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
     });
 
     describe('the contact', () => {
-      test('of an open lead: the former contact becomes free and the new one taken', async () => {
+      test('a new contact of an open lead frees the former one and is taken itself', async () => {
         const lead = await created();
         const contact = anEmail();
 
@@ -235,7 +235,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         expect(await holderOf(lead.contact)).toBe('created');
       });
 
-      test('of another open lead cannot be taken: the refusal has the id, and nothing is written', async () => {
+      test("a contact of another open lead is refused with that lead's id, and nothing is written", async () => {
         const [lead, other] = [await created(), await created()];
 
         const outcome = await correctLead(store, lead, { contact: other.contact, note: 'x' });
@@ -247,7 +247,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         expect(await holderOf(other.contact)).toBe(other.id);
       });
 
-      test('gets exactly the given claims, including those that the lead already has', async () => {
+      test('a new contact gets exactly the given claims, including ones the lead already has', async () => {
         const lead = aLead();
         await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
         const contact = anEmail();
@@ -278,7 +278,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         expect(await foundBy('b')).toEqual([]);
       });
 
-      test.each(['won', 'lost'] as const)('of a lead that is %s: no contact becomes taken or free', async (stage) => {
+      test.each(['won', 'lost'] as const)('a new contact of a %s lead takes and frees no contact', async (stage) => {
         const closed = await moved(await created(), stage);
         const [former, other] = [await created(aLead({ contact: closed.contact })), await created()];
 
@@ -290,7 +290,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         expect(await moveLead(store, now, 'new')).toEqual({ kind: 'already-open', leadId: other.id });
       });
 
-      test('a reopening during a correction claims the corrected contact', async () => {
+      test('a lead reopened during a correction claims the corrected contact', async () => {
         const closed = await moved(await created(), 'lost');
         const contact = anEmail();
         const disturbed: Store = {
@@ -312,7 +312,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
     });
 
     describe('replays after a correction', () => {
-      test('a replay returns the original data, whatever was corrected since, even after a restart', async () => {
+      test('a replay returns the original data after corrections, even after a restart', async () => {
         const lead = aLead({ sourceId: newId(), note: 'As I said.' });
         const claims = claimsOf(lead);
         await created(lead, claims);
@@ -332,7 +332,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
       });
     });
 
-    test('an audit event has the names of the changed fields, in order, and no values', async () => {
+    test('the audit event of an update names the changed fields in order, without values', async () => {
       const lead = await created();
       const once = await corrected(lead, { note: 'Moved.', displayName: 'Eda' }, { memberId: 'member-2' });
       const all = { note: null, sourceId: newId(), contact: anEmail(), displayName: 'Ida' };
@@ -355,9 +355,9 @@ export function updateLeadContract(opened: () => OpenedStore): void {
 
     describeThroughStores('concurrently, ', opened, (through) => {
       const leadsOf = (outcomes: readonly UpdateLeadOutcome[]) =>
-        outcomes.flatMap((outcome) => (outcome.kind === 'updated' ? [outcome.lead] : []));
+        outcomes.flatMap((outcome) => (outcome.kind === 'changed' ? [outcome.lead] : []));
 
-      test('20 updates of one lead are all written, each with its own time and event', async () => {
+      test('20 concurrent updates of one lead are all written, each with its own time and event', async () => {
         const lead = await created();
 
         const outcomes = await Promise.all(
@@ -373,7 +373,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         expect((await eventsOf(lead)).map(({ memberId }) => memberId)).toEqual(actors.toReversed());
       });
 
-      test('of creation, reopening and correction for one contact, one succeeds', async () => {
+      test('exactly one of a concurrent creation, reopening and correction of a contact succeeds', async () => {
         const contact = anEmail();
         const closed = await moved(await created(aLead({ contact })), 'lost');
         const other = await created();

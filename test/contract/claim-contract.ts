@@ -10,7 +10,7 @@ import { contradictionsIn } from '../support/contradictions.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, describeThroughStores } from './store-actions.ts';
 
-/** The promises about claims, and about the regions that they were computed by. */
+/** Promises about claims, and about the regions by which they are computed. */
 export function claimContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   let store: Store;
   beforeEach(() => {
@@ -23,7 +23,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
   };
 
   describe('claims', () => {
-    test('one common claim is enough for a refusal, whichever it is', async () => {
+    test('a creation is refused if it shares any one claim with an open lead', async () => {
       const [first, second] = [aLead(), aLead()];
       await created(first, claimsOf(first, { contactKeys: [aClaim('a'), aClaim('b')] }));
 
@@ -42,7 +42,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       await created(second, claimsOf(second, { contactKeys: [aClaim('c')] }));
     });
 
-    test('of 200 concurrent leads that each share a claim with two others, no two open ones share a claim', async () => {
+    test('200 concurrent leads with overlapping claims leave no two open leads with a common claim', async () => {
       const another = await opened().another();
 
       const outcomes = await Promise.all(
@@ -60,7 +60,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       expect(claimed.length).toBeGreaterThanOrEqual(14);
     });
 
-    test('a closed lead is found by the claims that it had, and by those given when it was closed', async () => {
+    test('a closed lead is found by its former claims and those given when it was closed', async () => {
       const lead = aLead();
       await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
       await moved(lead, 'contacted', { claims: claimsOf(lead, { contactKeys: [aClaim('d')] }) });
@@ -74,7 +74,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
     });
   });
 
-  // Release 1.2 stored keys by which different contacts met, beside the others.
+  // Release 1.2 also stored keys that were equal for some different contacts.
   // @proves leads-6 others-1
   describe('an open lead of release 1.2', () => {
     const phone = (value: string) => ({ type: 'phone', value }) as const;
@@ -85,7 +85,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       { contact: phone('(030 7777777) #5'), other: phone('030 77777775') },
       { contact: email('ada@\u0130stanbul.example'), other: email('ada@istanbul.example') },
     ];
-    const claimsNow = (lead: Lead) => claimsOf(lead, openClaims(lead.contact, { regionCode: null }));
+    const claimsNow = (lead: Lead) => claimsOf(lead, openClaims(lead.contact, { regionCode: null, formerRegions: [] }));
     const FREE = { regionCode: null, formerRegions: [] };
     const foundBy = async (contact: Contact, former?: 'former') => {
       const { leads } = await findContactLeads(store, STUDIO_ID, contact, former);
@@ -105,7 +105,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
     beforeEach(() => store.putStudio(aStudio({ id: STUDIO_ID, regionCode: null }), BY));
 
     test.each(PAIRS)(
-      'with $contact.value refuses its own contact, not $other.value, whose enquiry it does not keep',
+      'a 1.2 lead with $contact.value blocks that contact but not $other.value',
       async ({ contact, other }) => {
         const old = await createdBy12(contact, other);
         await nothingIsWrong();
@@ -129,7 +129,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
     );
 
     test.each(['(030 1234567) #5', '+49 30 1234567 - #5', '030 1234567 #5 Anna'])(
-      'whose key has the digits of its extension is found by its contact: %s',
+      "a 1.2 lead whose key includes its extension's digits is found by its contact: %s",
       async (value) => {
         const lead = aLead({ contact: phone(value) });
         const contactKeys = searchKeys(phone(value.replace(/[^+\d]/g, '')), FREE);
@@ -142,7 +142,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
     );
 
     test.each(PAIRS)(
-      'with $contact.value lets another lead be reopened or corrected with $other.value',
+      'a 1.2 lead with $contact.value lets others be reopened or corrected with $other.value',
       async ({ contact, other }) => {
         const old = await createdBy12(contact, other);
         const [closed, corrected] = [aLead({ contact: other, stage: 'lost' }), aLead()];
@@ -153,7 +153,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
         await nothingIsWrong();
         await moved({ ...closed, stage: 'new' }, 'lost', { claims: claimsNow(closed) });
         const claims = claimsNow({ ...corrected, contact: other });
-        expect(await correctLead(store, corrected, { contact: other }, { claims })).toMatchObject({ kind: 'updated' });
+        expect(await correctLead(store, corrected, { contact: other }, { claims })).toMatchObject({ kind: 'changed' });
         await nothingIsWrong();
         const again = aLead({ contact });
         expect(await store.createLead(again, claimsNow(again))).toEqual({ kind: 'already-open', leadId: old.id });
@@ -161,7 +161,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
     );
 
     test.each(PAIRS)(
-      'with $contact.value is closed, reopened, corrected and erased beside $other.value',
+      'a 1.2 lead with $contact.value can be closed, reopened and erased beside $other.value',
       async ({ contact, other }) => {
         for (const hasMet of [false, true]) {
           const old = await createdBy12(contact, other);
@@ -219,7 +219,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       ['DE', null],
       [null, 'DE'],
       ['DE', 'FR'],
-    ])('from %s to %s: the same text never gets a second open lead', async (before, after) => {
+    ])('a region change from %s to %s never allows a second open lead for the same text', async (before, after) => {
       await put(before);
       const lead = await createdNow(NATIONAL);
 
@@ -230,8 +230,8 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       }
     });
 
-    // @proves leads-7
-    test('changes no lead, open or closed: each is as it was, and has the keys that it was opened with', async () => {
+    // @proves leads-6
+    test('a region change leaves every lead, open or closed, with its data and keys', async () => {
       await put('DE');
       const open = await createdNow(NATIONAL);
       const other = await createdNow('030 1234567');
@@ -262,7 +262,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
     });
 
     // @proves leads-9
-    test('a lead is found by the region that it was opened in, whatever the region is now, open or closed', async () => {
+    test('a lead is found by the region it was opened in, whatever the region is now', async () => {
       await put('DE');
       const lead = await createdNow(NATIONAL);
       const [abroad, inGermany] = ['+49 30 1234567', '030 1234567'];
@@ -275,14 +275,14 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       await moved(lead, 'lost', { claims: await claimsNow(lead) });
       await put('DE');
 
-      // By the region in which it was closed, too.
+      // Also by the region in which it was closed.
       for (const value of [IN_GERMANY, NATIONAL, '+33 3 07 65 43 21']) expect(await found(value)).toEqual([lead.id]);
       expect(await found('+43 30 7654321')).toEqual([]);
     });
 
     describeThroughStores('', opened, (through) => {
-      // @proves leads-7
-      test('every region that a studio had is a former one after the change, none included, also of concurrent changes', async () => {
+      // @proves leads-6
+      test('every region a studio ever had becomes a former one, even under concurrent changes', async () => {
         await put(undefined);
         expect((await studioNow()).formerRegions).toEqual([]);
         const regions = ['DE', 'AT', 'FR', 'GB', 'US', null, 'ES', 'IT'] as const;
@@ -295,14 +295,14 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
 
         const { regionCode } = await studioNow();
         const former = await formerRegions();
-        // Each put took effect, and was replaced by another one, but for the last.
+        // Each put but the last took effect and was replaced.
         for (const region of regions) if (region !== regionCode) expect(former).toContain(region);
         for (const studio of seen) expect(former.isSupersetOf(new Set(studio?.formerRegions))).toBe(true);
         expect((await studioNow()).formerRegions.length).toBe(former.size);
       });
     });
 
-    test('a put without another region adds none, and keeps those of the past', async () => {
+    test('putting the same region or none leaves the former regions unchanged', async () => {
       await put('DE');
       await put('DE');
       await put(undefined);

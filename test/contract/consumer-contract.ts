@@ -22,13 +22,13 @@ import {
   moveLead,
 } from './store-actions.ts';
 
-/** More leads than a database distributes at a time. */
+/** More leads than a database distributes in one call. */
 const MORE_THAN_A_ROUND = 600;
 
 /** More leads than any other test creates. */
 const ALL = 1000;
 
-/** The promises of `LeadChangeStore` and `ConsumerStore`: the consumer without a name is one as any. */
+/** The promises of `LeadChangeStore` and `ConsumerStore`. The default consumer behaves like any other. */
 export function consumerContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   // @proves feed-1 feed-8 feed-9
   describe('the change feed, and its named consumers', () => {
@@ -63,7 +63,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
     const asideOf = (of: Consumer) => store.listDeliveriesSetAside(of.number, null, ALL);
     const waitingOf = async (of: Consumer, bound = ALL) => (await store.measureDeliveries(of.number, bound)).waiting;
 
-    test('each is sent every change until it has acknowledged it, whatever the others do', async () => {
+    test('every consumer gets each change until it acknowledges it, whatever the others do', async () => {
       const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
       const lead = await created();
       const change = {
@@ -79,7 +79,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(relay)).toEqual([]);
       for (const each of [reporting, DEFAULT_CONSUMER]) expect(await changesOf(each)).toEqual([change]);
       expect(await acknowledge(DEFAULT_CONSUMER, await changesOf(DEFAULT_CONSUMER))).toBe(1);
-      // A refused creation is no change, and a change to what is there already is none.
+      // A refused creation and a change without effect do not enter the feed.
       const rival = aLead({ contact: lead.contact });
       expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
       expect(await moveLead(store, lead, 'new')).toMatchObject({ kind: 'unchanged' });
@@ -97,7 +97,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       ]);
     });
 
-    test('all changes since the last acknowledgement are one entry with the current state', async () => {
+    test('changes since the last acknowledgement are combined into one entry with the current state', async () => {
       const lead = await created();
       for (const [index, stage] of (['contacted', 'lost', 'new'] as const).entries())
         await moveLead(store, lead, stage, { now: plus(lead.createdAt, 1000 * (index + 1)) });
@@ -119,7 +119,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       ]);
     });
 
-    test('a revision is at least the time of the change, and so higher than those lost by a restore', async () => {
+    test('a revision is at least the time of the change, so it exceeds those a restore lost', async () => {
       const lead = await created();
       const { studioId, id: leadId } = lead;
       await moveLead(store, lead, 'won', { now: plus(lead.createdAt, 1000) });
@@ -150,7 +150,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await reading).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
     });
 
-    test('entries are sorted by their first unacknowledged change, and counted up to a bound', async () => {
+    test('entries are sorted by their first unacknowledged change and counted up to a bound', async () => {
       expect(await waitingOf(DEFAULT_CONSUMER)).toEqual({ leads: 0, since: null });
       const leads: Lead[] = [];
       for (const seconds of [3, 1, 2]) leads.push(await created(aLead({ createdAt: plus(NOW, 1000 * seconds) })));
@@ -171,7 +171,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(DEFAULT_CONSUMER)).toEqual([second.id, third.id, first.id]);
     });
 
-    test('a lead is in the feed whatever the clock of its writer, even before entries already read', async () => {
+    test("a lead enters the feed whatever its writer's clock, even before entries already read", async () => {
       for (const createdAt of [NOW, plus(NOW, 10 * 365 * 86_400_000), new Date(1), plus(NOW, -86_400_000)]) {
         const lead = await created(aLead({ createdAt }));
         expect(await idsOf(DEFAULT_CONSUMER)).toEqual([lead.id]);
@@ -179,7 +179,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       }
     });
 
-    test('acknowledging an older state, or setting one aside, hides no newer one', async () => {
+    test('acknowledging or setting aside an older state hides no newer one', async () => {
       const relay = await consumer();
       const lead = await created();
       const older = await changesOf(relay);
@@ -193,7 +193,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await changesOf(relay)).toEqual(changes);
     });
 
-    test('the consumer without a name keeps its changes when others are created and removed', async () => {
+    test('the default consumer loses no changes when others are created and removed', async () => {
       const before = await created(aLead({ createdAt: NOW }));
       const relay = await consumer();
       const during = await created(aLead({ createdAt: plus(NOW, 1000) }));
@@ -209,7 +209,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await changesOf(DEFAULT_CONSUMER)).toEqual([]);
     });
 
-    test('what was distributed before its creation is not for a new consumer', async () => {
+    test('a new consumer does not get changes distributed before its creation', async () => {
       const before = await Promise.all(times(3, () => created()));
       expect(await store.distributeLeadChanges()).toBe(true);
       expect(await idsOf(DEFAULT_CONSUMER)).toHaveLength(3);
@@ -220,7 +220,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(DEFAULT_CONSUMER)).toHaveLength(3);
     });
 
-    test('a consumer of some studios is sent these only', async () => {
+    test('a consumer of some studios gets only their leads', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const relay = await consumer({ studioIds: ['studio-2'] });
       await created();
@@ -234,7 +234,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(DEFAULT_CONSUMER)).toHaveLength(2);
     });
 
-    test('what is set aside holds up nothing, is listed, and comes again when it is taken back', async () => {
+    test('a change set aside blocks no other, is listed, and is sent again when taken back', async () => {
       const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
       const [one, other] = [
         await created(aLead({ createdAt: NOW })),
@@ -249,7 +249,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
         superseded: 0,
         unknown: 0,
       });
-      // A repetition sets nothing aside once more.
+      // Repeating the call has no effect.
       expect(await setAside(relay, [change], { retryAt: null, now })).toMatchObject({ settled: 0, superseded: 0 });
       expect(await idsOf(relay)).toEqual([other.id]);
       for (const each of [reporting, DEFAULT_CONSUMER]) expect(await idsOf(each)).toEqual([one.id, other.id]);
@@ -263,7 +263,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
         isComplete: true,
       });
 
-      // It does not come by itself.
+      // It is not sent again by itself.
       await store.returnDeferredDeliveries(relay.number, plus(NOW, 1e12));
       expect(await idsOf(relay)).toEqual([other.id]);
       const named = [change, otherChange].map(acknowledgementOf);
@@ -278,7 +278,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await store.takeBackDeliveries(relay.number, named)).toBe(0);
     });
 
-    test('what is set aside until a time comes again then, in parts, whatever the clock does', async () => {
+    test('changes set aside until a time are sent again then, in batches, whatever the clock does', async () => {
       const relay = await consumer();
       const leads = await Promise.all(times(150, () => created()));
       const changes = await changesOf(relay);
@@ -297,7 +297,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await waitingOf(relay)).toMatchObject({ leads: 150, since: expect.any(Date) });
     });
 
-    test('what is set aside until a time can be set aside without one, and no later time brings that back', async () => {
+    test('a change set aside until a time can be set aside indefinitely, but not the other way round', async () => {
       const relay = await consumer();
       await created();
       const [change] = (await changesOf(relay)) as [LeadChange];
@@ -314,13 +314,13 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
     });
 
     test.each([['for a time', plus(NOW, 1e9)] as const, ['until it is taken back', null] as const])(
-      'setting aside an older state %s hides no newer one, and what is set aside comes with the next change',
+      'setting aside an older state %s hides no newer one, and the next change ends it',
       async (_, retryAt) => {
         const relay = await consumer();
         const lead = await created();
         const older = await changesOf(relay);
         await moveLead(store, lead, 'contacted');
-        // Nobody has polled since, or somebody has.
+        // With and without a poll in between.
         expect(await setAside(relay, older, { retryAt, now: NOW })).toMatchObject({ settled: 1 });
         const newer = await changesOf(relay);
         expect(newer).toMatchObject([{ lead: { stage: 'contacted' }, since: lead.createdAt, attempts: 0 }]);
@@ -338,7 +338,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       },
     );
 
-    test('a resend brings back nothing that is set aside, and a removed consumer has nothing set aside', async () => {
+    test('a resend skips changes set aside, and removing a consumer deletes them', async () => {
       const relay = await consumer({ start: 'all-leads' });
       const lead = await created();
       await setAside(relay, await changesOf(relay), { retryAt: null, now: NOW });
@@ -351,7 +351,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await asideOf(relay)).toEqual([]);
     });
 
-    test('what is set aside is listed in parts, first what comes again, and each once', async () => {
+    test('changes set aside are listed in pages, each once, those with a retry time first', async () => {
       const relay = await consumer();
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       await Promise.all(times(5, (index) => created(aLead(index < 3 ? {} : { studioId: 'studio-2' }))));
@@ -368,7 +368,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(new Set(found.map(({ studioId, leadId }) => `${studioId} ${leadId}`)).size).toBe(5);
     });
 
-    test('it is said which states have changed since, and which leads there are not', async () => {
+    test('an acknowledgement reports how many states were outdated or leads unknown', async () => {
       const relay = await consumer();
       const [lead, same] = [await created(), await created()];
       const seen = await changesOf(relay);
@@ -383,7 +383,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await settle(relay, again)).toEqual({ settled: 0, superseded: 0, unknown: 0 });
     });
 
-    test('default names the consumer without a name, unless release 1.2 stored one so named', async () => {
+    test('the name default means the default consumer, unless release 1.2 stored one by that name', async () => {
       const { name } = DEFAULT_CONSUMER;
       const events = await store.listAuditEvents(OF_DEPLOYMENT, null);
       expect(await store.createConsumer(aConsumer({ name }), BY)).toEqual({ kind: 'exists' });
@@ -397,7 +397,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await getConsumer({ store: earlier }, name)).toBe(stored);
     });
 
-    test('of concurrent creations one has the name, and no more than the maximum take effect', async () => {
+    test('concurrent creations make one consumer per name, and never more than the maximum', async () => {
       const another = await opened().another();
       const own = { studioIds: [STUDIO_ID] };
       const rivals = await Promise.all(
@@ -416,7 +416,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(new Set(numbers).size).toBe(MAX_CONSUMERS);
     });
 
-    test('a consumer that is removed leaves nothing, and one of its name inherits nothing', async () => {
+    test('a removed consumer leaves nothing, and a new one of that name inherits nothing', async () => {
       const relay = await consumer();
       const before = await created();
       expect(await idsOf(relay)).toEqual([before.id]);
@@ -430,14 +430,14 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(again)).toEqual([]);
       const after = await created();
       expect(await idsOf(again)).toEqual([after.id]);
-      // Who repeats the removal does not mean its successor.
+      // Repeating the removal does not affect the successor.
       await store.removeConsumer(relay.number, BY);
       expect(await store.removeOrphans()).toBe(false);
       expect(await idsOf(again)).toEqual([after.id]);
       await (await opened().reopen()).removeConsumer(again.number, BY);
     });
 
-    test('what consumers leave between others is removed in parts, and nothing else is', async () => {
+    test('deliveries of removed consumers are deleted in batches, and no others are', async () => {
       const all: Consumer[] = [];
       for (const name of ['a', 'b', 'c', 'd']) all.push(await consumer({ name }));
       const [first, second, third, last] = all as [Consumer, Consumer, Consumer, Consumer];
@@ -445,7 +445,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       while (!(await patiently(() => store.distributeLeadChanges())));
       await store.removeConsumer(second.number, BY);
       await store.removeConsumer(last.number, BY);
-      // They are removed in parts of a thousand.
+      // They are deleted in batches of a thousand.
       const another = await opened().another();
       let parts = 0;
       while (await another.removeOrphans()) parts += 1;
@@ -459,7 +459,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
         expect((await waitingOf(each, 5000)).leads).toBe(leads);
     });
 
-    test('a consumer of all leads has them to come, which who sends them replaces by what is left', async () => {
+    test('a consumer of all leads starts with a backfill, which no stale update replaces', async () => {
       const relay = await consumer({ start: 'all-leads' });
       expect(relay.backfills).toEqual([{ id: expect.any(String), studioId: '', after: null, andLater: true }]);
       const next = [{ id: newId(), studioId: STUDIO_ID, after: newId(), andLater: false }];
@@ -470,7 +470,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await store.putBackfills(stored, withBackfill(stored, null))).toBe(true);
     });
 
-    test('some leads of a studio are sent again by their ids, to one consumer or to all', async () => {
+    test('leads of a studio are sent again by id, to one consumer or to all', async () => {
       const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
       const leads = [await created(), await created(), await created()] as const;
       for (const each of [relay, reporting, DEFAULT_CONSUMER]) await acknowledge(each, await changesOf(each));
@@ -494,7 +494,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
     });
 
     // @proves relay-1
-    test('leads that are sent again keep the kinds of changes that were not distributed', async () => {
+    test('leads sent again keep the kinds of changes that were not yet distributed', async () => {
       const relay = await consumer();
       const erased = await created();
       await acknowledge(relay, await changesOf(relay));
@@ -515,8 +515,8 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await changesOf(relay)).toEqual([]);
     });
 
-    // @proves feed-11
-    test('those that changed in a range of times are sent again, erased ones too, to one consumer or to all, page by page', async () => {
+    // @proves feed-7
+    test('leads changed within a time range are sent again, even erased ones, to one consumer or all', async () => {
       const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
       const leads = await Promise.all(times(5, () => created()));
       const ids = leads.map(({ id }) => id).toSorted();
@@ -555,8 +555,8 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
         expect(await store.resendLeads({ ...open, updated: range }, now)).toMatchObject({ leads: count, skipped: 0 });
     });
 
-    // @proves feed-13
-    test('one is told the kind of a change that a poll does not reach behind a backlog', async () => {
+    // @proves feed-1
+    test('a consumer learns the kind of a change that a poll does not reach behind a backlog', async () => {
       const relay = await consumer();
       const first = await created();
       await changesOf(relay);
@@ -576,13 +576,13 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       isOver();
       while (!(await store.distributeLeadChanges()));
       while (await hear());
-      // Once, so that an equal revision has an equal content.
+      // Once, because equal revisions have equal contents.
       const ofFirst = told.filter(({ lead }) => lead.id === first.id);
       expect(ofFirst).toMatchObject([{ kinds: [{ kind: 'created' }, kind] }]);
     });
 
-    // @proves feed-13
-    test('a lead that is sent again has a new revision, which no earlier acknowledgement settles', async () => {
+    // @proves feed-1
+    test('a lead sent again has a new revision, which no earlier acknowledgement covers', async () => {
       const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
       const lead = await created();
       const [before, others] = [await changesOf(relay), await changesOf(reporting)];
@@ -596,22 +596,22 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await settle(relay, before)).toMatchObject({ superseded: 1 });
       await acknowledge(relay, [sent]);
       expect(await changesOf(relay)).toEqual([]);
-      // The other one was told before, and that settles the change.
+      // The other consumer got the change before, so its acknowledgement counts.
       const theirs = await changesOf(reporting);
       expect(theirs.map(({ kinds }) => kinds)).toEqual(others.map(({ kinds }) => kinds));
       await acknowledge(reporting, theirs);
       expect(await changesOf(reporting)).toEqual([]);
     });
 
-    test('leads that are asked for while the same are sent are sent once more', async () => {
+    test('a backfill requested while the same leads are being sent starts over', async () => {
       const relay = await consumer({ start: 'all-leads', studioIds: [STUDIO_ID] });
       expect(await store.putBackfills(relay, withBackfill(relay, STUDIO_ID))).toBe(true);
-      // Who sends the first ones goes on behind them.
+      // The sender's update of its old position is rejected.
       expect(await store.putBackfills(relay, [])).toBe(false);
       expect((await store.listConsumers())[0]?.backfills).toMatchObject([{ studioId: STUDIO_ID, after: null }]);
     });
 
-    test('one is not told that nothing waits while changes are distributed, however long that takes', async () => {
+    test('a feed is not reported as empty while a distribution is under way, however long', async () => {
       const TEST = 'for-tests';
       await store.putStudio(aStudio({ id: TEST, isTest: true }), BY);
       const relay = await consumer({ studioIds: [STUDIO_ID] });
@@ -620,7 +620,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const last = await created(aLead({ createdAt: plus(NOW, before.length) }));
       distributeOnePartACall();
 
-      // A call that is made again on a busy server distributes one part more each time.
+      // Every retry on a busy server distributes one more batch.
       const measured = await patiently(() => store.measureDeliveries(relay.number, ALL));
       expect(measured.isComplete).toBe(measured.waiting.leads > 0);
       const part = await patiently(() => store.listDeliveries(relay.number, ALL));
@@ -629,7 +629,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(found?.map(({ lead }) => lead.id)).toEqual([last.id]);
     });
 
-    test('one that is never polled waits since its leads were asked for', async () => {
+    test('a consumer that is never polled has waited since its backfill was requested', async () => {
       await created();
       await acknowledge(DEFAULT_CONSUMER, await changesOf(DEFAULT_CONSUMER));
       const before = Date.now();
@@ -641,7 +641,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await measureConsumer({ store }, now)).toMatchObject({ waiting: { since: null }, isComplete: true });
     });
 
-    test('studios are found by id, readable or not', async () => {
+    test('walking the studios finds unreadable ones, too', async () => {
       const ids: string[] = [];
       await tryEach(opened(), damages, ['studio'], async (damage, studioId) => {
         ids.push(studioId);
@@ -652,7 +652,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(found).toEqual([...ids, STUDIO_ID].toSorted());
     });
 
-    test('a lead whose mark has parts that cannot be read keeps its revision, and is distributed once', async () => {
+    test('a lead whose feed entry is partly unreadable gets a higher revision with its next change', async () => {
       const relay = await consumer();
       await tryEach(opened(), damages, ['part of a mark'], async (damage, studioId) => {
         const lead = await created(aLead({ studioId }));
@@ -670,14 +670,14 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       });
     });
 
-    test('a lead of release 1.0, which stored no times of changes, waits since its creation', async () => {
+    test('a lead of release 1.0, which stored no change times, has waited since its creation', async () => {
       const [relay, lead] = [await consumer(), await created()];
       await opened().damage(damages.find(({ kind }) => kind === 'mark of 1.0') ?? expect.fail('there is none'), lead);
       for (const each of [relay, DEFAULT_CONSUMER])
         expect(await changesOf(each)).toMatchObject([{ lead: { id: lead.id }, since: lead.createdAt }]);
     });
 
-    test('an unreadable consumer hinders nobody, misses nothing, and can be removed', async () => {
+    test('an unreadable consumer blocks no other, misses nothing, and can be removed', async () => {
       await tryEach(opened(), damages, ['consumer'], async (damage, studioId) => {
         const [bad, good] = [await consumer({ name: 'bad' }), await consumer({ studioIds: [studioId] })];
         await opened().damage(damage, { studioId: '', id: 'bad' });
@@ -693,7 +693,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
           const same = aConsumer({ name: 'bad', studioIds: null, includesTests: true, start });
           expect(await store.createConsumer(same, BY)).toEqual({ kind: 'exists' });
         }
-        // A change of another one leaves what is stored of it.
+        // A change to another consumer leaves the stored one as it is.
         expect(await store.putBackfills(good, withBackfill(good, null))).toBe(true);
         expect((await store.listConsumers())[0]).toMatchObject({ fault: { name: 'UnreadableRecord' } });
         expect(await idsOf(bad)).toContain(lead.id);
@@ -705,7 +705,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       });
     });
 
-    test('an unreadable delivery hinders no other, and is raised by the next change', async () => {
+    test('an unreadable delivery blocks no other, and the next change repairs it', async () => {
       const [relay, other] = [await consumer(), await consumer({ name: 'other' })];
       await tryEach(opened(), damages, ['delivery'], async (damage, studioId) => {
         const [bad, good] = [await created(aLead({ studioId })), await created(aLead({ studioId }))];
@@ -738,8 +738,8 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(DEFAULT_CONSUMER)).toHaveLength(6);
     });
 
-    // @proves limits-3
-    test('a lead with an unreadable mark hinders no other, and is sent again and when it changes', async () => {
+    // @proves limits-1
+    test('a lead with an unreadable feed entry blocks no other and is sent when resent or changed', async () => {
       const relay = await consumer();
       await tryEach(opened(), damages, ['mark'], async (damage, studioId) => {
         const leads = [];
@@ -758,7 +758,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
           await acknowledge(each, await changesOf(each));
         }
         await opened().damage(damage, bad);
-        // The revision is lost with the mark, and a change in the same millisecond would get the one that was acknowledged.
+        // The revision is lost with the entry: a change in the same millisecond would get the acknowledged one.
         const later = plus(now, 1);
         expect(await moveLead(store, bad, 'contacted', { now: later })).toMatchObject({ kind: 'changed' });
         for (const each of all) {

@@ -6,7 +6,7 @@ import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, changesIn, describeThroughStores, publicFormOf } from './store-actions.ts';
 
-/** The promises of `createLead`, and of concurrent writes for one key or contact. */
+/** The promises of `createLead`, also for concurrent writes of one key or contact. */
 export function createLeadContract(opened: () => OpenedStore): void {
   let store: Store;
   beforeEach(() => {
@@ -15,7 +15,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
   const { created, moved, corrected, everyLead } = actionsOn(() => store);
 
   describe('creating leads', () => {
-    test('a created lead is found by its id, by its idempotency key and in the listing, as it was given', async () => {
+    test('a created lead is found unchanged by its id, by its idempotency key and in the list', async () => {
       const lead = aLead({
         contact: { type: 'phone', value: '+49 (0)30 1234567' },
         sourceId: newId(),
@@ -37,7 +37,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       ['every character that JSON escapes', '"\\\b\f\n\r\t\u0001\u001f\u007f\u2028'],
       ['text like the members of JSON', '","sourceId":null,"note":"x","x":"'],
       ['text beyond the basic plane', 'Zoë 🦉 ÀÉ'],
-    ])('a public lead with %s in name and note is what findLead returns', async (_, text) => {
+    ])('findPublicLead returns a lead with %s in name and note like findLead', async (_, text) => {
       for (const [displayName, note, sourceId] of [
         [text, text, newId()],
         [text, null, null],
@@ -51,7 +51,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
     });
 
     // @proves leads-43
-    test('the key that created a lead stays with it in each list, whoever repeats, moves or corrects it', async () => {
+    test('a lead keeps the API key that created it when it is repeated, moved or corrected', async () => {
       const lead = aLead({ apiKeyId: newId() });
       const claims = claimsOf(lead);
       await created(lead, claims);
@@ -72,8 +72,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       expect(counted.records).toMatchObject([{ id, apiKeyId: lead.apiKeyId }]);
     });
 
-    // @proves leads-3
-    test('the same key with the same data is a replay of the first lead', async () => {
+    test('a repetition with the same key and data returns the first lead', async () => {
       const first = aLead();
       const claims = claimsOf(first);
       await created(first, claims);
@@ -84,7 +83,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       expect(await everyLead()).toEqual([first]);
     });
 
-    test('the same key with other data is a conflict, whoever has the contact, and nothing is written', async () => {
+    test('the same key with other data is a conflict, whoever holds the contact, and writes nothing', async () => {
       const first = aLead();
       const claims = claimsOf(first);
       const { idempotencyKey, fingerprint } = claims;
@@ -107,7 +106,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       expect(await everyLead()).toEqual([second, first]);
     });
 
-    test('another key for a contact with an open lead names that lead, and nothing is written', async () => {
+    test("another key for a contact with an open lead gets that lead's id, and nothing is written", async () => {
       const first = await created();
       const second = aLead({ contact: first.contact });
 
@@ -126,7 +125,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       await created(other, claimsOf(other, { idempotencyKey }));
     });
 
-    test('a replay returns the current lead, even after it was closed and another lead has the contact', async () => {
+    test('a replay returns the current lead, even if it is closed and another holds the contact', async () => {
       const lead = aLead();
       const claims = claimsOf(lead);
       await created(lead, claims);
@@ -137,7 +136,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: won });
     });
 
-    test('studios and contacts that differ in letter case only are different', async () => {
+    test('studios and contacts that differ only in letter case are different', async () => {
       const lead = aLead({ studioId: 'Studio' });
       const claims = claimsOf(lead);
       await created(lead, claims);
@@ -153,7 +152,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
 
   // @proves imports-1
   describe('creating closed leads', () => {
-    test('claims no contact, blocks no other lead, and finds the lead by contact and key', async () => {
+    test('creating a closed lead claims no contact, and its contact and key find it', async () => {
       const open = await created();
       const closed = aLead({ stage: 'won', contact: open.contact, updatedAt: plus(open.createdAt, 5000) });
       const claims = claimsOf(closed);
@@ -173,7 +172,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: closed.id });
     });
 
-    test('puts the lead into the change feed as of the time of writing', async () => {
+    test('a closed lead enters the change feed with the time of writing', async () => {
       const lead = aLead({ createdAt: new Date('2019-05-04T00:00:00Z') });
       await store.createLead(lead, claimsOf(lead), { now: NOW });
 
@@ -181,7 +180,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
     });
   });
 
-  // @proves leads-4 mongodb-19
+  // @proves mongodb-19
   describe('concurrent creations', () => {
     const kinds = (outcomes: readonly CreateLeadOutcome[]) =>
       Object.fromEntries(
@@ -205,7 +204,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         );
       });
 
-      test('5 keys for one contact, 20 times each: one key gets its lead every time, the others never', async () => {
+      test('with 5 keys for one contact, 20 times each, one key gets its lead and the others never do', async () => {
         const { contact } = aLead();
         const requests = times(5, () => {
           const lead = aLead({ contact });

@@ -15,7 +15,7 @@ export function directoryContract(opened: () => OpenedStore): void {
   const { created } = actionsOn(() => store);
 
   describe('the directory', () => {
-    test('a studio is found as it was put last', async () => {
+    test('finds a studio as it was last put', async () => {
       for (const studio of [aStudio(), aStudio({ status: 'suspended' }), aStudio()]) {
         expect(await store.putStudio(studio, BY)).toEqual(studio);
         expect(await store.findStudio(STUDIO_ID)).toEqual(studio);
@@ -23,7 +23,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.findStudio('studio-2')).toBeNull();
     });
 
-    test('fields that a put of a studio omits stay unchanged', async () => {
+    test('a put of a studio leaves omitted fields unchanged', async () => {
       await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
       const unchanged = { id: STUDIO_ID, status: undefined, regionCode: undefined };
 
@@ -36,7 +36,7 @@ export function directoryContract(opened: () => OpenedStore): void {
     });
 
     // @proves leads-32
-    test('a studio keeps enquiries until that is switched off, whatever else is put', async () => {
+    test('a studio stores enquiries until that is switched off, whatever else is put', async () => {
       const unchanged = { id: STUDIO_ID, status: undefined, regionCode: undefined };
       const put = (change: Partial<StudioPut>) => store.putStudio({ ...unchanged, ...change }, BY);
       expect(await put({ status: 'active' })).toMatchObject({ keepEnquiries: true });
@@ -56,7 +56,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.findStudio(STUDIO_ID)).toBeNull();
     });
 
-    test('members and sources of an unknown studio are not written', async () => {
+    test('members and sources of an unknown studio are not stored', async () => {
       const source = aLeadSource();
 
       expect(await store.putMember(aMember(), BY)).toBe('no-studio');
@@ -68,7 +68,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await sourcesIn(store, STUDIO_ID)).toEqual([]);
     });
 
-    test('a member is found as it was put last, in its studio only', async () => {
+    test('finds a member as it was last put, and only in its studio', async () => {
       await store.putStudio(aStudio(), BY);
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       for (const role of ['owner', 'admin', 'staff'] as const) {
@@ -92,7 +92,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       for (const member of others) expect(await store.findMember(member.studioId, member.id)).toEqual(member);
     });
 
-    test('sources are listed by id, as they were put last, in their studio only', async () => {
+    test('lists sources by id, as they were last put, and only in their studio', async () => {
       await store.putStudio(aStudio(), BY);
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const sources = times(4, () => aLeadSource());
@@ -126,7 +126,7 @@ export function directoryContract(opened: () => OpenedStore): void {
     });
 
     // @proves limits-8
-    test('of 30 members and 30 sources put concurrently through two stores, as many are written as the bounds allow', async () => {
+    test('30 members and 30 sources put at once through two stores are stored up to the limits', async () => {
       const all = [store, await opened().another()];
       const through = (index: number) => all[index % all.length] as Store;
       await store.putStudio(aStudio(), BY);
@@ -147,7 +147,7 @@ export function directoryContract(opened: () => OpenedStore): void {
     });
 
     // @proves limits-8
-    test('one that is put by many at the same time is none too many for any of them', async () => {
+    test('concurrent puts of the same member or source all succeed', async () => {
       const all = [store, await opened().another()];
       await store.putStudio(aStudio(), BY);
 
@@ -164,7 +164,7 @@ export function directoryContract(opened: () => OpenedStore): void {
     });
 
     // @proves limits-8
-    test('in a studio above the bounds, members and sources can be changed and removed, but not added', async () => {
+    test('a studio above its limits can change and remove members and sources, but not add any', async () => {
       await store.putStudio(aStudio(), BY);
       const members = times(MAX_MEMBERS + 2, (index) => aMember({ id: `member-${index}` }));
       const sources = times(MAX_LEAD_SOURCES + 2, () => aLeadSource());
@@ -180,7 +180,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.putMember(aMember({ id: 'another' }), BY)).toBe('limit-reached');
     });
 
-    test('studios are listed by the bytes of their ids, in pages that together have every studio once', async () => {
+    test('lists studios by the bytes of their ids, each once across all pages', async () => {
       const ids = ['-', '0', '9', 'A', 'Z', '_', 'a', 'aA', 'aa', 'z'.repeat(64)];
       for (const id of ids.toReversed()) await store.putStudio(aStudio({ id }), BY);
       await store.putStudio({ id: 'a', status: 'suspended', regionCode: 'DE' }, BY);
@@ -195,7 +195,7 @@ export function directoryContract(opened: () => OpenedStore): void {
     });
 
     // @proves erasure-6
-    test('a studio ends for good, loses members, sources and retention, and keeps its leads', async () => {
+    test('an ended studio loses its members, sources and retention, but keeps its leads', async () => {
       const ended = { kind: 'ended', members: 0, sources: 0 };
       await store.putStudio({ ...aStudio(), retentionDays: 30 }, BY);
       const [lead, gone] = [await created(), await created()];
@@ -222,7 +222,7 @@ export function directoryContract(opened: () => OpenedStore): void {
     });
 
     // @proves erasure-6
-    test('no put of a studio revives one that ends at the same time', async () => {
+    test('a concurrent put never revives a studio that is being ended', async () => {
       const another = await opened().another();
       for (let round = 0; round < 5; round += 1) {
         const id = `studio-ending-${round}`;

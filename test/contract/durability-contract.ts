@@ -31,9 +31,8 @@ export function durabilityContract(opened: () => OpenedStore): void {
   });
   const { created } = actionsOn(() => store);
 
-  // @proves leads-22
   describe('text', () => {
-    test('is stored and returned unchanged', async () => {
+    test('text is stored and returned unchanged', async () => {
       const ofLead = TEXT_FIELDS.filter((field) => field !== 'sourceId');
       const texts = [...Object.values(HARD_TEXTS), '🦉'.repeat(2000), '語'.repeat(2000)];
       const names = texts.map((text) => cut(text, BOUNDS.name.max));
@@ -70,7 +69,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
       expect(await leadsIn(another, STUDIO_ID, null, 100)).toEqual(leads.toReversed());
     });
 
-    test('a store can be closed twice without effect on other stores of the same data', async () => {
+    test('closing a store twice does not affect other stores of the same data', async () => {
       const another = await opened().another();
       await store.close();
       await store.close();
@@ -78,7 +77,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
       await expect(another.check()).resolves.toBeUndefined();
     });
 
-    test('a closed store is unavailable', async () => {
+    test('a closed store rejects every call as unavailable', async () => {
       await store.close();
 
       for (const { name, call } of [...READS, ...WRITES]) {

@@ -22,7 +22,7 @@ import {
 import { type Damage, type OpenedStore, tryEach } from './opened-store.ts';
 import { acknowledgeIn, actionsOn, changesIn, describeThroughStores } from './store-actions.ts';
 
-/** The promises of `createLead` about what a refused creation says. */
+/** The promises of `createLead` about enquiries: what refused creations contain. */
 export function enquiryContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   // @proves leads-32
   describe('enquiries', () => {
@@ -33,7 +33,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     });
     const { created, moved, corrected } = actionsOn(() => store);
 
-    /** Asks again for the contact of a lead, with another key unless one is given. */
+    /** Sends another creation for the contact of a lead, with a new key unless one is given. */
     const ask = (lead: Lead, said: Partial<Lead>, idempotencyKey = newId(), at = store, contactKeys?: string[]) => {
       const again = { ...aLead({ studioId: lead.studioId, contact: lead.contact }), ...said };
       const claims = claimsOf(again, { idempotencyKey, ...(contactKeys && { contactKeys }) });
@@ -48,7 +48,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     const notesOf = async (lead: Lead) => (await enquiriesOf(lead)).map(({ note }) => note);
     const changeOf = async (lead: Lead) => (await changesIn(store)).find((each) => each.lead.id === lead.id);
 
-    test('what a refused creation says is kept at the open lead, which stays as it is and is in the feed again', async () => {
+    test('a refused creation is stored as an enquiry of the open lead and enters the feed', async () => {
       const lead = await created(aLead({ sourceId: newId(), note: 'Monday?' }));
       const before = await changesIn(store, 1);
       await acknowledgeIn(store, before);
@@ -70,7 +70,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
         attempts: 0,
       });
       expect(change?.revision).toBeGreaterThan(before[0]?.revision as number);
-      // Pages of many leads have none.
+      // Lists of many leads omit enquiries.
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([lead]);
       const { leads } = await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys);
       expect(leads).toEqual([lead]);
@@ -79,14 +79,14 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(enquired);
     });
 
-    test('every text is kept as it is', async () => {
+    test('stores every text of an enquiry unchanged', async () => {
       const lead = await created();
       for (const note of Object.values(HARD_TEXTS)) await refused(lead, { displayName: note, note });
 
       expect(await notesOf(lead)).toEqual(Object.values(HARD_TEXTS));
     });
 
-    test('nothing is kept unless it is asked for, nor with any other outcome', async () => {
+    test('stores no enquiry unless asked to, and none for any other outcome', async () => {
       const lead = aLead();
       const claims = claimsOf(lead);
       await created(lead, claims);
@@ -103,7 +103,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       expect(await changeOf(lead)).toEqual(before);
     });
 
-    test('an idempotency key is kept once, whatever it says and however often it is repeated', async () => {
+    test('stores one enquiry for each idempotency key, however often it is repeated', async () => {
       const lead = await created();
       const key = newId();
       await refused(lead, { note: 'first' }, key);
@@ -117,7 +117,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       expect(await notesOf(lead)).toEqual(['first', 'of another key']);
     });
 
-    test('what the lead says, or the enquiry before, is not kept again', async () => {
+    test('does not store an enquiry that repeats the lead or the enquiry before', async () => {
       const lead = await created(aLead({ note: 'as created' }));
       const before = await changeOf(lead);
       await refused(lead, { note: 'as created' });
@@ -132,7 +132,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     });
 
     // @proves leads-41
-    test('its contact is kept as it was typed unless that is exactly the contact of the lead', async () => {
+    test("an enquiry keeps its contact as typed unless it is exactly the lead's contact", async () => {
       const lead = aLead({ contact: { type: 'email', value: 'ada@example.org' } });
       await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
       const typed: readonly Contact[] = [
@@ -149,7 +149,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
         });
       };
       for (const contact of typed) await askBy(contact, 'more');
-      // Each differs from the enquiry before in its contact alone.
+      // Each differs from the previous enquiry only in its contact.
       for (const contact of typed.toReversed()) await askBy(contact, 'more');
       await askBy(lead.contact, lead.note);
 
@@ -163,14 +163,14 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       expect(await contacts()).toEqual([]);
     });
 
-    // @proves leads-42 bounds-80
-    test(`a lead has at most ${MAX_ENQUIRIES}, of which the oldest go; ids stay, and keys stay known`, async () => {
+    // @proves leads-41 bounds-80
+    test(`stores the newest ${MAX_ENQUIRIES} enquiries of a lead, and still recognises older keys`, async () => {
       const [lead, other] = [await created(), await created()];
       const idsOf = async (of: Lead) => (await enquiriesOf(of)).map(({ id }) => id);
       const keys = times(MAX_ENQUIRIES + 5, () => newId());
       const seen = new Map<string, string | undefined>();
       for (const [index, key] of keys.entries()) {
-        // All at one time: no order or time tells them apart.
+        // All at one time, so that neither order nor time tells them apart.
         await refused(lead, { note: `${index}`, createdAt: NOW }, key);
         if (index % 10 !== 9 && index < MAX_ENQUIRIES - 1) continue;
         const kept = await enquiriesOf(lead);
@@ -191,7 +191,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     });
 
     // @proves leads-41
-    test('whoever shares a key with the lead is found by it after a correction, and after a reopening with other keys', async () => {
+    test("an enquiry's contact finds the lead even after a correction or a reopening with other keys", async () => {
       const lead = aLead();
       await created(lead, claimsOf(lead, { contactKeys: [aClaim('own'), aClaim('shared')] }));
       await ask(lead, { contact: { type: 'phone', value: '030 1234567' } }, newId(), store, [aClaim('shared')]);
@@ -212,7 +212,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     });
 
     // @proves bounds-81
-    test(`they have at most ${MAX_ENQUIRY_BYTES} bytes; the oldest are dropped`, async () => {
+    test(`enquiries of a lead have at most ${MAX_ENQUIRY_BYTES} bytes; the oldest are dropped`, async () => {
       const lead = await created();
       for (const index of times(12, (each) => each))
         await refused(lead, { note: `${index}${'\u{1f600}'.repeat(1990)}` });
@@ -223,11 +223,11 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     });
 
     // @proves bounds-82
-    test(`${MAX_ENQUIRY_KEYS} keys are known; the oldest of more may be kept again`, async () => {
+    test(`recognises the newest ${MAX_ENQUIRY_KEYS} enquiry keys; an older one may be stored again`, async () => {
       const lead = await created();
       const [oldest, second, newest] = [newId(), newId(), newId()];
       for (const key of [oldest, second]) await refused(lead, { note: key }, key);
-      // In parts, because each call has a deadline.
+      // In batches, because each call has a deadline.
       for (let left = MAX_ENQUIRY_KEYS - 2; left > 0; left -= 50)
         await Promise.all(times(Math.min(left, 50), () => refused(lead, { note: newId() })));
       await refused(lead, { note: 'newest' }, newest);
@@ -238,7 +238,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       expect((await notesOf(lead)).at(-1)).toBe('forgotten');
     });
 
-    test('they stay when the lead is corrected, moved and closed, and its creation is replayed as it was', async () => {
+    test('enquiries survive corrections, moves and closing, and never show in a replay', async () => {
       const lead = aLead({ note: 'as created' });
       const claims = claimsOf(lead);
       await created(lead, claims);
@@ -257,7 +257,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       expect(await replay()).toEqual({ kind: 'replayed', lead: { ...lead, stage: 'won', updatedAt } });
     });
 
-    test('a closed lead keeps nothing more, nor does an erased one, and erasing takes what was kept', async () => {
+    test('a closed or erased lead takes no more enquiries, and erasure deletes them', async () => {
       const lead = await created();
       await refused(lead, { note: 'kept' });
       await moved(lead, 'lost');
@@ -275,7 +275,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     });
 
     describeThroughStores('', opened, (through) => {
-      test('of many at a time each is kept once, whichever process it comes by and however often', async () => {
+      test('stores each of many concurrent enquiries once, through any process and however often', async () => {
         const lead = await created();
         const keys = times(20, () => newId());
 
@@ -291,7 +291,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     });
 
     // @proves limits-1
-    test('at an unreadable lead nothing is kept; it blocks its contact as before', () =>
+    test('an unreadable lead stores no enquiry, but still blocks its contact', () =>
       tryEach(opened(), damages, ['lead', 'original'], async (damage, studioId) => {
         const lead = await created(aLead({ studioId }));
         if (damage.kind === 'original') await corrected(lead, { note: 'once' });
@@ -307,7 +307,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
         ).toBeUndefined();
       }));
 
-    test('enquiries that cannot be read are left out, and hinder no others', () =>
+    test('unreadable enquiries are left out and block no others', () =>
       tryEach(opened(), damages, ['enquiries', 'mark'], async (damage, studioId) => {
         const lead = await created(aLead({ studioId }));
         await refused(lead, { note: 'lost' });

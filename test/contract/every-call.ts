@@ -15,7 +15,7 @@ import {
 } from '../support/builders.ts';
 import { correctLead, moveLead, replacementOf } from './store-actions.ts';
 
-/** The records that the calls are about. */
+/** The records that the calls use. */
 export const lead = aLead({ createdAt: NOW });
 export const key = anApiKey();
 export const source = aLeadSource();
@@ -31,13 +31,13 @@ export async function arrange(store: Store): Promise<void> {
   await store.putLeadSource(source, BY);
   await store.createApiKey(key, NOW);
   await store.createLead(lead, claims);
-  // Whoever lists changes distributes those that are marked first, and that is a write.
+  // Listing changes first distributes pending ones, which is a write.
   await store.distributeLeadChanges();
 }
 
 type Call = (store: Store) => Promise<unknown>;
 
-/** A call of every method of the port, by whether it writes. A new method belongs here. */
+/** One call of every method of the port, and whether it writes. Add new methods here. */
 const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['reads' | 'writes', Call] } = {
   check: ['reads', (store) => store.check()],
   createLead: ['writes', (store) => createAnother(store)],
@@ -114,7 +114,7 @@ const named = Object.entries(CALLS).map(([name, [kind, call]]) => ({ name, kind,
 export const READS = named.filter(({ kind }) => kind === 'reads');
 export const WRITES = named.filter(({ kind }) => kind === 'writes');
 
-/** Creates a lead that has nothing to do with any other. */
+/** Creates a lead unrelated to any other. */
 export function createAnother(store: Store) {
   const another = aLead();
   return store.createLead(another, claimsOf(another));

@@ -71,7 +71,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
     );
 
     // @proves erasure-17
-    test('an erased lead is deleted with all that is kept of it, once every named consumer has heard of it', async () => {
+    test('an erased lead is deleted with all its data once each named consumer acknowledged it', async () => {
       const { number } = await createdConsumer(store);
       const [first, second, open, theirs] = [
         await created(),
@@ -83,7 +83,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       const now = plus(new Date(), 60_000);
       for (const lead of [first, second, theirs]) await erase(lead, now);
       const deleted = (until = now) => store.deleteErasedLeads(STUDIO_ID, all, until);
-      // Nothing is distributed, then it waits, then only one was acknowledged.
+      // First nothing is distributed, then both wait, then only one is acknowledged.
       expect(await deleted()).toBe(0);
       const changes = (await store.listDeliveries(number, 10))?.changes ?? [];
       expect(await deleted()).toBe(0);
@@ -96,7 +96,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       expect(await store.presenceOfLead(STUDIO_ID, first.id)).toBeNull();
       expect(await store.listAuditEvents(STUDIO_ID, first.id)).toEqual([]);
       expect((await store.walkErasedLeads(STUDIO_ID, null, 10)).leads).toMatchObject([{ id: second.id }]);
-      // The consumer without a name, for which nobody polls, kept none of them.
+      // The default consumer, which nobody polls, did not prevent the deletion.
       expect(await store.measureDeliveries(DEFAULT_CONSUMER.number, 10)).toMatchObject({ waiting: { leads: 3 } });
       expect((await changesIn(store, 10)).map(({ lead }) => lead.id)).not.toContain(first.id);
       await store.removeConsumer(number, BY);
@@ -109,7 +109,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       expect(await store.deleteErasedLeads('studio-none', all, now)).toBe(0);
     });
 
-    // @proves limits-6
+    // @proves studios-3
     test('a corrected lead is found for erasure by each former contact, until it is erased', async () => {
       const lead = await created(aLead({ contact: { type: 'email', value: 'first@example.org' } }));
       const theirs = await created(aLead({ studioId: 'studio-2', contact: lead.contact }));
@@ -140,7 +140,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       expect((await store.findLeadsOfContact('studio-2', keysOf(first))).leads).toEqual([theirs]);
     });
 
-    test('the key of an erased lead returns that it is erased, whatever the data, and nothing is written', async () => {
+    test("repeating an erased lead's key reports the erasure, whatever the data, and writes nothing", async () => {
       const lead = aLead();
       const claims = claimsOf(lead);
       await created(lead, claims);
@@ -154,7 +154,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([]);
     });
 
-    test('erasing a lead again changes nothing: neither its time nor its events nor the feed', async () => {
+    test('erasing a lead again changes neither its time, its events, nor the feed', async () => {
       const lead = await created();
       const first = await erase(lead);
       await acknowledgeIn(store, await changesIn(store, 10));
@@ -169,7 +169,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
     });
 
     // @proves erasure-15
-    test('of calls that erase the same leads at once, one counts each', async () => {
+    test('concurrent erasures of the same leads count each lead once', async () => {
       const leads = await Promise.all(times(20, () => created()));
       const rivals = [store, await opened().another(), store];
       const now = plus(leads[0]?.createdAt ?? NOW, 60_000);
@@ -179,7 +179,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       expect((await store.walkErasedLeads(STUDIO_ID, null, 10)).leads).toHaveLength(10);
     });
 
-    test('a lead that has changed since the expected time is not erased', async () => {
+    test('a lead that changed since the expected time is not erased', async () => {
       const lead = await created();
       await rename(lead, 'Ada King');
       const { studioId, id: leadId } = lead;
@@ -194,7 +194,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       expect(await eraseIfUnchangedSince(lead.updatedAt)).toMatchObject({ kind: 'erased' });
     });
 
-    test('the feed has what is left of an erased lead', async () => {
+    test('the feed sends an erased lead without its personal data', async () => {
       const lead = await created();
       const outcome = await erase(lead);
 

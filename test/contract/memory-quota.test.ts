@@ -17,7 +17,7 @@ quotaContract('memory', {
 });
 
 // @proves bounds-29
-test('ended windows hold no memory: those of ten times as many keys take no more than those of twice as many', async () => {
+test('expired windows hold no memory: ten windows of keys take no more heap than two', async () => {
   let nowMs = 0;
   const quota = quotaOfKeys(
     createMemoryQuota(60, () => nowMs),
@@ -34,6 +34,6 @@ test('ended windows hold no memory: those of ten times as many keys take no more
   const two = await heapAfter(2);
   const ten = await heapAfter(8);
 
-  // Eight more windows of keys, of 150 bytes each, are four times the margin, which is for other allocations of this process.
+  // Eight more windows of 150-byte keys would be four times this margin, which is for other allocations.
   expect(ten - two).toBeLessThan(6_000_000);
 });

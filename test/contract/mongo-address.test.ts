@@ -17,14 +17,14 @@ const KNOWN: Record<string, { readonly type?: string }> = createRequire(import.m
   'mongodb/lib/connection_string.js',
 ).OPTIONS;
 
-/** Values to try of a type. */
+/** Values to try for each type. */
 const BY_TYPE: Record<string, readonly string[]> = {
   boolean: ['true', 'false'],
   uint: ['0', '1', '3600000'],
   int: ['0', '1'],
 };
 
-/** Values to try of an option with values of its own. */
+/** Values to try for options with values of their own. */
 const BY_NAME: Record<string, readonly string[]> = {
   compressors: ['zlib'],
   dbName: ['other'],
@@ -42,7 +42,7 @@ const BY_NAME: Record<string, readonly string[]> = {
   timeoutMS: ['0', '1'],
 };
 
-/** Pairs of options of which one needs the other. */
+/** Options that need each other. */
 const TOGETHER = [
   'readPreference=secondary&maxStalenessSeconds=90',
   'readPreference=nearest&readPreferenceTags=dc:ny&readPreferenceTags=',
@@ -60,9 +60,9 @@ const accepted = [...SINGLE, ...TOGETHER]
   )
   .filter((options) => mongoUrlFault(`mongodb://127.0.0.1:1/?${options}`) === undefined);
 
-// @proves crashes-33
+// @proves crashes-32
 describe('whatever the address says', () => {
-  // The driver warns of options that it will drop.
+  // The driver warns about options that it will drop.
   beforeAll(() => {
     vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   });
@@ -71,7 +71,7 @@ describe('whatever the address says', () => {
   });
 
   // @proves mongodb-5
-  test('a secondary is neither read nor reported as ready', async () => {
+  test('a secondary is never read or reported as ready, whatever options the address has', async () => {
     const fake = await aFake(SECONDARY);
 
     await inGroups(accepted, 80, async (options, place) => {
@@ -98,7 +98,7 @@ describe('whatever the address says', () => {
   });
 
   // @proves crashes-32 mongodb-4
-  test('each command is the one without it: a majority, its disks, the primary', async () => {
+  test('no option in the address changes the write concern, read concern or read preference', async () => {
     const plain = await concernsWith('appName=plain');
     const [write, read] = [
       { writeConcern: { w: 'majority', j: true }, preference: 'primary' },
@@ -109,7 +109,7 @@ describe('whatever the address says', () => {
     await inGroups(accepted, 16, async (options) => {
       const fake = await aFake(PRIMARY);
       const store = await openMongoStore(`${fake.url}/leads?${options}`);
-      // Options such as TLS and logins lead to no connection.
+      // Some options, such as TLS or a login, prevent a connection.
       const isConnected = await store.check().then(
         () => true,
         () => false,
@@ -123,9 +123,9 @@ describe('whatever the address says', () => {
   });
 });
 
-// @proves crashes-33 mongodb-5
+// @proves crashes-32 mongodb-5
 describe('a server that the address leads to directly', () => {
-  test('is used while it is the primary, and refused from when it steps down until it is elected again', async () => {
+  test('a directly addressed server is used only while it is the primary', async () => {
     const fake = await aFake(PRIMARY);
     const store = await anOpenStore(`${fake.url}/leads?directConnection=true`);
     await expect.poll(() => store.check().catch(String)).toBeUndefined();
@@ -142,7 +142,7 @@ describe('a server that the address leads to directly', () => {
     await expect.poll(() => store.findStudio('a').catch(String)).toBeNull();
   });
 
-  test('is refused once it refuses a write because it has stepped down, although no connection broke', async () => {
+  test('a directly addressed server is not used after it refuses a write as no longer primary', async () => {
     const fake = await aFake(PRIMARY);
     const store = await anOpenStore(`${fake.url}/leads?directConnection=true&heartbeatFrequencyMS=3600000`);
     await expect.poll(() => store.check().catch(String)).toBeUndefined();
@@ -167,7 +167,7 @@ async function anOpenStore(url: string): Promise<Store> {
   return store;
 }
 
-/** Works through a list, some at a time. */
+/** Processes a list, `size` entries at a time. */
 async function inGroups<Each>(
   all: readonly Each[],
   size: number,
@@ -209,12 +209,12 @@ async function useSome(store: Store): Promise<void> {
 
 const dataCommands = (commands: readonly Document[]) => commands.filter((command) => DATA.includes(nameOf(command)));
 
-/** What each kind of command asks of the server. */
+/** Returns the concerns and the read preference of each kind of command. */
 function concernsOf(commands: readonly Document[]): Record<string, unknown> {
   return Object.fromEntries(
     dataCommands(commands).map((command) => {
       const { readConcern, writeConcern, $readPreference } = command;
-      // With a direct connection the driver asks any server to answer; whether it is the primary is known by then.
+      // On a direct connection the driver lets any server answer; the store has checked by then that it is the primary.
       const preference = /^primary/.test($readPreference?.mode ?? 'primary') ? 'primary' : $readPreference;
       return [nameOf(command), { readConcern, writeConcern, preference }];
     }),

@@ -9,7 +9,7 @@ import { openedStore, untilChecked } from '../support/patience.ts';
 import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 import { moveLead, replacementOf } from './store-actions.ts';
 
-/** Well between the deadline of a call, 4 s, and the 20 s or more that these calls take without one. */
+/** Between a call's deadline, 4 s, and the 20 s or more that these calls take without one. */
 const MAX_CALL_MS = 10_000;
 
 /** Shorter than the allowed silence of the database, so that no single step of a call is too slow. */
@@ -55,18 +55,18 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     replaceApiKey: () => store.replaceApiKey(replacementOf(key)),
   };
 
-  // @proves crashes-38 mongodb-1
-  test('a call whose steps are all late fails in time', async () => {
+  // @proves crashes-30 mongodb-1
+  test('a call fails by its deadline when all its steps are slow', async () => {
     proxy.loseReplies({ of: isCommand('find', 'insert', 'update'), count: Number.POSITIVE_INFINITY, afterMs: LATE_MS });
 
     await Promise.all(Object.entries(calls).map(([name, call]) => expectUnavailable(call(), name)));
 
-    // Each call had several steps, so that not the silence of one step ended it.
+    // Each call had several steps, so it was not ended by the silence of one.
     expect(proxy.lost()).toBeGreaterThan(Object.keys(calls).length);
   });
 
-  // @proves crashes-38
-  test('a call that waits behind another that does not end fails in time, and it blocks none once the database replies again', async () => {
+  // @proves crashes-30
+  test('a call blocked by one that never ends fails in time, and blocks none after recovery', async () => {
     mongo.pause();
     const [contested, other] = [aLead(), aLead()];
     const itsClaims = claimsOf(contested);

@@ -72,7 +72,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     ['idempotencyKey', { studioId: 1, 'idempotency.key': 1 }],
     ['openContact', { studioId: 1, openContactKey: 1 }],
   ] as const)(
-    'once a core has noticed that another index is in the place of %s, no lead takes a key or a contact',
+    'a core that finds another index in place of %s lets no lead take a key or contact',
     async (name, key) => {
       const { leads, open } = await aDatabase();
       const cores = [await open(), await open()];
@@ -102,7 +102,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     key: IndexSpecification,
   ) {
     await collection.dropIndex(name);
-    // A core may have made its own index again meanwhile.
+    // A core may have recreated its own index meanwhile.
     while (!(await collection.createIndex(key, { name }).catch(() => undefined))) await collection.dropIndex(name);
   }
 
@@ -126,7 +126,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
   // @proves crashes-29
   describe('with duplicates', () => {
     test.each(['key', 'contact'] as const)(
-      'with one %s: the core and the doctor name the leads and none of their data; without them creations succeed',
+      'with a duplicate %s, core and doctor name only the lead ids until one lead is deleted',
       async (by) => {
         const { url, leads, store, first, second } = await aDatabaseWithDuplicates(by);
 
@@ -144,7 +144,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       },
     );
 
-    test('leads are read, closed and corrected, and none is created', async () => {
+    test('with duplicates in the database, leads can be read, closed and corrected, but not created', async () => {
       const { store, alone, closed, first } = await aDatabaseWithDuplicates('key');
       const lead = aLead();
 
@@ -153,12 +153,12 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toHaveLength(4);
       expect(await moveLead(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
       expect(await moveLead(store, first, 'won')).toMatchObject({ kind: 'changed' });
-      expect(await correctLead(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });
-      expect(await correctLead(store, closed, { contact: lead.contact })).toMatchObject({ kind: 'updated' });
+      expect(await correctLead(store, alone, { note: 'x' })).toMatchObject({ kind: 'changed' });
+      expect(await correctLead(store, closed, { contact: lead.contact })).toMatchObject({ kind: 'changed' });
     });
   });
 
-  test('without the index of slots no key is created beyond the limit, and keys can be revoked', async () => {
+  test('without the slot index no key is created, but keys can be revoked', async () => {
     const { database, open } = await aDatabase();
     const cores = [await open(), await open()];
     const [store] = cores as [Store];
@@ -189,7 +189,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
 describe('the checks of the indexes', () => {
   const create = (store: Store, lead = aLead()) => store.createLead(lead, claimsOf(lead));
 
-  test('are as many as the seconds, and not as the creations', async () => {
+  test('index checks are limited by time and not repeated for each creation', async () => {
     const { fake, store } = await aStoreOnAFake();
 
     for (const lead of times(50, () => aLead())) await create(store, lead);
@@ -199,7 +199,7 @@ describe('the checks of the indexes', () => {
     expect(names.filter((name) => name === 'listIndexes').length).toBeLessThan(50);
   });
 
-  test('precede the first creation after a reconnection', async () => {
+  test('the indexes are checked before the first creation after a reconnection', async () => {
     const { fake, store } = await aStoreOnAFake();
     fake.answer = (command) => (command.createIndexes ? refusal(85, 'IndexOptionsConflict') : WITHOUT_INDEXES(command));
 
@@ -209,14 +209,14 @@ describe('the checks of the indexes', () => {
     expect(fake.commands.map(nameOf)).not.toContain('insert');
   });
 
-  test('that fail leave nothing to rely on', async () => {
+  test('a failed check of the indexes prevents creations', async () => {
     const { fake, store } = await aStoreOnAFake();
     fake.answer = (command) => (command.listIndexes ? refusal(13, 'Unauthorized') : undefined);
 
     await expect.poll(() => create(store).then(() => 'created', String)).toMatch(/Unauthorized/);
   });
 
-  test('go on while an index is made, however long that takes', async () => {
+  test('index checks continue while an index is being built, however long that takes', async () => {
     const { promise: made, resolve } = Promise.withResolvers<undefined>();
     const missing: Index[] = INDEXES.filter(({ unique }) => !unique);
     const keeper = indexKeeper({
@@ -262,7 +262,7 @@ describe('an index as MongoDB lists it', () => {
     ['with a TTL', listing({ expireAfterSeconds: 60 }), 'has a TTL'],
     // It does not prevent duplicates until it is built.
     ['not built yet', { spec: listing({}), buildUUID: new UUID() }, 'is being built'],
-  ])('does not count when it is %s', async (_what, listed, fault) => {
+  ])('an index does not count when it is %s', async (_what, listed, fault) => {
     expect(await faultsOf(listed)).toEqual([expect.stringContaining(fault)]);
     expect(await faultsOf(listed, listing({}))).toEqual([]);
   });

@@ -32,7 +32,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     const name = `test-${randomUUID()}`;
     const { host } = new URL(mongoUrl());
     url = (port) => `mongodb://${port === undefined ? host : `127.0.0.1:${port}`}/${name}`;
-    // One after the other: two that build an index at once may end in a deadlock of the database.
+    // One after the other, because building an index twice at once may deadlock the database.
     other = await openedStore(url());
     store = await openedStore(url(proxy.port));
     onTestFinished(async () => {
@@ -45,7 +45,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
   });
 
   test.each(WRITING)(
-    'does not undo what somebody else wrote since: $method, $title',
+    'a retry after a lost reply does not undo a later change: $method, $title',
     async ({ arrange, change, rival, state }) => {
       await arrange?.(other);
       const before = await state(other);
@@ -72,7 +72,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
   test.each([
     ['closed', true, (lead: Lead) => moveLead(other, lead, 'won')],
     ['erased', false, ({ id: leadId }: Lead) => other.eraseLead({ studioId: STUDIO_ID, leadId, ...BY })],
-  ])('of an enquiry: it is kept once, and refused, though its lead is %s meanwhile', async (_, isKept, rival) => {
+  ])('a retry after a lost reply stores no enquiry twice if its lead is %s meanwhile', async (_, isKept, rival) => {
     const lead = aLead();
     await other.createLead(lead, claimsOf(lead));
     const again = aLead({ contact: lead.contact, note: 'again' });
@@ -81,7 +81,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     const outcome = await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
 
     expect(proxy.lost()).toBe(1);
-    // Of an erased lead nothing tells what it had.
+    // An erased lead has no record of its enquiries, so the retry creates a lead.
     expect(outcome).toEqual(isKept ? { kind: 'already-open', leadId: lead.id } : { kind: 'created', lead: again });
     const enquiries = isKept ? [{ note: 'again', time: again.createdAt }] : undefined;
     const { records } = await other.walkLeads(STUDIO_ID, null, 10);
@@ -89,7 +89,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
   });
 
   // @proves leads-32
-  test('of an enquiry that waited for another creation: it is kept once, and refused', async () => {
+  test('an enquiry that waited for another creation is stored once despite a lost reply', async () => {
     const lead = aLead();
     const again = aLead({ contact: lead.contact, note: 'again' });
     proxy.loseReplies({ of: isCommand('update'), meanwhile: async () => {} });
@@ -105,7 +105,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
   });
 
   // @proves feed-8
-  test('of a new consumer: what somebody else removes since does not come again', async () => {
+  test('a retry after a lost reply does not recreate a consumer that was removed meanwhile', async () => {
     proxy.loseReplies({ of: isCommand('insert'), meanwhile: () => other.removeConsumer(1, BY) });
     expect(await store.createConsumer(aConsumer(), BY)).toMatchObject({ kind: 'created', consumer: { number: 1 } });
     expect(proxy.lost()).toBe(1);
@@ -116,21 +116,21 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     expect(proxy.lost()).toBe(1);
     expect(outcome).toEqual({ kind: 'created', consumer: (await other.listConsumers())[0] });
 
-    // Somebody else gets the number that it would have had.
+    // The other store may take the number that this consumer would have had.
     proxy.loseReplies({ of: isCommand('update'), meanwhile: async () => {} });
     const rivals = [store, other].map((each, at) => each.createConsumer(aConsumer({ name: `rival-${at}` }), BY));
     expect((await Promise.all(rivals)).map(({ kind }) => kind)).toEqual(['created', 'created']);
     expect(new Set((await other.listConsumers()).map(({ name }) => name)).size).toBe(3);
   });
 
-  test('has an unknown outcome when so many changes followed that its identity may be gone', async () => {
+  test('a lost reply has an unknown outcome once later changes may have displaced its identity', async () => {
     await other.putMember(aMember({ id: 'earlier' }), BY);
     const identities = () => times(MAX_APPLIED_REQUESTS, () => new UUID());
     proxy.loseReplies({
       of: isWrite,
       meanwhile: async () => {
         await other.removeMember(STUDIO_ID, 'member-1', BY);
-        // As if that many changes of other members had followed.
+        // Simulates that many changes of other members.
         await withStudios((studios) =>
           studios.updateOne({ _id: STUDIO_ID }, { $set: { appliedRequests: identities() } }),
         );
@@ -143,7 +143,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
   });
 
   // @proves bounds-43
-  test('leaves a bounded number of identities in its record', async () => {
+  test('a record stores a bounded number of change identities', async () => {
     const identities = times(MAX_APPLIED_REQUESTS, () => new UUID());
     await withStudios((studios) => studios.updateOne({ _id: STUDIO_ID }, { $set: { appliedRequests: identities } }));
     await store.putMember(aMember(), BY);

@@ -34,7 +34,7 @@ import { describeWithMongo } from '../support/mongodb.ts';
 import { sizeOf } from '../tools/size-of.ts';
 import { acknowledgementOf, moveLead, replacementOf } from './store-actions.ts';
 
-/** Enough that a scan of a collection, or of one studio, shows in the plan. */
+/** Enough for a scan of a collection, or of one studio, to show in the plan. */
 const STUDIOS = sizeOf('PLANNED_STUDIOS', { usual: 100, soak: 5000 });
 const BUSY_STUDIOS = 4;
 const LEADS_PER_BUSY_STUDIO = sizeOf('PLANNED_LEADS', { usual: 1000, soak: 250_000 });
@@ -47,7 +47,7 @@ const REVOKED_KEYS = 10;
 /** The usual page size. One more lead is read, to know whether another page follows. */
 const PAGE = 25;
 
-/** How far apart the changes of the leads are. */
+/** The time between two changes of leads. */
 const CHANGE_EVERY_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
@@ -82,11 +82,11 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   let store: PlannedStore;
   let sent: Query[];
   let received: Document[];
-  /** The most updates that a command had. */
+  /** The highest number of updates in one command. */
   let mostUpdates = 0;
 
   const database = () => client.db();
-  // Of the driver: on a busy machine a thousand may take longer than a command of the product.
+  // Writes without the product's deadline: on a busy machine a thousand inserts may take longer.
   const leads = () => database().collection<LeadDocument>('leads');
   const lead = aLead();
   const claims = claimsOf(lead);
@@ -187,8 +187,8 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       () => store.createLead(aLead({ contact }), claimsOf(lead)),
     ],
     'the recorded requests of a studio': [['_id_'], PAGE + 2, () => store.listRequests(studioId, null, PAGE)],
-    'the recorded requests that are kept': [
-      // It finds the oldest that is kept, and deletes those before.
+    'deleting old recorded requests': [
+      // Finds the oldest one to keep, and deletes those before it.
       ['_id_', '_id_'],
       RECORDED / 2 + 2,
       () => store.removeRequests(studioId, { since: newId(), newest: RECORDED / 2 }),
@@ -218,7 +218,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       HOUR_MS / CHANGE_EVERY_MS,
       () => store.listLeads(studioId, null, PAGE / 5, { ...ANY, stages: ['new'] }),
     ],
-    'the leads that retention does not keep': [
+    'the leads past their retention': [
       times(7, () => 'stage'),
       PAGE + 2,
       () => store.walkLeads(studioId, null, PAGE, expiredLeads(30, new Date())),
@@ -228,7 +228,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       PAGE + 2,
       () => store.listLeads(studioId, null, PAGE, { ...ANY, created: { start: NOW, end: new Date() } }),
     ],
-    'what a count reads of leads': [['_id_'], PAGE, () => store.listLeadsToCount(studioId, null, PAGE)],
+    'a part of a count of leads': [['_id_'], PAGE, () => store.listLeadsToCount(studioId, null, PAGE)],
     'a change of stage that another open lead forbids': [
       ['_id_', '_id_', 'openContact'],
       1,
@@ -253,7 +253,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       () => store.listDeliveries(DEFAULT_CONSUMER.number, PAGE),
     ],
     'resending leads': [['_id_', '_id_'], 2, () => store.resendLeads({ studioId, after: leadId, limit: 1 }, NOW)],
-    'what waits for a named consumer': [
+    'the backlog of a named consumer': [
       ['changedSince', '_id_', 'consumer', 'consumer'],
       PAGE,
       () => store.measureDeliveries(1, PAGE),
@@ -263,7 +263,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       2,
       () => store.acknowledgeDeliveries(1, [{ studioId, leadId, revision: 1 }]),
     ],
-    'setting aside and taking back what a named consumer has': [
+    'setting deliveries aside and taking them back': [
       ['_id_', '_id_', '_id_', '_id_'],
       2,
       async () => {
@@ -272,8 +272,8 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
         await store.takeBackDeliveries(1, aside);
       },
     ],
-    'what comes again to a named consumer': [['consumer'], 0, () => store.returnDeferredDeliveries(1, NOW)],
-    'what a named consumer has set aside': [['consumer'], 0, () => store.listDeliveriesSetAside(1, null, PAGE)],
+    'returning deferred deliveries': [['consumer'], 0, () => store.returnDeferredDeliveries(1, NOW)],
+    'the deliveries set aside': [['consumer'], 0, () => store.listDeliveriesSetAside(1, null, PAGE)],
     'deleting erased leads': [
       times(6, () => '_id_'),
       2,
@@ -292,11 +292,11 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'a later page of studios': [['_id_'], PAGE + 2, () => store.listStudios('studio-50', PAGE)],
   };
 
-  // @proves limits-10 mongodb-20 mongodb-21 leads-34
+  // @proves audit-5 mongodb-20 mongodb-21 leads-34
   test.for(Object.entries(calls))(
-    '%s uses an index, sorts no pages, and fetches the history for audit events only',
+    '%s uses an index, sorts no pages, and fetches the history only for audit events',
     async ([name, [by, atMost, call]]) => {
-      // The call would distribute the marks of the calls before it, too.
+      // Otherwise the call would also distribute the changes of earlier calls.
       while (!(await store.distributeLeadChanges()));
       received = [];
       const plans = await plansOf(call);
@@ -309,9 +309,9 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     },
   );
 
-  // Some engines sort all that a query matches.
+  // Some engines sort everything that a query matches.
   // @proves leads-34
-  test('however many leads change at a time, as with an import, only the first query for pages of changes matches most of them', async () => {
+  test('after an import, only the first query for pages of changes matches most of its leads', async () => {
     const [dense, count] = ['studio-dense', 4000];
     const documents = times(count, (index) => {
       const each = aLead({ studioId: dense, stage: 'contacted' });
@@ -331,14 +331,14 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       if (next) await store[read](dense, next, PAGE, filter);
       const queries = [...sent];
       const matches = await Promise.all(queries.map((query) => leads().countDocuments(query.filter)));
-      // Only the first one does not know yet where they are.
+      // Only the first query does not know yet where they are.
       const [, second = 0] = matches.toSorted((one, other) => other - one);
       expect(second, JSON.stringify(filter)).toBeLessThanOrEqual(count / 2);
       expect(queries.length).toBeLessThanOrEqual(30);
     }
   });
 
-  // @proves crashes-38
+  // @proves crashes-30
   test('no command has more than a hundred updates, however many leads wait', async () => {
     const [busy, count] = ['studio-of-many', 600];
     const made = times(count, () => aLead({ studioId: busy }));
@@ -359,7 +359,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   });
 });
 
-/** Returns the queries of a command. Of a write it is the search for its documents: some engines explain only that. */
+/** Returns the queries of a command; for a write its filters, because some engines explain only those. */
 function queriesOf({ commandName, command }: CommandStartedEvent): Query[] {
   const query = { collection: command[commandName], sort: undefined, limit: undefined };
   switch (commandName) {

@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/store.ts';
 import { aLead, claimsOf } from '../support/builders.ts';
 import { aStoreOnAFake, type FakeMongoDb, nameOf, refusal } from '../support/fake-mongodb.ts';
 
-/** Answers to a write that did not succeed, although every read does. */
+/** Replies to a failed write while every read succeeds. */
 const FAILURES: Record<string, Document> = {
   'a majority that did not confirm': {
     ...{ ok: 1, n: 1, nModified: 1 },
@@ -20,7 +20,7 @@ const FAILURES: Record<string, Document> = {
   'a primary that stepped down': refusal(10107, 'NotWritablePrimary'),
 };
 
-// @proves crashes-35
+// @proves crashes-15
 describe('the check of MongoDB, whose reads all succeed', () => {
   let fake: FakeMongoDb;
   let store: Store;
@@ -35,7 +35,7 @@ describe('the check of MongoDB, whose reads all succeed', () => {
     return store.createLead(lead, claimsOf(lead));
   };
 
-  test.each(Object.entries(FAILURES))('fails while no write succeeds: %s', async (_, failure) => {
+  test.each(Object.entries(FAILURES))('the readiness check fails while no write succeeds: %s', async (_, failure) => {
     fake.answer = (command) => (['insert', 'update'].includes(nameOf(command)) ? failure : undefined);
     await expect(store.check()).rejects.toBeInstanceOf(StoreUnavailable);
     await expect(create()).rejects.toBeInstanceOf(StoreUnavailable);
@@ -45,7 +45,7 @@ describe('the check of MongoDB, whose reads all succeed', () => {
     await expect.poll(() => store.check().then(() => 'ready', String)).toBe('ready');
   });
 
-  test('is one write to one document of a collection of its own, by a majority', async () => {
+  test('the readiness check is one write by a majority to one document of its own collection', async () => {
     await store.check();
     await store.check();
 
@@ -59,7 +59,7 @@ describe('the check of MongoDB, whose reads all succeed', () => {
     }
   });
 
-  test('writes nothing after a lead was created, and again once a write has failed', async () => {
+  test('the readiness check writes nothing after a created lead, but does after a failed write', async () => {
     await create();
     await store.check();
     expect(writes()).toHaveLength(0);
@@ -72,7 +72,7 @@ describe('the check of MongoDB, whose reads all succeed', () => {
     expect(writes()).toHaveLength(1);
   });
 
-  test('succeeds with a role that may not look at what waits for named consumers, and makes other indexes again', async () => {
+  test('the readiness check needs no right to list delivery indexes, and recreates others', async () => {
     let [isMissing, isSeen] = [true, false];
     fake.answer = (command) => {
       if (command.listIndexes === 'deliveries') return refusal(13, 'Unauthorized');
@@ -88,8 +88,8 @@ describe('the check of MongoDB, whose reads all succeed', () => {
     await expect.poll(() => store.check().then(() => 'ready', String)).toBe('ready');
   });
 
-  // @proves feed-6
-  test('counts what waits for a sleeping consumer without sorting all of it again', async () => {
+  // @proves feed-8
+  test('measures the backlog of an idle consumer without sorting all of it again', async () => {
     const delivery = { _id: { consumer: 1, studioId: 'a', id: 1 }, since: new Date(1000), due: new Date(1000) };
     fake.answer = ({ find, $db }) =>
       find === 'deliveries'
@@ -103,7 +103,7 @@ describe('the check of MongoDB, whose reads all succeed', () => {
     expect(ceilings[1]).toEqual(new Date(1001));
   });
 
-  test('of two cores that create the document at once, neither is unavailable', async () => {
+  test('two cores that create the readiness document at once both stay available', async () => {
     let refusals = 1;
     fake.answer = (command) => {
       if (command.update !== 'readiness' || refusals === 0) return undefined;

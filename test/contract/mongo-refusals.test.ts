@@ -9,7 +9,7 @@ import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '
 import { aStoreOnAFake, type FakeMongoDb, nameOf, PRIMARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
 import { key, lead, READS, source, WRITES } from './every-call.ts';
 
-/** Errors that a repetition cannot change, one of each kind: all but those that pass are. Some compatible servers send no name. */
+/** Errors that a retry cannot change, one of each kind. Some compatible servers send no name. */
 const DEFINITE: Readonly<Record<string, number>> = {
   BadValue: 2,
   Unauthorized: 13,
@@ -22,7 +22,7 @@ const DEFINITE: Readonly<Record<string, number>> = {
   Location4293: 4293,
 };
 
-/** Errors after which the outcome is unknown, or which pass; after the first two the driver waits until it has looked for a primary. */
+/** Transient errors, and errors with an unknown outcome. After the first two the driver looks for a primary. */
 const PASSING = [
   91, 10107, 6, 112, 11601,
   // FerretDB: a deadlock, a shutdown.
@@ -32,16 +32,16 @@ const PASSING = [
 /** The codes for a document that is too large. */
 const TOO_LARGE = [10334, 285999133];
 
-/** Codes that may concern one document only. */
+/** Codes that may concern only one document. */
 const OF_DOCUMENT = [2, ...TOO_LARGE];
 
 /** Commands that read and write no documents. */
 const ABOUT_SERVER = /^(?:ping|endSessions|listIndexes|createIndexes|killCursors)$/;
 
-/** Reads, too, write what they distribute. Others are tried again by who calls them, within a minute. */
+/** Methods that retry their writes; reads distribute, so they write, too. Callers retry the others within a minute. */
 const REPEATED = [...WRITES, ...READS].filter(({ name }) => !/^(?:check|recordApiKeyUse|putRetentionTime)$/.test(name));
 
-/** What no error may contain. */
+/** Personal data that no error may contain. */
 const SECRET = 'Ada Lovelace';
 
 /** More than any call needs, even if its driver repeats each command. */
@@ -50,18 +50,18 @@ const MAX_COMMANDS = 60;
 // @proves crashes-21 mongodb-12 mongodb-13
 describe.each([
   { server: 'a single server', isReplicaSet: false, methods: ['createLead', 'changeLeadStage', 'putMember'] },
-  // Its driver repeats some commands by itself.
+  // Its driver retries some commands itself.
   {
     server: 'a replica set',
     isReplicaSet: true,
     methods: ['createLead', 'changeLeadStage', 'putStudio', 'resendLeads'],
   },
-])('what $server of MongoDB refuses', ({ isReplicaSet, methods }) => {
+])('refusals by $server of MongoDB', ({ isReplicaSet, methods }) => {
   let fake: FakeMongoDb;
   let store: Store;
   /** The documents of each collection; every query returns all of them. */
   let documents: Readonly<Record<string, readonly Document[]>>;
-  /** Replies in place of the server; undefined: it replies itself. */
+  /** Replies instead of the server, unless it returns undefined. */
   let reply: (command: Document) => Document | undefined;
 
   beforeAll(async () => {
@@ -106,7 +106,7 @@ describe.each([
 
   const ofDocuments = () => fake.commands.filter((command) => !ABOUT_SERVER.test(nameOf(command)));
   const sent = (name: string) => fake.commands.filter((command) => nameOf(command) === name);
-  /** The server replies once to a command with an error, and then as if it had no effect. */
+  /** Fails the first command of this name with an error; later ones get the usual reply. */
   function failOnce(name: string, error: Document): void {
     let hasFailed = false;
     reply = (command) => {
@@ -125,7 +125,7 @@ describe.each([
   describe.each(methods)('%s', (method) => {
     const { call } = WRITES.find(({ name }) => name === method) as (typeof WRITES)[number];
     const write = method.startsWith('create') ? 'insert' : 'update';
-    // What an error means is decided once: with a method that repeats a write, and with one that looks first.
+    // Every error is tried with a method that repeats a write and with one that looks first.
     const isTriedWithAll = isReplicaSet && (method === 'createLead' || method === 'changeLeadStage');
     /** A creation whose insert is refused must not find a lead. */
     const prepare = () => {
@@ -134,9 +134,9 @@ describe.each([
     };
 
     test.each(Object.entries(isTriedWithAll ? DEFINITE : { Unauthorized: 13, BSONObjectTooLarge: 10334 }))(
-      'is refused once, and by name: %s (%i)',
+      'a definite error is not retried, and the refusal names it: %s (%i)',
       async (codeName, code) => {
-        // A resend skips a lead whose document is the reason, which some codes say of a single write.
+        // A resend skips a lead whose document is refused, which some codes mean for a single write.
         const isOfDocument = method === 'resendLeads' && OF_DOCUMENT.includes(code);
         for (const error of [refusal(code, codeName), ...(isOfDocument ? [] : [writeError(code)])]) {
           prepare();
@@ -149,7 +149,7 @@ describe.each([
           if ('codeName' in error) expect(thrown.message).toContain(codeName);
           expect(textOf(thrown)).not.toContain(SECRET);
           if (method !== 'putStudio' || !TOO_LARGE.includes(code)) expect(replacements()).toHaveLength(0);
-          // Only a removal of a list that has grown may make room.
+          // Only removing a list that has grown may make room.
           expect(sent(write).length).toBeLessThanOrEqual(TOO_LARGE.includes(code) && method === 'putStudio' ? 3 : 1);
           expect(ofDocuments().length).toBeLessThanOrEqual(6);
         }
@@ -157,18 +157,18 @@ describe.each([
     );
 
     const passing = isTriedWithAll ? PASSING : [91, 16908292];
-    test.each(passing)('is attempted again after a passing error: %i', async (code) => {
+    test.each(passing)('a write is retried after a transient error: %i', async (code) => {
       prepare();
       failOnce(write, refusal(code, 'Passing'));
       const outcome = await outcomeOf(call);
 
-      // A resend repeats little, because its caller does.
+      // A resend retries little, because its caller does.
       if (method === 'resendLeads' && outcome !== 'done') expect(outcome).toBeInstanceOf(StoreUnavailable);
       else expect(outcome).toBe('done');
       expect(ofDocuments().length).toBeLessThanOrEqual(12);
     });
 
-    test('has an unknown outcome after an error with a label, or of the write concern, whatever its code', async () => {
+    test('a labelled error or a write concern error leaves the outcome unknown, whatever its code', async () => {
       for (const error of [
         { ...refusal(13, 'Unauthorized'), errorLabels: ['RetryableWriteError'] },
         { ...refusal(2, 'BadValue'), errorLabels: ['TransientTransactionError'] },
@@ -180,7 +180,7 @@ describe.each([
       }
     });
 
-    test('sends a bounded number of commands while the error does not pass', async () => {
+    test('sends a bounded number of commands while a transient error persists', async () => {
       prepare();
       reply = (command) => (nameOf(command) === write ? refusal(16908292, 'Deadlock') : undefined);
 
@@ -190,7 +190,7 @@ describe.each([
       expect(ofDocuments().length).toBeLessThanOrEqual(MAX_COMMANDS);
     });
 
-    test('is refused once when it may not read', async () => {
+    test('a write that may not read fails without a retry', async () => {
       prepare();
       reply = (command) => (nameOf(command) === 'find' ? refusal(13, 'Unauthorized') : undefined);
 
@@ -204,9 +204,9 @@ describe.each([
   });
 
   const WRITING = /^(?:insert|update|delete|findAndModify)$/;
-  // @proves feed-12
+  // @proves crashes-21
   test.each(REPEATED)(
-    '$name succeeds when the server has ended one of its writes because of others',
+    '$name succeeds after the server aborts one of its writes because of a conflict',
     async ({ call }) => {
       const list = times(2, (index) => ({ ...aConsumer({ name: `c${index}` }), number: index + 1, backfills: [] }));
       documents = { ...documents, feed: [{ _id: 'consumers', version: 1, next: 3, list }] };
@@ -216,7 +216,7 @@ describe.each([
           if (!WRITING.test(nameOf(command))) return undefined;
           writes += 1;
           if (writes > 1) return undefined;
-          // Of several inserts, one may be refused for another reason.
+          // One of several inserts may be refused for another reason.
           return command.documents?.length > 1 ? writeError(11000, 16908292) : error;
         };
         expect(await outcomeOf(call)).toBe('done');
@@ -225,7 +225,7 @@ describe.each([
   );
 
   // @proves audit-5
-  test('whoever may not delete leads deletes nothing else of them', async () => {
+  test('without the right to delete leads, a store deletes nothing else of them', async () => {
     const moved = (documents.leads ?? []).map((each) => ({ ...each, moved: 100, erasedAt: NOW, changes: undefined }));
     documents = { ...documents, leads: moved };
     reply = (command) => (command.delete === 'leads' ? refusal(13, 'Unauthorized') : undefined);
@@ -242,7 +242,7 @@ describe.each([
     expect(deleting.toSorted()).toEqual(['deleteErasedLeads', 'deleteLeads']);
   });
 
-  test('a history that is no list is replaced, after a look at it', async () => {
+  test('a history that is not a list is replaced after a failed update', async () => {
     const studios = (documents.studios ?? []).map((studio) => ({ ...studio, history: 'none' }));
     documents = { ...documents, studios };
     reply = (command) =>
@@ -276,7 +276,7 @@ function textOf(error: unknown): string {
 }
 
 // @proves leads-32
-test('an enquiry is written to the lead as it was read only; else the creation starts over', async () => {
+test('an enquiry is written only to the lead as it was read; else the creation starts over', async () => {
   const { fake, store } = await aStoreOnAFake();
   const open = aLead();
   const again = aLead({ contact: open.contact, note: 'again' });

@@ -17,10 +17,10 @@ const reads = (commands: readonly Document[]) =>
 
 // @proves crashes-34 mongodb-6
 describe('after a reply of a replica set', () => {
-  test('no method reads anything that is older', async () => {
+  test('no method reads data older than a reply received before', async () => {
     const { fake, store } = await aStoreOnAFake(at(1000));
     await store.putMember(member, BY);
-    // A primary that was just elected, and whose majority lags behind.
+    // A newly elected primary whose majority lags behind.
     fake.operationTime = at(900);
 
     for (const { name, kind, call } of [...READS, ...WRITES]) {
@@ -34,7 +34,7 @@ describe('after a reply of a replica set', () => {
     }
   });
 
-  test('also to another call, to a refused one, and over a new connection, a read is not older', async () => {
+  test('a read is never older than any earlier reply, even a refusal or over another connection', async () => {
     const { fake, store } = await aStoreOnAFake();
     fake.operationTime = at(1000);
     await store.findStudio('a');
@@ -54,12 +54,12 @@ describe('after a reply of a replica set', () => {
   test('a read from a new primary is no older than its log, whatever other cores were told', async () => {
     const { fake, store } = await aStoreOnAFake();
     const afterTimes = () => reads(fake.commands).map(({ readConcern }) => readConcern.afterClusterTime);
-    /** Only its `hello` has the time of its log: what a command returns is older. */
+    /** Only its `hello` has the time of its log; commands return an older one. */
     const elect = (seconds: number) => {
       const electionId = new BSON.ObjectId(seconds.toString(16).padStart(24, '0'));
       fake.hello = { ...PRIMARY, electionId, ...timesAt(at(seconds)) };
     };
-    // The read is under way while the member is elected.
+    // The member is elected during the read.
     fake.answer = () => {
       fake.answer = () => undefined;
       elect(1000);
@@ -69,12 +69,12 @@ describe('after a reply of a replica set', () => {
     expect(await store.findStudio('a')).toBeNull();
     expect(afterTimes()).toEqual([undefined, at(1000)]);
 
-    // Elected again, without a moment in which this core hears of no primary.
+    // Elected again, without this core ever seeing no primary.
     elect(2000);
     await expect.poll(() => store.findStudio('a').then(() => afterTimes().at(-1))).toEqual(at(2000));
   });
 
-  test('concurrent commands have sessions of their own', async () => {
+  test('concurrent commands use separate sessions', async () => {
     const { fake, store } = await aStoreOnAFake();
     await Promise.all([
       ...['a', 'b', 'c'].map((id) => store.putMember(aMember({ id }), BY)),
@@ -82,18 +82,18 @@ describe('after a reply of a replica set', () => {
       store.listLeads(STUDIO_ID, null, 1),
     ]);
 
-    // Each begins with one.
+    // Each call begins with one `find`.
     const sent = fake.commands.filter(({ find }) => find);
     expect(new Set(sent.map(({ lsid }) => BSON.EJSON.stringify(lsid))).size).toBe(5);
   });
 
   // @proves mongodb-7
-  test('of a cluster that is no longer there, its time is forgotten', async () => {
+  test('the time of a replaced cluster is forgotten', async () => {
     const { fake, store } = await aStoreOnAFake();
     fake.operationTime = at(1000);
     await store.findStudio('a');
 
-    // Another cluster at the address, such as a restored backup.
+    // Another cluster behind the same address, such as a restored backup.
     fake.operationTime = undefined;
     fake.answer = ({ $clusterTime, readConcern }) =>
       $clusterTime || readConcern?.afterClusterTime ? refusal(211, 'KeyNotFound') : undefined;
@@ -103,7 +103,7 @@ describe('after a reply of a replica set', () => {
 });
 
 // @proves crashes-34
-test('a server that sends no times gets the commands without any', async () => {
+test('a server that sends no cluster times gets commands without them', async () => {
   const { fake, store } = await aStoreOnAFake();
   await store.putMember(member, BY);
   await store.findStudio('a');
@@ -111,8 +111,8 @@ test('a server that sends no times gets the commands without any', async () => {
   for (const { readConcern } of reads(fake.commands)) expect(readConcern).toEqual({ level: 'majority' });
 });
 
-// @proves crashes-37 mongodb-9
-test('a client whose server no longer answers is closed, and leaves no connection', async () => {
+// @proves crashes-7 mongodb-9
+test('closing a client whose server no longer answers leaves no connection', async () => {
   const fake = await startFakeMongoDb();
   onTestFinished(() => fake.stop());
   fake.answer = (command) =>
@@ -127,7 +127,7 @@ test('a client whose server no longer answers is closed, and leaves no connectio
   await expect.poll(() => fake.connections()).toBe(0);
 });
 
-test('the server ends each command of the most acknowledgements of a call before its deadline', async () => {
+test("the server ends each command of the largest acknowledgement before the call's deadline", async () => {
   const { fake, store } = await aStoreOnAFake();
   const acknowledgements = times(MAX_ACKNOWLEDGEMENTS, (place) => ({
     studioId: STUDIO_ID,

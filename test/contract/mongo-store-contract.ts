@@ -50,7 +50,7 @@ const COLLECTIONS = {
   'key with events': 'apiKeys',
 };
 
-/** One value of each kind that a field can hold and its reader tells apart; a removed field is undefined. */
+/** One value of each kind that a field can hold and that its reader distinguishes; undefined removes the field. */
 const DAMAGES: readonly Damage[] = (
   [
     ['lead', 'stage', 'qualified'],
@@ -78,7 +78,7 @@ const DAMAGES: readonly Damage[] = (
       'yesterday',
       [],
       { revision: Long.MAX_VALUE },
-      // They have a time, and are distributed once.
+      // These have a time, so they are distributed once.
       { since: NOW, revision: 'first' },
       { since: NOW, revision: 1.5 },
       { since: NOW, kinds: 5 },
@@ -140,15 +140,15 @@ function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: strin
 }
 
 /**
- * The store contract on MongoDB, with what only its documents can hold.
+ * The store contract on MongoDB, with tests of what only its documents can contain.
  *
  * @param urlOf returns the address of a database by its name
  */
 export function mongoStoreContract(urlOf: (database: string) => string, extent: Extent): void {
-  // Each test empties the database for the next: a server makes collections and indexes slowly.
+  // Each test empties the database for the next, because creating collections and indexes is slow.
   const name = `test-${randomUUID()}`;
   let client: MongoClient;
-  /** A store that tests use after each other, and what they do with records that it reports: opening one takes longer than most tests. */
+  /** A store that tests share, because opening one takes longer than most tests, and its current report function. */
   let shared: { readonly store: Store; report: (record: UnreadableRecord) => void } | undefined;
   beforeAll(() => {
     client = new MongoClient(urlOf(name));
@@ -173,7 +173,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     return shared.store;
   }
 
-  /** Returns the database, which is empty: a direct connection, and a way to open stores on it. */
+  /** Returns the empty database: its address, a way to open stores on it, and its cleanup. */
   function aDatabase() {
     const url = urlOf(name);
     const stores: Store[] = [];
@@ -196,7 +196,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
   async function fillDocument(collection: Collection<Document>, filter: Document): Promise<void> {
     const size = ((await collection.findOne(filter, { raw: true })) as Buffer | null)?.length ?? 0;
     const fill = (length: number) => collection.updateOne(filter, { $set: { filler: 'x'.repeat(length) } });
-    // Beside its text, a field has its type, its name, its length and two zeros.
+    // Besides its text, a field has its type, its name, its length and two zeros.
     const length = 16 * 1024 ** 2 - size - (1 + 'filler'.length + 4 + 2);
     await fill(length);
     await expect(fill(length + 1)).rejects.toThrow();
@@ -213,7 +213,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       await fillDocument(studios as unknown as Collection<Document>, { _id: studioId });
     }
 
-    // A busy server takes longer for such a document than a call may.
+    // A busy server may take longer for such a document than a call's deadline.
     const suspend = () => patiently(() => store.putStudio(aStudio({ status: 'suspended' }), BY));
     const found = () => patiently(() => store.findStudio(studioId));
 
@@ -225,7 +225,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     });
 
     // @proves limits-8
-    test('can be suspended, with an event that replaces the earlier ones', async () => {
+    test('a studio with a full document can be suspended, and the event replaces earlier ones', async () => {
       for (const status of ['suspended', 'active'] as const) await store.putStudio(aStudio({ status }), BY);
       await fillUp();
 
@@ -237,7 +237,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     });
 
     // @proves limits-8
-    test('can be suspended even where no event fits', async () => {
+    test('a studio with a full document can be suspended even if no event fits', async () => {
       await fillUp();
 
       expect(await suspend()).toMatchObject({ status: 'suspended' });
@@ -267,7 +267,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     const fill = (to: number) =>
       studios().updateOne({ _id: STUDIO_ID }, { $set: { history: times(to, (index) => entry(index)) } });
     const numberOf = ({ memberId }: { readonly memberId: string | null }) => Number(memberId?.slice(2));
-    /** All events of the studio, in the order of a walk. */
+    /** Returns all events of a record, in the order of a walk. */
     async function walked(of = STUDIO_ID): Promise<number[]> {
       const found: AuditEvent[] = [];
       for (let after: string | null = null; ; ) {
@@ -281,7 +281,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     const upTo = (count: number) => times(count, (index) => index);
 
     // @proves audit-5
-    test('loses no event: the oldest are kept apart, and walked with the others; the newest are listed', async () => {
+    test('a full history loses no event: the oldest are moved out, the newest are listed', async () => {
       await fill(1095);
       for (const number of times(115, (index) => 1095 + index)) await record(number);
       await Promise.all(
@@ -297,7 +297,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     });
 
     // @proves audit-5
-    test('goes on where a process died between storing events apart and taking them out', async () => {
+    test('moving old events resumes where a process died after copying them', async () => {
       const _id = oldEventsId('studios', STUDIO_ID, 0);
       const oldEvents = client.db().collection<OldEventsDocument>('oldEvents');
       await fill(1100);
@@ -308,7 +308,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     });
 
     // @proves audit-5
-    test('is deleted with its lead', async () => {
+    test('a moved part of a history is deleted with its lead', async () => {
       const lead = aLead();
       await store.createLead(lead, claimsOf(lead));
       const leads = client.db().collection<LeadDocument>('leads');
@@ -329,7 +329,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     const reported: UnreadableRecord[] = [];
     const another = () => open((record) => reported.push(record));
     const store = await sharedStore((record) => reported.push(record));
-    /** They are elements of one document. */
+    /** Consumers are elements of one document. */
     async function damageConsumer(name: string, field: string, value: unknown): Promise<void> {
       const feed = client.db().collection<ConsumersDocument>('feed');
       const { list = [] } = (await feed.findOne({ _id: 'consumers' })) ?? {};
@@ -357,7 +357,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       databaseUrl: url,
       async fill({ members = [], sources = [], keys = [], events = [] }) {
         const oldEvents: OldEventsDocument[] = [];
-        /** As the store keeps them: the oldest apart, where there are more than a history has. */
+        /** Like the store, moves the oldest events out where a history has too many. */
         const historyOf = (apiKeyId: string | null, collection: string, _id: unknown) => {
           const history = events
             .filter((event) => event.apiKeyId === apiKeyId)
@@ -398,7 +398,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     };
   };
 
-  test('consumers that ask at once share the distribution of changes: it inserts each delivery once', async () => {
+  test('consumers that ask at once share the distribution and insert each delivery once', async () => {
     const { open, dispose } = aDatabase();
     onTestFinished(dispose);
     let inserted = 0;
@@ -413,23 +413,23 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     inserted = 0;
     const lists = await Promise.all(named.map((number) => store.listDeliveries(number, 10)));
     expect(lists.map((list) => list?.changes.length)).toEqual(named.map(() => 10));
-    // With those of the consumer without a name.
+    // Including those of the default consumer.
     expect(inserted).toBe((named.length + 1) * 60);
   });
 
-  // @proves feed-13
+  // @proves feed-1
   test.each([
     ['writes deliveries', 'deliveries', 'insertMany'],
     ['raises deliveries', 'deliveries', 'bulkWrite'],
     ['reads the leads of deliveries', 'leads', 'find'],
-  ] as const)('tells no revision twice if others go on while a core %s', async (_, collection, method) => {
+  ] as const)('a revision is never sent with two contents while another core %s', async (_, collection, method) => {
     const { open, dispose } = aDatabase();
     onTestFinished(dispose);
     const other = await open();
     const connection = await connect(urlOf(name));
     onTestFinished(connection.close);
     let meanwhile: (() => Promise<unknown>) | undefined;
-    /** Others act once, before the first call that matters. */
+    /** Others act once, before the first call of the method. */
     const goOn = async () => {
       const now = meanwhile;
       meanwhile = undefined;
@@ -442,7 +442,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
         if (method !== 'find') return (...args: unknown[]) => goOn().then(() => called.apply(target, args));
         return (...args: [filter: unknown, options: FindOptions]) => {
           const cursor = called.apply(target, args) as { toArray(): Promise<unknown> };
-          // Marks are read in an order, and the leads of deliveries in none.
+          // Changes are read in an order, the leads of deliveries in none.
           return args[1].sort ? cursor : { toArray: () => goOn().then(() => cursor.toArray()) };
         };
       },
@@ -493,7 +493,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     });
     const studioOf = (isTest: boolean) => (isTest ? 'trial' : STUDIO_ID);
 
-    /** A store that does something before each of its commands, by their number: it may throw. */
+    /** A store that calls `before`, which may throw, with the number of each of its commands. */
     function interrupted(before: (command: number) => Promise<unknown>): Omit<Store, 'check' | 'close'> {
       let commands = 0;
       const next = () => before(++commands);
@@ -517,7 +517,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       return storeOn({ ...connection, ...Object.fromEntries(all) });
     }
 
-    /** A lead that has as many events as make some move out of its history, erased but in the test studio. */
+    /** Creates a lead with enough events to move some out of its history; erases it unless it is in the test studio. */
     async function aLeadWithOldEvents(isTest: boolean): Promise<Lead> {
       const lead = aLead({ studioId: studioOf(isTest) });
       await other.createLead(lead, claimsOf(lead));
@@ -544,7 +544,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       studioId === STUDIO_ID ? store.deleteErasedLeads(studioId, [id], at) : store.deleteLeads(studioId, 10, BY);
 
     // @proves erasure-17
-    test('what others do between any two commands lets none go that a named consumer has not heard of', async () => {
+    test('an erased lead is never deleted before every consumer saw it, under any interleaving', async () => {
       await other.createConsumer(aConsumer(), BY);
       const rivals: ((lead: Lead) => Promise<unknown>)[] = [
         () => other.distributeLeadChanges(),
@@ -569,7 +569,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
 
     // @proves audit-5 erasure-17
     test.each(extent === 'readable' ? [false] : [false, true])(
-      'no event goes of one that stays, wherever that ends; what is left behind goes with others; of test studios: %s',
+      'a deletion that dies midway loses no event of a surviving lead, and the next cleans up: %s',
       async (isTest) => {
         for (let command = 1, hasDied = true; hasDied; command += process.env.SOAK ? 1 : 2) {
           const lead = await aLeadWithOldEvents(isTest);
@@ -592,8 +592,8 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     );
   });
 
-  // As one that a core adds for a lead which another core deletes at that moment.
-  test('a delivery whose lead is gone goes with the next poll', async () => {
+  // A core may add one for a lead that another core is deleting.
+  test('a delivery whose lead is gone disappears with the next poll', async () => {
     const { open, dispose } = aDatabase();
     onTestFinished(dispose);
     const store = await open();
@@ -626,6 +626,6 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     expect(document).toContain(claims.idempotencyKey);
   });
 
-  // @proves leads-13 mongodb-14
+  // @proves leads-1 mongodb-14
   storeContract('MongoDB', DAMAGES, openContractStore, extent);
 }

@@ -23,11 +23,11 @@ import { patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { acknowledgementOf, changesIn } from './store-actions.ts';
 
-/** More odd records than a page of LIMIT reads; and some that take several reads, where the pages are proven. */
+/** More odd records than a page of LIMIT reads, and enough to need several reads where paging is proven elsewhere. */
 const ODD = 1100;
 const SOME_ODD = 150;
 
-/** The maximum number of calls until the records behind them are found. */
+/** The maximum number of calls until the records after the odd ones are found. */
 const MAX_CALLS = 20;
 const LIMIT = 100;
 
@@ -45,22 +45,22 @@ type ListMethod = {
   [Name in keyof Store]: true extends HasList<Awaited<ReturnType<Store[Name]>>> ? Name : never;
 }[keyof Store];
 
-/** Two readable leads, before and after many unreadable ones; all of one contact. */
+/** Two readable leads of one contact, before and after many unreadable ones. */
 interface Leads {
   readonly store: Store;
   readonly good: readonly [Lead, Lead];
   readonly odd: readonly Lead[];
 }
 
-/** What a call finds, and the position of the next; null: there is no more. */
+/** The records a call found, and the position for the next call; null ends the list. */
 type Found = readonly [found: readonly string[], next: string | null];
 
 interface OddCase {
   /** Makes a call until `next` is null. */
   readonly call: (leads: Leads, position: string | null) => Promise<Found>;
-  /** What must be found; default: the ids of the good leads. */
+  /** The names that must be found; default: the ids of the good leads. */
   readonly finds?: (leads: Leads) => readonly string[];
-  /** Stores other records than leads before. */
+  /** Stores records other than leads first. */
   readonly arrange?: (opened: OpenedStore) => Promise<unknown>;
 }
 
@@ -79,7 +79,7 @@ type Read<Item> = (
   leads: Leads,
 ) => Promise<{ readonly records: readonly Item[]; readonly next: string | null }>;
 
-/** A case of pages, each of which has a bound. */
+/** A paged case; every page has a limit. */
 const paged = <Item>(
   read: Read<Item>,
   nameOf: (item: Item) => string,
@@ -94,7 +94,7 @@ const paged = <Item>(
   },
 });
 
-/** How methods get past odd records: each that returns a list, and others. The rest concern single records. */
+/** How list methods, and some others, get past odd records. The remaining methods concern single records. */
 const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name in keyof Store]?: OddCase } = {
   listLeads: paged((store, before, limit) => store.listLeads(STUDIO_ID, before, limit), idOf),
   listPublicLeads: paged(
@@ -145,7 +145,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
   },
   listDeliveries: { call: async (leads) => [await changedIds(leads), null] },
   listDeliveriesSetAside: {
-    // It has no data of leads.
+    // The list contains no data of leads.
     async call({ store, odd, good }) {
       const { number } = DEFAULT_CONSUMER;
       while (!(await store.distributeLeadChanges()));
@@ -163,7 +163,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       return { records, next };
     },
     idOf,
-    // An unreadable lead can be erased, too.
+    // Unreadable leads can also be erased.
     { limit: LIMIT, finds: ({ good, odd }) => idsOf([...good, ...odd]) },
   ),
   walkErasedLeads: paged(
@@ -192,7 +192,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       arrange: ({ fill }) =>
         fill({ keys: [anApiKey({ memberId: 'good' }), ...times(ODD, () => anApiKey({ name: '', memberId: 'odd' }))] }),
       limit: LIMIT,
-      // An unreadable key is in the list, with what can be read of it.
+      // An unreadable key is listed with its readable fields.
       finds: () => ['good', ...times(ODD, () => 'odd')],
     },
   ),
@@ -257,7 +257,7 @@ function anEvent(overrides: Partial<AuditEvent> = {}): AuditEvent {
   return { studioId: STUDIO_ID, action: 'studio-status-changed', time: NOW, ...nothing, ...overrides };
 }
 
-/** Keys with more events than are listed; the newest event is that of the oldest key. */
+/** Keys with more events than are listed; the oldest key has the newest event. */
 function manyEvents(ofEach = 10) {
   const keys = times(120, () => anApiKey());
   const events = keys.flatMap(({ id: apiKeyId }, key) =>
@@ -266,11 +266,11 @@ function manyEvents(ofEach = 10) {
   return { keys, events: events.toSorted((a, b) => a.time.getTime() - b.time.getTime()) };
 }
 
-/** The promises about many records: odd ones hide no others, and every page has a bound. That of a list without pages, its own suite proves. */
+/** Many records: odd ones hide no others, and every page is bounded. Lists without pages have other suites. */
 export function oddRecordsContract(damages: readonly Damage[], opened: () => OpenedStore, isWhole: boolean): void {
   const cases = Object.entries<OddCase>(ODD_CASES).map(([name, each]) => ({ name, ...each }));
 
-  /** Calls a method until it has no more, and expects what it must find. */
+  /** Calls a method until it has no more, and checks the result. */
   async function expectFound({ name, call, finds = ({ good }) => idsOf(good) }: (typeof cases)[number], leads: Leads) {
     const found: string[] = [];
     let position: string | null = null;
@@ -285,12 +285,12 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
     expect(found.toSorted(), name).toEqual(finds(leads).toSorted());
   }
 
-  // @proves limits-2 limits-4
+  // @proves limits-2 hostile-2
   describe('many records', () => {
     test('many unreadable leads before, between and after others hide none of them', async () => {
       const { store } = opened();
       await store.putStudio(aStudio(), BY);
-      // Of one moment, so that only their ids tell them apart.
+      // Created at one moment, so that only their ids differ in order.
       const ofContact = (createdAt: Date) => aLead({ contact, stage: 'lost', createdAt });
       const first = ofContact(plus(NOW, -1));
       const odd = times(isWhole ? ODD : SOME_ODD, () => ofContact(NOW));
@@ -304,7 +304,7 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
       }
     });
 
-    test.each(cases.filter(({ arrange }) => arrange))('$name finds what is behind odd records', async (each) => {
+    test.each(cases.filter(({ arrange }) => arrange))('$name finds the records behind odd ones', async (each) => {
       const { store } = opened();
       await store.putStudio(aStudio(), BY);
       await each.arrange?.(opened());
@@ -313,7 +313,7 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
     });
 
     // @proves bounds-58
-    test('of more events than are listed, those listed are the newest, newest first, whatever keys they are of', async () => {
+    test('lists the newest audit events, newest first, whatever keys they belong to', async () => {
       const { store, fill } = opened();
       await store.putStudio(aStudio(), BY);
       const content = manyEvents();

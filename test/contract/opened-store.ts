@@ -19,7 +19,7 @@ export interface OpenedStore {
   /** Overwrites a field of existing records directly in the database. */
   damage(damage: Damage, ...records: readonly { readonly studioId: string; readonly id: string }[]): Promise<void>;
   readonly databaseUrl: string;
-  /** Inserts records directly into the database, without the bounds; keys that hold no slot, and events of the studio and its keys. */
+  /** Inserts records directly, ignoring limits: keys that hold no slot, and events of the studio and its keys. */
   fill(content: Content): Promise<void>;
   /** Inserts leads as the store creates them, without waiting for each other. */
   makeLeads(...leads: readonly Lead[]): Promise<void>;
@@ -65,7 +65,7 @@ export interface Damage {
   readonly value: unknown;
 }
 
-/** Tries each damage of some kinds in a studio of its own, which has the usual member. An error says which damage it was. */
+/** Tries each damage of some kinds in its own studio with the usual member. An error names the damage. */
 export async function tryEach(
   { store }: OpenedStore,
   damages: readonly Damage[],
@@ -86,7 +86,7 @@ export async function tryEach(
   }
 }
 
-/** The damage that leaves a lead without a name. */
+/** Returns the damage that leaves a lead without a name. */
 export function emptyName(damages: readonly Damage[]): Damage {
   const found = damages.find(
     ({ kind, field, value }) => kind === 'lead' && /^display_?name$/i.test(field) && (value === '' || value === '""'),

@@ -22,15 +22,15 @@ import {
   quotaOfKeys,
 } from './quota-of-keys.ts';
 
-/** How to open the quotas of one adapter. */
+/** Opens the quotas of one adapter. */
 export interface QuotaOpener {
   /** Opens a quota; the keys of the tests are new to it. The suite closes it. */
   open(windowSeconds: number): Promise<Quota>;
-  /** How many quotas share their counters, like gateways. */
+  /** The number of quotas that share their counters, like gateways. */
   readonly gateways: number;
   /** Lets time pass for a key and its studio, without waiting; milliseconds. */
   pass(bearer: QuotaCaller, ms: number): Promise<void>;
-  /** The address with which `openQuota` opens the same quota; known when tests run. */
+  /** The address with which `openQuota` opens the same quota; known only while tests run. */
   redisUrl(): string | undefined;
   readonly isCluster?: boolean;
 }
@@ -38,7 +38,7 @@ export interface QuotaOpener {
 /** Longer than any test. */
 const A_MINUTE = 60;
 
-/** Everything that `gateway/admission/quota/quota-port.ts` promises while the counting server is available, for one adapter. */
+/** The promises of `gateway/admission/quota/quota-port.ts` while the counting server is available, for one adapter. */
 export function quotaContract(name: string, opener: QuotaOpener): void {
   const { open, gateways, pass, redisUrl, isCluster = false } = opener;
   describe(`quota contract: ${name}`, () => {
@@ -58,7 +58,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       return decisions;
     }
 
-    /** A key that is used at several gateways in turn, with its own clock and a log of the decisions. */
+    /** A key used at several gateways in turn, with its own clock and a log of decisions. */
     async function keyUsedInTurn(policy: KeyPolicy) {
       const quotas = (await Promise.all(times(gateways, () => open(policy.windowSeconds)))).map((quota) =>
         quotaOfKeys(quota, policy.limit),
@@ -84,7 +84,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
     }
 
     // @proves quota-5
-    test('whenever requests come, each decision agrees with the times announced before', async () => {
+    test('each decision agrees with the times announced before, whenever requests come', async () => {
       const aPolicy = fc.record({
         limit: fc.integer({ min: 1, max: 3 }),
         windowSeconds: fc.integer({ min: 1, max: 3 }),
@@ -97,7 +97,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         fc.asyncProperty(aPolicy, pauses, async (policy, pausesMs) => {
           const key = await keyUsedInTurn(policy);
           for (const [index, pauseMs] of pausesMs.entries()) {
-            // Some requests have waited already.
+            // Some requests have already waited.
             await key.use(index % 3 === 0 ? pauseMs / 2 : MAX_HOLD_MS);
             await key.pass(pauseMs);
           }
@@ -137,20 +137,20 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         return { quota, bearer, decision, begun };
       }
 
-      describe.each(SUBJECTS)('of the %s', (of) => {
-        test.each(CHANGES)('is repeated at twenty moments before its end, and then over, %s', async (_, limitsAt) => {
+      describe.each(SUBJECTS)('refusal because of the %s', (of) => {
+        test.each(CHANGES)('a refusal is repeated until its announced end, and then over, %s', async (_, limitsAt) => {
           const { quota, bearer, decision, begun } = await refused(of);
           let passedMs = 0;
           const now = () => performance.now() + passedMs;
           let promised = begun + decision.resetSeconds * 1000;
-          // A decision is made between its request and its response.
+          // The decision is made between the request and its response.
           let over = now() + decision.resetSeconds * 1000;
           for (const [moment] of times(20, () => 0).entries()) {
             const at = begun + (decision.resetSeconds * 1000 * moment) / 20;
             const ms = Math.max(0, Math.floor(at - now()));
             await pass(bearer, ms);
             passedMs += ms;
-            // A gateway that was started since.
+            // Asks a gateway that was started since.
             const asked = gateways > 1 && moment % 5 === 4 ? await openedQuota(5) : quota;
             const sentAt = now();
             const again = await asked.consume(bearer, limitsAt(moment), MAX_HOLD_MS);
@@ -169,8 +169,8 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
           expect(await quota.consume(bearer, limitsAt(20), MAX_HOLD_MS)).toMatchObject({ admitted: true });
         });
 
-        // The clock of a process never goes back.
-        test.runIf(gateways > 1)('lasts no longer than it said when the clock is set back by an hour', async () => {
+        // The clock of a process never goes back, so only Redis is tested.
+        test.runIf(gateways > 1)('a refusal lasts no longer than announced if clocks go back an hour', async () => {
           for (const limits of [LIMITS, { key: 9, studio: 9 }]) {
             const { quota, bearer, decision } = await refused(of);
             await pass(bearer, -3_600_000);
@@ -186,7 +186,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
 
       // @proves bounds-27
-      test('of a crowd that waits for it admits a whole window, and refuses the others', async () => {
+      test('a waiting crowd is admitted up to one window, and the rest is refused', async () => {
         const quota = await opened(3, 1);
         const apiKeyId = newId();
         await consumed(quota, apiKeyId, 3);
@@ -202,7 +202,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 
         const decisions = await Promise.all(times(60, consumedAtLast));
 
-        // On a busy machine there may be more than one window.
+        // A busy machine may need more than one window.
         expect(decisions.filter(({ admitted }) => admitted).length).toBeGreaterThanOrEqual(3);
         for (const { admitted, resetSeconds } of decisions) if (!admitted) expect(resetSeconds).toBe(1);
         const other = newId();
@@ -210,8 +210,8 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
     });
 
-    // @proves quota-6
-    test('a refund admits exactly one more request, of the same key', async () => {
+    // @proves quota-9
+    test('a refund admits exactly one more request of the same key', async () => {
       const quota = await opened(3);
       const [apiKeyId, other] = [newId(), newId()];
       const [{ windows } = { windows: [] }] = await consumed(quota, apiKeyId, 3);
@@ -224,7 +224,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(other)).toMatchObject({ admitted: false });
     });
 
-    // @proves quota-6
+    // @proves quota-9
     test('a refund admits no request before the announced time', async () => {
       const quota = await opened(1);
       const apiKeyId = newId();
@@ -236,8 +236,8 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
     });
 
-    // @proves quota-6
-    test('a refund neither prolongs the window nor starts a new one, even when it empties the count', async () => {
+    // @proves quota-9
+    test('a refund neither prolongs its window nor starts a new one, even if the count is empty', async () => {
       const quota = await opened(1, 2);
       const apiKeyId = newId();
       const start = performance.now();
@@ -254,8 +254,8 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, resetSeconds: 2 });
     });
 
-    // @proves quota-6
-    test('a refund after the end of its window does not count in another', async () => {
+    // @proves quota-9
+    test('a refund after the end of its window does not count in another window', async () => {
       const quota = await opened(2, 1);
       const [idle, busy] = [newId(), newId()];
       const { windows: ofIdle } = await quota.consume(idle);
@@ -276,7 +276,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const admittedOf = (decisions: readonly QuotaDecision[]) => decisions.filter(({ admitted }) => admitted);
 
       // @proves bounds-28
-      test('shares it among its twenty keys, with any number of concurrent requests', async () => {
+      test("a studio's twenty keys share its limit under any number of concurrent requests", async () => {
         const quotas = await Promise.all(times(gateways, () => openedQuota()));
         const studioId = newId();
         const keys = times(20, () => aKeyOf(studioId));
@@ -290,7 +290,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(new Set(decisions.filter(({ admitted }) => !admitted).map(({ of }) => of))).toContain('studio');
       });
 
-      test('is reported when it has fewer requests left than the key, and the key otherwise', async () => {
+      test('the studio is reported when it has fewer requests left than the key, otherwise the key', async () => {
         const quota = await openedQuota();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
@@ -310,7 +310,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(await consumed(aKeyOf(newId()))).toEqual([true, 'key', 3, 2]);
       });
 
-      test('that refuses does not count for the key, nor does a key that refuses count for the studio', async () => {
+      test('a request refused by the studio or the key does not count for the other', async () => {
         const quota = await openedQuota();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
@@ -320,12 +320,12 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         const ofOther = await Promise.all(times(20, () => quota.consume(other, LIMITS)));
 
         expect(admittedOf(ofOther)).toHaveLength(2);
-        // The studio's window ends before that of the key, which did not count the requests that the studio refused.
+        // The studio's window ends before the key's, which did not count the requests that the studio refused.
         await pass(one, 57_000);
         expect(await quota.consume(other, LIMITS)).toMatchObject({ admitted: true, of: 'key', remaining: 0 });
       });
 
-      test('of two windows that refuse, the one that refuses for longer is reported and applies', async () => {
+      test('when both windows refuse, the longer refusal is reported and applies', async () => {
         const quota = await openedQuota(10);
         const studioId = newId();
         const [early, late] = [aKeyOf(studioId), aKeyOf(studioId)];
@@ -345,7 +345,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(await quota.consume(aKeyOf(studioId), limits)).toMatchObject({ admitted: true });
       });
 
-      test('gets no refund when it was not counted', async () => {
+      test('a studio gets no refund for a request that it did not count', async () => {
         const quota = await openedQuota();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
@@ -358,7 +358,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(await quota.consume(other, { key: 9, studio: 2 })).toMatchObject({ admitted: false });
       });
 
-      test('applies a higher, lower or removed limit immediately', async () => {
+      test('a higher, lower or removed studio limit applies immediately', async () => {
         const quota = await openedQuota();
         const bearer = aKeyOf(newId());
         for (let count = 0; count < 4; count += 1) await quota.consume(bearer, { key: 100, studio: 10 });
@@ -370,7 +370,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
     });
 
-    test('it is ready, which counts for no key', async () => {
+    test('an open quota is ready, and the check counts for no key', async () => {
       const quota = await opened(1);
 
       expect(await Promise.all(times(3, () => quota.fault()))).toEqual(times(3, () => undefined));

@@ -16,7 +16,7 @@ export interface KeyPolicy {
   readonly windowSeconds: number;
 }
 
-/** A quota of keys whose studios have none, so that the id of a key is enough. */
+/** A quota for keys whose studios have no limit, so that the key's id is enough. */
 export interface QuotaOfKeys extends Pick<Quota, 'fault' | 'close'> {
   consume(apiKeyId: string, patienceMs?: number): Promise<QuotaDecision>;
   refund(apiKeyId: string, windows: readonly number[]): Promise<void>;
@@ -33,7 +33,7 @@ export const quotaOfKeys = (quota: Quota, limit: number): QuotaOfKeys => ({
 /** The bearer of a key that is the only one of its studio. */
 export const bearerOf = (apiKeyId: string) => ({ apiKeyId, studioId: `studio-of-${apiKeyId}` });
 
-/** A decision, made between two times; milliseconds. */
+/** A decision and the times before and after it; milliseconds. */
 export interface Decided {
   readonly sentAt: number;
   readonly gotAt: number;
@@ -52,7 +52,7 @@ export function expectConsistentTimes({ limit, windowSeconds }: KeyPolicy, log: 
   let admitted = 0;
   /** The earliest and the latest time at which the window can end. */
   let end = { earliest: Number.NEGATIVE_INFINITY, latest: Number.NEGATIVE_INFINITY };
-  /** Until when the key must be refused, and until when it can be. */
+  /** Until when the key must be refused, and until when it may be. */
   let refused = { surely: Number.NEGATIVE_INFINITY, atMost: Number.NEGATIVE_INFINITY };
 
   for (const [index, { sentAt, gotAt, decision }] of log.entries()) {
@@ -105,7 +105,7 @@ export async function inTime<T>(action: () => Promise<T>): Promise<T> {
   return Promise.race([action(), later()]);
 }
 
-/** Brings the expiry of all entries of a key and its studio forward, which is all that time does to them. */
+/** Shortens the expiry of all entries of a key and its studio, which is the only effect of time on them. */
 export const PASS = `
 for _, key in ipairs(KEYS) do
   local expires = redis.call('PEXPIRETIME', key)

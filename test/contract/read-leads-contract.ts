@@ -38,7 +38,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       expect(await leadsIn(store, STUDIO_ID, IDS[4] as string, 10)).toEqual([]);
     });
 
-    test('a page has at most the limit, and the pages together have every lead once', async () => {
+    test('a page has at most its limit, and all pages together have every lead once', async () => {
       const leads = times(10, () => aLead());
       for (const lead of leads) await created(lead);
       const newestFirst = leads.toReversed();
@@ -51,7 +51,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       expect((await store.listLeadsToCount(STUDIO_ID, null, 4)).records).toHaveLength(4);
     });
 
-    test("another studio's leads are never seen", async () => {
+    test("another studio's leads are never visible", async () => {
       const mine = await created(aLead());
       const claims = claimsOf(mine);
       const theirs = await created(aLead({ studioId: 'studio-2' }), claims);
@@ -81,7 +81,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       }
     }
 
-    test('leads are sorted by id, lowest first, and the pages together have every lead once', async () => {
+    test('a walk returns every lead once across all pages, sorted by id', async () => {
       const leads = times(10, () => aLead());
       for (const index of [4, 0, 8, 2, 6, 9, 1, 7, 3, 5]) await created(leads[index] as Lead);
 
@@ -122,7 +122,7 @@ export function findLeadsContract(opened: () => OpenedStore): void {
       byId((await store.findLeadsOfContact(studioId, contactKeys)).leads);
     const found = (contact: Contact, studio = aStudio()) => foundBy(openClaims(contact, studio).contactKeys);
 
-    test('are found, open and closed, and no others', async () => {
+    test('all leads of a contact are found, open and closed, and no others', async () => {
       const contact = anEmail();
       const leads = [
         await moved(await created(aLead({ contact })), 'won'),
@@ -140,7 +140,7 @@ export function findLeadsContract(opened: () => OpenedStore): void {
       expect(await foundBy(claimsOf(theirs).contactKeys, 'studio-3')).toEqual([]);
     });
 
-    test('are found by any of their claims, each once, even after a restart', async () => {
+    test('leads are found once by any of their claims, even after a restart', async () => {
       const [open, closed] = [aLead(), aLead()];
       const keys = (...names: string[]) => ({ contactKeys: names.map(aClaim) });
       await created(open, claimsOf(open, keys('a', 'b')));
@@ -152,12 +152,12 @@ export function findLeadsContract(opened: () => OpenedStore): void {
       expect(await foundBy([aClaim('c')])).toEqual([lost]);
       expect(await foundBy([aClaim('b')])).toEqual(byId([open, lost]));
       expect(await foundBy(['a', 'b', 'c'].map(aClaim))).toEqual(byId([open, lost]));
-      // A closed lead is found by what it had claimed, too.
+      // A closed lead is also found by its former claims.
       expect(await foundBy([aClaim('x')])).toEqual([lost]);
     });
 
     // @proves studios-3
-    test('have records with their enquiries, idempotency key and what they were created with', async () => {
+    test('a lead record has its enquiries, its idempotency key and its original data', async () => {
       const lead = aLead({ note: 'first', sourceId: newId() });
       const { idempotencyKey } = claimsOf(lead);
       await created(lead, claimsOf(lead, { idempotencyKey }));
@@ -179,7 +179,7 @@ export function findLeadsContract(opened: () => OpenedStore): void {
     });
 
     test.each(['new', 'lost'] as const)(
-      'are found by the corrected contact and not by the former one: %s',
+      'a %s lead is found by its corrected contact and not by the former one',
       async (stage) => {
         const lead = await created();
         if (stage !== 'new') await moved(lead, stage);
@@ -197,7 +197,7 @@ export function findLeadsContract(opened: () => OpenedStore): void {
     );
 
     // @proves bounds-37
-    test('above the bound are found as far as it goes, and the open ones by whichever key', async () => {
+    test('finds at most the maximum of leads of a contact, but always every open one', async () => {
       const [first, second, third] = [aLead(), aLead(), aLead()];
       const { contact } = first;
       const [a, b, c] = [claimsOf(first).contactKeys, [aClaim('b')], [aClaim('c')]];
@@ -223,7 +223,7 @@ const SOURCES = [newId(), newId(), newId()];
 const KEYS = [newId(), newId()];
 const SPAN_MS = 10 * DAY_MS;
 
-/** Numbers that repeat themselves, so that a failure does. */
+/** Repeatable pseudo-random numbers, so that failures are repeatable. */
 function randomFrom(seed: number) {
   let state = seed;
   const below = (bound: number): number => {
@@ -236,7 +236,7 @@ function randomFrom(seed: number) {
 type Random = ReturnType<typeof randomFrom>;
 
 function randomLead({ below, oneOf }: Random, studioId: string): Lead {
-  // Some hours have most leads, and several leads one time.
+  // Some hours have most leads, and several leads share a time.
   const createdAt = plus(NOW, -below(3) * below(SPAN_MS / 1000) * 500);
   const id = newIdAt(createdAt);
   const updatedAt = plus(createdAt, below(2) * below(SPAN_MS / 1000) * 100);
@@ -261,7 +261,7 @@ function randomFilter({ below, oneOf }: Random): LeadFilter {
   return below(4) === 0 ? { ...filter, apiKeyIds: [oneOf(KEYS)] } : filter;
 }
 
-/** The rule of a filter, in other words than the product's. */
+/** The rule of a filter, written independently of the product. */
 function fits({ stages, sourceIds, created, updated, apiKeyIds = [] }: LeadFilter, lead: Lead): boolean {
   const isWithin = (time: Date, { start, end }: TimeRange) =>
     time.getTime() >= (start?.getTime() ?? Number.NEGATIVE_INFINITY) &&
@@ -275,7 +275,7 @@ function fits({ stages, sourceIds, created, updated, apiKeyIds = [] }: LeadFilte
 type Listing = 'listLeads' | 'walkLeads';
 const FIRST = { listLeads: 'newest', walkLeads: 'oldest' } as const;
 
-/** Reads all pages; `between` runs before each but the first one. */
+/** Reads all pages; `between` runs before each except the first. */
 async function all(
   store: Store,
   method: Listing,
@@ -298,7 +298,7 @@ async function all(
   }
 }
 
-/** The order of a list. */
+/** Sorts leads as the list does. */
 function inOrder(leads: readonly Lead[], method: Listing, filter: LeadFilter): Lead[] {
   const keyOf = ({ id, updatedAt }: Lead) =>
     isByUpdate(filter, FIRST[method]) ? `${updatedAt.getTime().toString().padStart(16, '0')} ${id}` : id;
@@ -316,10 +316,10 @@ export function filterContract(opened: () => OpenedStore, isWhole: boolean): voi
   // @proves leads-34
   describe('listing leads by a filter', () => {
     // @proves leads-35
-    test('lists once and in order, and counts, what a filter over everything finds at random', async () => {
+    test('random filters list each matching lead once, in order, and count them', async () => {
       const random = randomFrom(7);
       await store.putStudio(aStudio(), BY);
-      /** Expects the counts by stage and source to be those of some leads. */
+      /** Checks the counts by stage and source against some leads. */
       async function expectCounts(filter: LeadFilter, left: readonly Lead[], expected: readonly Lead[]) {
         const { byStage, bySource, completeSince } = await countLeads({ store }, { studioId: STUDIO_ID, filter });
         const asked = LEAD_STAGES.filter((stage) => filter.stages.length === 0 || filter.stages.includes(stage));
@@ -332,7 +332,7 @@ export function filterContract(opened: () => OpenedStore, isWhole: boolean): voi
         expect({ filter, byStage, completeSince }).toEqual(counted);
         const counts = [null, ...SOURCES].map((id) => of('sourceId', id)).filter(({ count }) => count > 0);
         expect(new Set(bySource)).toEqual(new Set(counts));
-        // Beyond the leads that a count examines, a stage is counted alone.
+        // Beyond the leads that a count examines, each stage is counted separately.
         const [stage, bound] = [random.oneOf(LEAD_STAGES), 1 + random.below(9)];
         const inStage = left.filter((lead) => fits({ ...NONE, stages: [stage], updated: filter.updated }, lead)).length;
         expect(await store.measureStage(STUDIO_ID, stage, filter, bound)).toBe(Math.min(inStage, bound));
@@ -359,7 +359,7 @@ export function filterContract(opened: () => OpenedStore, isWhole: boolean): voi
       expect(sizes).toBeGreaterThan(50);
     });
 
-    test('a walk misses no lead that matches all the time, and lists none that does not, while leads change', async () => {
+    test('a walk lists every lead that always matches and none that does not, while leads change', async () => {
       const random = randomFrom(11);
       const rival = await opened().another();
       for (let run = 0; run < 5; run += 1) {
@@ -390,7 +390,7 @@ export function filterContract(opened: () => OpenedStore, isWhole: boolean): voi
       }
     });
 
-    test('a lead that changes while programs read by changes comes again, behind the others', async () => {
+    test('a lead that changes during a walk by changes comes again after the others', async () => {
       const leads = times(4, (index) => aLead({ stage: 'won', updatedAt: plus(NOW, index) }));
       const [first] = leads as [Lead];
       await opened().makeLeads(...leads);
@@ -409,7 +409,7 @@ export function filterContract(opened: () => OpenedStore, isWhole: boolean): voi
       expect(found).toEqual([...leads, again]);
     });
 
-    test('an empty range has no lead, and the first and the last time bound nothing', async () => {
+    test('an empty range has no leads, and the first and last possible times exclude none', async () => {
       const leads = times(3, () => aLead());
       await opened().makeLeads(...leads);
       const widest = { start: new Date('0001-01-01T00:00:00Z'), end: new Date('9999-12-31T23:59:59.999Z') };
@@ -429,7 +429,7 @@ export function filterContract(opened: () => OpenedStore, isWhole: boolean): voi
     if (!isWhole) return;
 
     // @proves bounds-94
-    test('a page ends after some thousand leads that do not match, and the next one goes on there', async () => {
+    test('a page ends after some thousand leads without a match, and the next resumes there', async () => {
       const createdAt = plus(NOW, -SPAN_MS);
       const wanted = aLead({ id: newIdAt(createdAt), createdAt, sourceId: SOURCES[0] as string });
       const others = times(4700, () => aLead());

@@ -15,7 +15,7 @@ import {
   startRedisCluster,
 } from '../tools/servers.ts';
 
-/** A user and a password that have to be encoded in an address. */
+/** A user and a password that need encoding in an address. */
 const USER = 'count:er@home';
 const PASSWORD = `p@ss/w:rd%?#[]&+'"é`;
 const CREDENTIALS = `${encodeURIComponent(USER)}:${encodeURIComponent(PASSWORD)}`;
@@ -23,7 +23,7 @@ const CREDENTIALS = `${encodeURIComponent(USER)}:${encodeURIComponent(PASSWORD)}
 const allowUser = (server: RedisServer) =>
   server.command('ACL', 'SETUSER', USER, 'on', `>${PASSWORD}`, '~lead-intake:quota:*', '+@all');
 
-/** Expects a quota at an address to count. */
+/** Checks that a quota at an address counts. */
 async function expectToCount(url: string, isCluster: boolean): Promise<void> {
   const quota = createRedisQuota(60, url, isCluster);
   onTestFinished(() => quota.close());
@@ -52,7 +52,7 @@ describeWithRedisServer('a Redis with a user, a password with special characters
 
   const withCredentials = (url: string) => url.replace(/\/\/[^@]+@/, `//${CREDENTIALS}@`);
 
-  test.each(['', '/0', '/3'])('counts on a single one, database %j', async (database) => {
+  test.each(['', '/0', '/3'])('counts on a single Redis with credentials, database %j', async (database) => {
     await expectToCount(withCredentials(single.url) + database, false);
     if (database === '/3') expect(String(await single.command('INFO', 'keyspace'))).toContain('db3:');
   });
@@ -65,7 +65,7 @@ describeWithRedisServer('a Redis with a user, a password with special characters
     await expectToCount(withCredentials(nodes[0]?.url ?? ''), true);
   });
 
-  test('counts on a cluster for the studios of the other nodes while one is dead, and is ready', async () => {
+  test('a cluster with a dead node still counts for studios of other nodes, and is ready', async () => {
     const cluster = await startRedisCluster({ 'cluster-require-full-coverage': ['no'] });
     onTestFinished(async () => void (await Promise.all(cluster.map((node) => node.stop()))));
     const quota = createRedisQuota(60, cluster[0]?.url ?? '', true);
@@ -84,7 +84,7 @@ describeWithRedisServer('a Redis with a user, a password with special characters
 });
 
 // @proves crashes-11
-describeWithRedisTls('a Redis over TLS, by the name that its certificate has', () => {
+describeWithRedisTls('a Redis over TLS, by the name in its certificate', () => {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
   const trusted = getCACertificates('default');
   let single: RedisServer;
@@ -108,7 +108,7 @@ describeWithRedisTls('a Redis over TLS, by the name that its certificate has', (
     nodes = await startRedisCluster(
       {
         ...tls,
-        // Nodes name their ports with TLS only if they use it among themselves, too.
+        // Nodes announce TLS ports only if they also use TLS among themselves.
         'tls-cluster': ['yes'],
         'tls-client-cert-file': [pathOf('client.pem', ownClient.cert)],
         'tls-client-key-file': [pathOf('client-key.pem', ownClient.key)],
@@ -127,11 +127,11 @@ describeWithRedisTls('a Redis over TLS, by the name that its certificate has', (
 
   const address = ({ tlsPort }: RedisServer) => `rediss://${CREDENTIALS}@localhost:${tlsPort}`;
 
-  test.each(['', '/3'])('counts on a single one, database %j', (database) =>
+  test.each(['', '/3'])('counts on a single Redis over TLS, database %j', (database) =>
     expectToCount(address(single) + database, false),
   );
 
-  test('counts on a cluster, whichever node the address names', async () => {
+  test('counts on a cluster over TLS, whichever node the address names', async () => {
     for (const node of nodes) await expectToCount(address(node), true);
   });
 });

@@ -10,7 +10,7 @@ import { describeWithRedisServer, type RedisServer, startRedisCluster } from '..
 import { startProxy } from '../tools/tcp-proxy.ts';
 import { inTime, quotaOfKeys } from './quota-of-keys.ts';
 
-/** How long recovery may take on a busy machine; milliseconds. */
+/** The maximum recovery time on a busy machine; milliseconds. */
 const RECOVERS_WITHIN_MS = 20_000;
 
 function open(url: string, limit: number, isCluster: boolean) {
@@ -30,12 +30,12 @@ describeWithRedisServer('Redis Cluster quota', () => {
     for (const node of nodes) await node.stop();
   });
 
-  // @proves quota-10
-  test('gateways share one window, whichever node the address of each names', async () => {
+  // @proves quota-9
+  test('gateways share one window on a cluster, whichever node their addresses name', async () => {
     const quotas = nodes.map((node) => createRedisQuota(60, node.url, true));
     for (const quota of quotas) {
       onTestFinished(() => quota.close());
-      // It is connected to every node.
+      // Waits until it is connected to every node.
       await expect.poll(async () => [await quota.fault(), quota.countedShare()]).toEqual([undefined, 1]);
     }
     const gateways = quotas.map((quota) => quotaOfKeys(quota, 20));
@@ -51,7 +51,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
   });
 
   // @proves redis-3
-  test('keys of a silent node are refused in time, and admitted when it is back', async () => {
+  test('keys of a silent node are refused in time, and admitted again after it is back', async () => {
     const quota = open(anyNode(), 1000, true);
     const ids = times(60, newId);
     await Promise.all(ids.map((id) => quota.consume(id)));
@@ -71,8 +71,8 @@ describeWithRedisServer('Redis Cluster quota', () => {
     await expect.poll(all, { timeout: RECOVERS_WITHIN_MS }).toBe(true);
   });
 
-  // @proves quota-7 redis-2
-  test('a request whose reply is lost is counted at most once: no command is sent again', async () => {
+  // @proves quota-9 redis-2
+  test('a request whose reply is lost is counted at most once, because no command is retried', async () => {
     const [node] = nodes as [RedisServer];
     const proxy = await startProxy('127.0.0.1', Number(new URL(node.url).port));
     onTestFinished(() => proxy.stop());
@@ -100,12 +100,12 @@ describeWithRedisServer('Redis Cluster quota', () => {
   });
 });
 
-/** The requests of a key in a window. */
+/** The requests that a key may make in a window. */
 const LIMIT = 10;
 
 describeWithRedisServer('Redis quota with sentinels', () => {
   // @proves quota-11
-  test('the replica takes over with its counts, and nothing is admitted meanwhile', async () => {
+  test('after a failover the replica has the counts, and nothing is admitted in between', async () => {
     const redis = await startRedisWithSentinel();
     onTestFinished(() => redis.stop());
     const [quota, apiKeyId] = [open(redis.url, LIMIT, false), newId()];
@@ -129,7 +129,7 @@ describeWithRedisServer('Redis quota with sentinels', () => {
     expect(await quota.fault()).toBeUndefined();
 
     const late = open(redis.url, LIMIT, false);
-    // As the log has it, and without what changes with each attempt.
+    // The log shows this text, without the part that changes with each attempt.
     expect(await late.fault()).toMatch(/All sentinels are unreachable\. Last error/);
     await expect(late.consume(newId())).rejects.toThrow(/All sentinels are unreachable/);
     await redis.restartSentinel();
@@ -137,7 +137,7 @@ describeWithRedisServer('Redis quota with sentinels', () => {
     await expectRecovered(late);
   });
 
-  test('a quota is open once its first connection attempt has succeeded, and counts from then on', async () => {
+  test('openQuota waits for its first successful connection, so the first request counts', async () => {
     const redis = await startRedisWithSentinel();
     onTestFinished(() => redis.stop());
     const proxy = await startProxy('127.0.0.1', Number(new URL(`redis://${redis.url.split(',')[1]}`).port));

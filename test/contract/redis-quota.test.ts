@@ -15,7 +15,7 @@ import { startProxy } from '../tools/tcp-proxy.ts';
 import { processWithClosedQuota, quotaContract } from './quota-contract.ts';
 import { inTime, passInRedis, type QuotaOfKeys, quotaOfKeys } from './quota-of-keys.ts';
 
-/** How long recovery may take on a busy machine; milliseconds. On an idle one it takes less than a second. */
+/** The maximum recovery time on a busy machine, under a second on an idle one; milliseconds. */
 const RECOVERS_WITHIN_MS = 20_000;
 
 const POLICY = { limit: 100, windowSeconds: 60 };
@@ -86,10 +86,9 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     return () => server.stop();
   });
 
-  // @proves quota-12
   describe.each(OUTAGES)('while Redis is $name', ({ begin, end }) => {
     // @proves redis-1 redis-7
-    test('from the start, nothing is admitted, in time, and afterwards the same quota works', async () => {
+    test('a quota that starts during an outage admits nothing, in time, and recovers afterwards', async () => {
       await begin(server);
       const quota = open(server.url);
       await expectUnavailable(quota);
@@ -100,7 +99,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
       await expectRecovered(quota);
     });
 
-    test('from some moment on, nothing is admitted: in time, then immediately, so that requests hold no memory', async () => {
+    test('an outage refuses requests in time, then immediately, so that they hold no memory', async () => {
       const quota = open(server.url);
       expect(await quota.consume(newId())).toMatchObject({ admitted: true });
       const warned = vi.fn();
@@ -117,7 +116,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
       for (let request = 0; request < 20; request += 1) {
         expect(await outcomeOf(quota)).toBeInstanceOf(QuotaUnavailable);
       }
-      // Less than half of the time that waiting for each would take.
+      // Less than half the time that waiting for each request would take.
       expect(performance.now() - start).toBeLessThan(2000);
       expect(warned).not.toHaveBeenCalled();
       await end(server);
@@ -132,7 +131,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await processWithClosedQuota(server.url, false)).toBe('QuotaUnavailable, closed');
   });
 
-  test('a connection to a replica is closed immediately: after a failover the address leads to another server', async () => {
+  test('a connection to a server that became a replica is closed immediately', async () => {
     const connection = async () =>
       /id=(\d+) .* user=gateway /.exec(String(await server.command('CLIENT', 'LIST')))?.[1];
     const quota = open(server.url);
@@ -146,7 +145,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   });
 
   // @proves quota-2
-  test('a studio with a limit has an entry beside that of the key, and another while it is refused', async () => {
+  test("a studio with a limit has an entry beside the key's, and another while it is refused", async () => {
     const quota = openQuota(server.url);
     const bearer = { apiKeyId: newId(), studioId: 'studio-1' };
     const names = async () => ((await server.command('KEYS', '*')) as string[]).toSorted();
@@ -171,7 +170,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
   });
 
-  test('a user with only the permissions in docs/how-to/databases.md is enough', async () => {
+  test('the Redis permissions in docs/how-to/databases.md are enough', async () => {
     const guide = readFileSync(join(ROOT, 'docs/how-to/databases.md'), 'utf8');
     const [, commands = '', names = ''] = /`((?:\+\w+ ?)+)` on\s+`(~[^`]+)`/.exec(guide) ?? [];
     await server.command('ACL', 'SETUSER', 'narrow', 'on', '>narrow', names, ...commands.split(' '));
@@ -186,7 +185,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   });
 
   // @proves redis-10
-  test('nothing is counted in another database than that of the address, if its user may not select that', async () => {
+  test('a user who may not select the database of the address counts in no other database', async () => {
     await server.command('ACL', 'SETUSER', 'fixed', 'on', '>fixed', 'allkeys', '+@all', '-select');
     const quota = open(`${server.url.replace(/\/\/[^@]+@/, '//fixed:fixed@')}/1`);
     const apiKeyId = newId();
@@ -218,7 +217,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   // @proves quota-5
   test.each([
     ['a higher limit', { limit: 5, windowSeconds: 60 }, [60, 59]],
-    // The rest of a refusal of another window is rounded down, since it is not extended.
+    // The rest of another window's refusal is rounded down, since it is not extended.
     ['a shorter window', { limit: 1, windowSeconds: 1 }, [59, 58]],
   ])('a refused key stays refused until the announced time, even by a gateway with %s', async (_, policy, seconds) => {
     const apiKeyId = newId();
@@ -243,17 +242,17 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   ];
   const LIMIT_OF_TWO = { limit: 2, windowSeconds: 60 };
 
-  // @proves quota-8
+  // @proves quota-9
   describe.each([
     ['that expires', true],
     ['that does not expire', false],
-  ])('%s', (_, expires) => {
+  ])('a value %s', (_, expires) => {
     async function leave(name: string, [command, ...args]: readonly [string, ...string[]]): Promise<void> {
       await server.command(command, ...args.map((arg) => (arg === 'NAME' ? name : arg)));
       if (expires) await server.command('PEXPIRE', name, '30000');
     }
 
-    test('a value of another kind in place of a counter, a refunded one, or the readiness probe is ignored and replaced', async () => {
+    test('an unexpected value of a counter, refund or readiness entry is ignored and replaced', async () => {
       const quota = open(server.url, LIMIT_OF_TWO);
       for (const [value, ...command] of UNEXPECTED) {
         const [apiKeyId, refunded] = [newId(), newId()];
@@ -293,7 +292,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
   });
 
-  test('deployments with prefixes of their own share a database and no counter', async () => {
+  test('deployments with different prefixes share a database but no counter', async () => {
     const opened = (prefix?: string) => {
       const quota = createRedisQuota(60, server.url, false, prefix);
       onTestFinished(() => quota.close());
@@ -312,8 +311,8 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     ]);
   });
 
-  // @proves quota-7
-  test('a request whose reply is lost is counted at most once: no command is sent again', async () => {
+  // @proves quota-9
+  test('a request whose reply is lost is counted at most once, because no command is retried', async () => {
     const proxy = await startProxy('127.0.0.1', Number(new URL(server.url).port));
     onTestFinished(() => proxy.stop());
     const quota = open(server.url.replace(/:\d+$/, `:${proxy.port}`));
@@ -340,7 +339,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   }
 });
 
-/** The decision on one request, or the error. */
+/** Returns the decision on one request, or the error. */
 function outcomeOf(quota: QuotaOfKeys): Promise<unknown> {
   return quota.consume(newId()).catch((error: unknown) => error);
 }

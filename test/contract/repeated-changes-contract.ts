@@ -20,10 +20,10 @@ import {
 import type { OpenedStore } from './opened-store.ts';
 import { correctLead, describeThroughStores, moveLead, replacementOf } from './store-actions.ts';
 
-/** The promises about changes that their callers repeat. */
+/** The promises about changes that their callers retry. */
 export function repeatedChangesContract(opened: () => OpenedStore): void {
-  // @proves crashes-20
-  describeThroughStores('a change that its caller repeats, ', opened, (through) => {
+  // @proves crashes-19
+  describeThroughStores('retried changes, ', opened, (through) => {
     let first: Store;
     let second: Store;
     beforeEach(async () => {
@@ -32,7 +32,7 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
     });
 
     test.each(EVERY_RIVALRY.filter(({ isRepeatable }) => isRepeatable))(
-      'takes effect once: $method, $title',
+      'a retried change takes effect once: $method, $title',
       async ({ arrange, change, rival, state }) => {
         const requestId = randomUUID();
         await arrange?.(first);
@@ -50,7 +50,7 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
       },
     );
 
-    test('returns the present state', async () => {
+    test('a retried change returns the current state', async () => {
       const [lead, requestId] = [aLead(), randomUUID()];
       await first.createLead(lead, claimsOf(lead));
       await moveLead(first, lead, 'contacted', { requestId });
@@ -64,7 +64,7 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
       expect(await put()).toEqual(active);
     });
 
-    test('that was rejected takes effect when it is possible', async () => {
+    test('a retried change takes effect later if it was rejected first', async () => {
       const [lead, requestId] = [aLead(), randomUUID()];
       await first.createLead(lead, claimsOf(lead));
       const correct = (store: Store) =>
@@ -73,11 +73,11 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
       expect(await correct(first)).toEqual({ kind: 'stale' });
       expect(await first.isLeadChangeApplied(STUDIO_ID, lead.id, requestId)).toBe(false);
       const change = { requestId, expectedUpdatedAt: null };
-      expect(await correctLead(second, lead, { note: 'one' }, change)).toMatchObject({ kind: 'updated' });
+      expect(await correctLead(second, lead, { note: 'one' }, change)).toMatchObject({ kind: 'changed' });
       expect(await first.isLeadChangeApplied(STUDIO_ID, lead.id, requestId)).toBe(true);
     });
 
-    test('concurrently takes effect once', async () => {
+    test('a change that is sent 20 times at once takes effect once', async () => {
       const requestId = randomUUID();
       await Promise.all(
         times(20, (index) => through(index).putStudio(aStudio({ status: 'suspended' }), { ...BY, requestId })),
@@ -86,7 +86,7 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
       expect(events.filter(({ to }) => to === 'suspended')).toHaveLength(1);
     });
 
-    test('is recognised after as many other changes of its record as the bound allows', async () => {
+    test('a retried change is recognised after as many other changes as the bound allows', async () => {
       const requestId = randomUUID();
       await first.putMember(aMember(), { ...BY, requestId });
       for (let left = MAX_APPLIED_REQUESTS - 1; left > 0; left -= 20) {
@@ -101,15 +101,15 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
   });
 }
 
-/** A change, and what somebody else changes after it, which a repetition of the first must not undo. */
+/** A change, and what somebody else changes after it, which a retry of the first must not undo. */
 export interface RivalChanges {
   readonly title: string;
-  /** Writes what the change needs. */
+  /** Writes the data that the change needs. */
   arrange?(store: Store): Promise<unknown>;
-  /** @param requestId undefined: the caller will not repeat it */
+  /** @param requestId undefined: the caller will not retry it */
   change(store: Store, requestId?: string): Promise<unknown>;
   rival(store: Store): Promise<unknown>;
-  /** Returns what both of them change, without times. */
+  /** Returns the state that both of them change, without times. */
   state(store: Store): Promise<unknown>;
   /** Whether a caller can give the change an identity. */
   readonly isRepeatable: boolean;
@@ -143,7 +143,7 @@ const storedKey = async (store: Store) => {
 };
 const [firstSecret, rivalSecret] = [aSecretHash(), aSecretHash()];
 
-/** By each method of the port whose repetition could undo something. Each starts with an active studio. */
+/** Every method of the port whose retry could undo something. Each case starts with an active studio. */
 const RIVAL_CHANGES = {
   putStudio: [
     {
@@ -252,7 +252,7 @@ const RIVAL_CHANGES = {
   ],
 } as const satisfies Record<Exclude<keyof Store, Reads | keyof Harmless>, readonly RivalChanges[]>;
 
-/** The other methods that write, with why a repetition undoes nothing. */
+/** The other writing methods, and why a retry of each undoes nothing. */
 interface Harmless {
   createLead: 'its idempotency key finds the lead, whatever became of it, or the enquiry';
   resendLeads: 'consumers get the leads once more';

@@ -32,7 +32,7 @@ function reported(overrides: Partial<ReportedRequest> = {}): ReportedRequest {
   return { ...request, time: plus(NOW, -1000), ...overrides };
 }
 
-/** The promises of `RequestLogStore`, and of what records, lists and removes by them. */
+/** The promises of `RequestLogStore`, and of the use cases that record, list and remove by it. */
 export function requestLogContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   describe('the log of requests', () => {
     let store: Store;
@@ -50,8 +50,8 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
     };
     const idsOf = (requests: readonly LoggedRequest[]) => requests.map(({ requestId }) => requestId);
 
-    // @proves requests-3 requests-8
-    test('has each request once, newest first, in its own studio, however often it is recorded', async () => {
+    // @proves requests-3 requests-1
+    test('the request log has each request once, newest first, in its own studio', async () => {
       const requests = [
         ...times(5, () => aLoggedRequest()),
         aLoggedRequest({ faultyFields: RECORDED_FIELDS, leadId: newId(), omitted: 7 }),
@@ -75,8 +75,8 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
       }
     });
 
-    // @proves requests-6
-    test('loses what is not kept: the oldest of too many, those before a time, or all; and nothing of other studios', async () => {
+    // @proves requests-9
+    test('removing requests keeps the newest ones since a time, and those of other studios', async () => {
       const ofAll = times(2, (index) => times(10, () => aLoggedRequest({ studioId: `studio-${index + 1}` })));
       const [own, others] = ofAll.map((each) => each.toReversed()) as [LoggedRequest[], LoggedRequest[]];
       await store.recordRequests(ofAll.flat());
@@ -97,7 +97,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
     });
 
     // @proves limits-1
-    test('leaves out what cannot be read, says so, and loses it like the rest', () =>
+    test('unreadable requests are skipped, reported, and removed like the rest', () =>
       tryEach(opened(), damages, ['request'], async (damage, studioId) => {
         const requests = times(3, () => aLoggedRequest({ studioId }));
         const [oldest, bad, newest] = requests as [LoggedRequest, LoggedRequest, LoggedRequest];
@@ -109,8 +109,8 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
         expect(await store.listRequests(studioId, null, 10)).toEqual({ records: [], next: null, skipped: 0 });
       }));
 
-    // @proves requests-4 requests-8
-    test('records what gateways report, each once, and skips what no request of a studio is', async () => {
+    // @proves requests-3 requests-1
+    test('records each reported request once, and skips entries that are invalid', async () => {
       const good = [
         reported({ requestId: 'oldest', time: plus(NOW, -DAY_MS) }),
         reported({ requestId: 'one' }),
@@ -141,15 +141,15 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
       for (const _ of [1, 2]) expect(await record(mixed, undefined)).toBe(bad.length);
       expect(idsOf(await listed())).toEqual(['ahead', 'two', 'one', 'oldest']);
       expect(timeOfId((await listed({ xRequestId: 'one' }))[0]?.id as string)).toEqual(plus(NOW, -1000));
-      // A gateway of some studios.
+      // This gateway serves only some studios.
       expect(await record(batch(reported()), new Set(['studio-2']))).toBe(1);
       for (const refused of [{ ...mixed, batchId: 'x' }, batch(...times(MAX_RECORDED_REQUESTS + 1, () => reported()))])
         await expect(record(refused, undefined)).rejects.toMatchObject({ reason: 'INVALID_REQUEST' });
       expect(await all()).toHaveLength(good.length);
     });
 
-    // @proves requests-6 bounds-156 bounds-157
-    test('keeps the newest thousand of a day, and hardly more, whoever sends how much', async () => {
+    // @proves requests-9 bounds-156 bounds-157
+    test('keeps the newest thousand requests of a day, and hardly more, whoever sends how many', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const record = recorder();
       await record(batch(reported({ studioId: 'studio-2', requestId: 'theirs' })), undefined);
@@ -177,7 +177,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
     });
 
     // @proves requests-1 bounds-158
-    test('is listed by what somebody looks for, in pages', async () => {
+    test('lists requests in pages, by failure, request id and key', async () => {
       const [keyId, others] = [newId(), newId()];
       const requests = times(250, (index) =>
         aLoggedRequest({
@@ -216,7 +216,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
     });
 
     // @proves requests-5
-    test('names no lead that was erased or never was, whenever the request was recorded, and nothing of a studio without leads', async () => {
+    test('names no erased or unknown lead, and logs nothing for emptied or ended studios', async () => {
       await store.putStudio(aStudio({ id: 'trial', isTest: true }), BY);
       const [kept, erased] = [aLead(), aLead()];
       for (const lead of [kept, erased]) await store.createLead(lead, claimsOf(lead));
@@ -227,7 +227,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
       const leadIds = async () => (await listed()).map(({ leadId }) => leadId).filter((id) => id !== null);
       expect((await leadIds()).toSorted()).toEqual([kept.id, erased.id].toSorted());
       await store.eraseLead({ studioId: STUDIO_ID, leadId: erased.id, ...BY });
-      // A gateway still had it.
+      // A gateway reports it late.
       await record(of(erased.id), undefined);
       expect(await leadIds()).toEqual([kept.id]);
       expect(await listed()).toHaveLength(4);

@@ -7,7 +7,7 @@ import { actionsOn, changesIn, correctLead } from './store-actions.ts';
 
 const DAY_MS = 86_400_000;
 
-/** The promises of what is noted of a restore, and of what consumers ask after it. */
+/** The promises about a restore, and about what consumers ask after it. */
 export function restoreContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   // @proves feed-10
   describe('a database that is restored', () => {
@@ -20,14 +20,14 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
     const OVERLAP_MS = 300_000;
     const NEVER = { epoch: 0, restoredTo: null, backedUpAt: null };
 
-    test('has a higher epoch each time, also if a clock was set back, and goes back to the earliest time', async () => {
+    test('each restore gets a higher epoch, even if a clock was set back, and the earliest time', async () => {
       const other = await opened().another();
       expect(await store.findEpoch()).toEqual(NEVER);
       const first = { epoch: NOW.getTime(), restoredTo: plus(NOW, -5000 - OVERLAP_MS), backedUpAt: null };
       expect(await store.raiseEpoch(plus(NOW, -5000), NOW, BY)).toEqual(first);
       expect(await other.findEpoch()).toEqual(first);
 
-      // A consumer may have heard of none of them.
+      // A consumer may not know of either restore.
       const second = { ...first, epoch: NOW.getTime() + 1 };
       expect(await other.raiseEpoch(plus(NOW, -1000), plus(NOW, -DAY_MS), BY)).toEqual(second);
       expect(await store.findEpoch()).toEqual(second);
@@ -35,15 +35,15 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       expect(await store.raiseEpoch(plus(NOW, -9000), NOW, BY)).toEqual(third);
       const reopened = await opened().reopen();
       expect(await reopened.findEpoch()).toEqual(third);
-      // Its backup knows of the former one.
+      // The backup contains the former one.
       expect(await reopened.raiseEpoch(null, NOW, BY)).toEqual({ ...third, epoch: NOW.getTime() + 3 });
     });
 
-    test('may have lost everything if nobody knows when its backup was begun', async () => {
+    test('a restore may have lost everything if nobody knows when its backup began', async () => {
       expect(await store.raiseEpoch(null, NOW, BY)).toMatchObject({ restoredTo: new Date(0) });
     });
 
-    test('has the earliest time and an epoch for each of several that note it at once', async () => {
+    test('concurrently noted restores keep the earliest time and each get an epoch', async () => {
       await store.raiseEpoch(NOW, NOW, BY);
       const stores = [store, await opened().another()];
       const to = [plus(NOW, -1000), null, plus(NOW, -9000), null, plus(NOW, -5000), NOW];
@@ -55,7 +55,7 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       });
     });
 
-    test('has the epoch beside its consumers and test studios, whichever comes first', async () => {
+    test('the epoch is stored beside consumers and test studios, whichever comes first', async () => {
       await store.raiseEpoch(NOW, NOW, BY);
       expect(await store.createConsumer(aConsumer(), BY)).toMatchObject({ kind: 'created' });
       await store.putStudio(aStudio({ id: 'studio-test', isTest: true }), BY);
@@ -68,7 +68,7 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       });
     });
 
-    test('counts as never restored, or as one that may have lost everything, if that cannot be read', async () => {
+    test('an unreadable restore counts as none, or as one that may have lost everything', async () => {
       await tryEach(opened(), damages, ['epoch'], async (damage, studioId) => {
         await store.raiseEpoch(NOW, NOW, BY);
         await opened().damage(damage, { studioId, id: newId() });
@@ -83,7 +83,7 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       });
     });
 
-    test('sends all leads at revisions that are higher than those of clocks that were ahead', async () => {
+    test('a resend after a restore uses revisions above those of clocks that were ahead', async () => {
       const lead = await created();
       const [now, lowest] = [plus(lead.createdAt, 1000), lead.createdAt.getTime() + DAY_MS];
       await store.resendLeads({ studioId: STUDIO_ID, after: null, limit: 10 }, now, { lowest });
@@ -93,7 +93,7 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       expect(await changesIn(store, 1)).toMatchObject([{ revision: lowest + 1 }]);
     });
 
-    test('tells which of some leads a studio does not have: no erased, unreadable or closed one', async () => {
+    test('findMissingLeads names only leads that the studio never had', async () => {
       const [kept, erased, unreadable] = [await created(), await created(), await created()];
       await store.eraseLead({ studioId: STUDIO_ID, leadId: erased.id, memberId: null, now: plus(NOW, 1000) });
       await opened().damage(emptyName(damages), unreadable);

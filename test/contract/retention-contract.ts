@@ -12,7 +12,7 @@ import { changesIn, correctLead, moveLead } from './store-actions.ts';
 
 const FAST = { lookMs: 0, idleMs: 0, turnMs: 60_000, leadsPerTurn: 500, restMs: 0, listMs: 0 };
 
-/** The promises of `RetentionStore` and of a studio's retention, and of what erases by them. */
+/** The promises of `RetentionStore` and of a studio's retention, and of the erasures by them. */
 export function retentionContract(damages: readonly Damage[], opened: () => OpenedStore, isWhole: boolean): void {
   describe('retention', () => {
     let store: Store;
@@ -22,7 +22,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     });
     const put = (change: Partial<StudioPut>, now = NOW) =>
       store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: undefined, ...change }, { ...BY, now });
-    /** A closed lead that last changed so many days, and milliseconds, before NOW. */
+    /** A closed lead whose last change was so many days, plus `ms`, before NOW. */
     const closed = (days: number, ms = 0, overrides: Partial<Lead> = {}) => {
       const updatedAt = plus(NOW, -days * DAY_MS - ms);
       const createdAt = plus(updatedAt, -DAY_MS);
@@ -31,7 +31,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     const readableIds = async (studioId = STUDIO_ID) =>
       (await store.listLeads(studioId, null, 1000)).records.map(({ id }) => id).toSorted();
 
-    /** A lead that was erased so long before NOW. */
+    /** A lead that was erased `ms` before NOW. */
     async function erasedAgo(studioId: string, ms: number): Promise<Lead> {
       const lead = aLead({ studioId, createdAt: plus(NOW, -ms - DAY_MS) });
       await store.createLead(lead, claimsOf(lead));
@@ -40,7 +40,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       return lead;
     }
 
-    /** Retains leads by a clock that stands, until a studio was looked through some times after `isDone`. */
+    /** Retains leads by a stopped clock until a studio was looked through some times after `isDone`. */
     async function retain(
       isDone: () => Promise<boolean>,
       {
@@ -69,7 +69,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       return outcomes;
     }
 
-    test('a studio has one until it is removed, whatever else is put, and each change begins at its time', async () => {
+    test('a studio has its retention until it is removed, and each change begins at its own time', async () => {
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ retention: null });
       const retention = { days: 365, since: NOW };
       expect(await put({ retentionDays: 365 })).toMatchObject({ retention });
@@ -86,8 +86,8 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ retention: null });
     });
 
-    // @proves erasure-12
-    test('its time is moved by one of concurrent calls, and only by who has seen it as it is', async () => {
+    // @proves erasure-11
+    test('one of several concurrent calls moves the retention time, if it saw the current version', async () => {
       const all = [store, await opened().another()];
       const through = (index: number) => all[index % all.length] as Store;
       const atOnce = (version: number | null) =>
@@ -105,8 +105,8 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       expect(await store.findRetentionTime()).toMatchObject({ version: 3 });
     });
 
-    // @proves erasure-10 erasure-14
-    test('closed leads go that have not changed for its days and one more, and no others', async () => {
+    // @proves erasure-10 limits-1
+    test('retention erases closed leads unchanged for its days and one more, and no others', async () => {
       for (const id of ['keeps', 'new-here', 'trial'])
         await store.putStudio(aStudio({ id, isTest: id === 'trial' }), BY);
       const since = plus(NOW, -7 * DAY_MS);
@@ -160,7 +160,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     });
 
     // @proves erasure-17 bounds-160
-    test('what is left of the leads of studios that have ended goes after thirty days, and nothing of others', async () => {
+    test('erased leads of ended studios are deleted after thirty days, and no others', async () => {
       const ended = 'studio-ended';
       await store.putStudio(aStudio({ id: ended }), BY);
       await store.putRetentionTime(null, NOW);
@@ -181,8 +181,8 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     const endedAgo = (id: string, days: number) => store.endStudio(id, { ...BY, now: plus(NOW, -days * DAY_MS) });
     const putAgo = (id: string, days: number) => put({ id, retentionDays: 30 }, plus(NOW, -days * DAY_MS));
 
-    // @proves erasure-14 erasure-17
-    test('an unreadable lead keeps no other from deletion once their studio has ended', async () => {
+    // @proves limits-1 erasure-17
+    test('an unreadable lead prevents no other from being deleted after their studio ended', async () => {
       const leads = [await erasedAgo(STUDIO_ID, 400 * DAY_MS), await erasedAgo(STUDIO_ID, 390 * DAY_MS)];
       const [lowest = expect.fail(), other = expect.fail()] = leads.toSorted((a, b) => (a.id < b.id ? -1 : 1));
       const ofStage = damages.find(({ kind, field }) => kind === 'lead' && field === 'stage') ?? expect.fail();
@@ -194,7 +194,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     });
 
     // @proves erasure-10
-    test('a lead that changes after it was read is not erased, and holds up nothing behind it', async () => {
+    test('a lead that changes after it was read is not erased, and blocks none behind it', async () => {
       await put({ retentionDays: 30 }, plus(NOW, -7 * DAY_MS));
       await store.putRetentionTime(null, NOW);
       const leads = times(4, (index) => closed(40 - index));
@@ -220,38 +220,27 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
 
     // @proves erasure-10 erasure-17
     test.each<[string, () => Promise<unknown>, number | null]>([
-      ['of a studio that has ended now', () => endedAgo('ended', 0), null],
-      ['of a studio that has ended by a clock a minute ahead', () => endedAgo('ended', -1 / 1440), null],
-      ['of a studio that has ended', () => endedAgo('ended', 40), 40],
-      ['of a studio with a retention', () => putAgo('other', 3), 3],
-      ['of a retention that was put now', () => putAgo('other', 0), null],
-      [
-        'of a studio that has ended before another got one',
-        () => endedAgo('ended', 5).then(() => putAgo('other', 2)),
-        2,
-      ],
-      [
-        'of a studio that has ended after another got one',
-        () => putAgo('other', 5).then(() => endedAgo('ended', 2)),
-        2,
-      ],
-    ])(
-      'the time begins with the latest end or retention, once that is a day old, whatever leads say: %s',
-      async (_, happen, days) => {
-        for (const id of ['ended', 'other']) await put({ id, status: 'active' }, plus(NOW, -450 * DAY_MS));
-        const [first, second] = [await erasedAgo('ended', 400 * DAY_MS), await erasedAgo('ended', 390 * DAY_MS)];
-        await happen();
-        await retain(async () => true);
-        const begun = (await store.findRetentionTime())?.time;
-        expect(begun).toEqual(days === null ? undefined : plus(NOW, -days * DAY_MS));
-        const isEnded = begun && (await store.findStudio('ended'))?.status === 'ended';
-        for (const { id } of [first, second])
-          expect(await store.presenceOfLead('ended', id)).toBe(isEnded ? null : 'erased');
-      },
-    );
+      ['a studio ended now', () => endedAgo('ended', 0), null],
+      ['a studio ended by a clock a minute ahead', () => endedAgo('ended', -1 / 1440), null],
+      ['an ended studio', () => endedAgo('ended', 40), 40],
+      ['a studio with a retention', () => putAgo('other', 3), 3],
+      ['a retention put now', () => putAgo('other', 0), null],
+      ['a studio ended before another got a retention', () => endedAgo('ended', 5).then(() => putAgo('other', 2)), 2],
+      ['a studio ended after another got a retention', () => putAgo('other', 5).then(() => endedAgo('ended', 2)), 2],
+    ])('retention time starts at the latest end or retention once that is a day old: %s', async (_, happen, days) => {
+      for (const id of ['ended', 'other']) await put({ id, status: 'active' }, plus(NOW, -450 * DAY_MS));
+      const [first, second] = [await erasedAgo('ended', 400 * DAY_MS), await erasedAgo('ended', 390 * DAY_MS)];
+      await happen();
+      await retain(async () => true);
+      const begun = (await store.findRetentionTime())?.time;
+      expect(begun).toEqual(days === null ? undefined : plus(NOW, -days * DAY_MS));
+      const isEnded = begun && (await store.findStudio('ended'))?.status === 'ended';
+      for (const { id } of [first, second])
+        expect(await store.presenceOfLead('ended', id)).toBe(isEnded ? null : 'erased');
+    });
 
     // @proves erasure-10 erasure-11 erasure-17
-    test('a clock that is ahead for some hours, in which the time begins, erases and deletes nothing', async () => {
+    test('a clock that is ahead for some hours when retention time starts erases nothing', async () => {
       const [hour, ahead] = [DAY_MS / 24, 365 * DAY_MS];
       for (const id of ['ended', 'ended-ahead', 'put-ahead']) await put({ id, status: 'active' }, plus(NOW, -hour));
       const [lead, erased] = [closed(100), await erasedAgo('ended', hour)];
@@ -267,7 +256,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     });
 
     // @proves erasure-10
-    test('a clock that is behind when a retention is put takes nothing of its days of grace', async () => {
+    test('a clock that is behind when a retention is put does not shorten its days of grace', async () => {
       const lead = closed(100);
       await opened().makeLeads(lead);
       await store.putRetentionTime(null, NOW);
@@ -281,7 +270,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     });
 
     // @proves bounds-117
-    test('a turn takes some leads of each studio, and in all as many as it may', async () => {
+    test('a retention run takes leads of each studio in turn, up to its maximum', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       for (const id of [STUDIO_ID, 'studio-2']) await put({ id, retentionDays: 30 }, plus(NOW, -7 * DAY_MS));
       await store.putRetentionTime(null, NOW);
@@ -304,13 +293,13 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       expect(turn).toEqual({ [STUDIO_ID]: 20, 'studio-2': 20 });
     });
 
-    /** The calls that are about one studio. */
+    /** The calls about one studio. */
     const OF_STUDIO = [
       ...['removeRequests', 'walkErasedLeads', 'listAuditEvents', 'findStudio', 'measureStage', 'walkLeads'],
       ...['eraseLead', 'deleteErasedLeads'],
     ] as const;
 
-    /** The store, with something done at each call. */
+    /** The store, with a function called before each of its methods. */
     const withCalls = (at: (method: string, studioId: unknown) => unknown) =>
       new Proxy(store, {
         get:
@@ -321,7 +310,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
           },
       });
 
-    /** Studios with a lead that goes: one that has ended, and one with a retention. */
+    /** Creates an ended studio and one with a retention, each with leads to remove. */
     async function twoStudios(name: string): Promise<() => Promise<boolean>> {
       const [ended, active] = [`${name}-ended`, `${name}-active`];
       for (const id of [ended, active]) await store.putStudio(aStudio({ id }), BY);
@@ -335,7 +324,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
 
     // @proves crashes-7
     test.each(['listStudios', 'findRetentionTime', 'putRetentionTime', ...OF_STUDIO])(
-      'once it is told to end it makes few further calls, however many studios there are: at %s',
+      'retention stops within a few calls when told to, however many studios there are: at %s',
       async (at) => {
         await twoStudios('studio');
         await store.putRetentionTime(null, NOW);
@@ -352,8 +341,8 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     );
 
     // @proves erasure-10 erasure-17
-    test.each(OF_STUDIO)('a studio of which a call fails each time stops no other: %s', async (failing) => {
-      // In the order of ids, and of what is taken in turn, it is the first one.
+    test.each(OF_STUDIO)('a studio for which a call always fails does not stop others: %s', async (failing) => {
+      // These studios come first by id and by turn.
       await twoStudios('bad');
       const isDone = await twoStudios('good');
       await store.putRetentionTime(null, NOW);
@@ -370,22 +359,19 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     test.each([
       ['once', 1, 2],
       ['each time', Number.POSITIVE_INFINITY, 40],
-    ])(
-      'the time waits for a studio that cannot be read for once, and for none for ever: %s',
-      async (_, count, days) => {
-        await erasedAgo(STUDIO_ID, 400 * DAY_MS);
-        await put({ id: 'other', status: 'active' });
-        await putAgo('other', 40);
-        await endedAgo(STUDIO_ID, 2);
-        let left = count;
-        const through = withCalls((method, studioId) => {
-          if (method !== 'listAuditEvents' || studioId !== STUDIO_ID || left === 0) return;
-          left -= 1;
-          throw new StoreUnavailable('for once');
-        });
-        await retain(async () => true, { through, failed() {} });
-        expect((await store.findRetentionTime())?.time).toEqual(plus(NOW, -days * DAY_MS));
-      },
-    );
+    ])('retention time waits once for an unreadable studio, but not forever: %s', async (_, count, days) => {
+      await erasedAgo(STUDIO_ID, 400 * DAY_MS);
+      await put({ id: 'other', status: 'active' });
+      await putAgo('other', 40);
+      await endedAgo(STUDIO_ID, 2);
+      let left = count;
+      const through = withCalls((method, studioId) => {
+        if (method !== 'listAuditEvents' || studioId !== STUDIO_ID || left === 0) return;
+        left -= 1;
+        throw new StoreUnavailable('for once');
+      });
+      await retain(async () => true, { through, failed() {} });
+      expect((await store.findRetentionTime())?.time).toEqual(plus(NOW, -days * DAY_MS));
+    });
   });
 }

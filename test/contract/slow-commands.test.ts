@@ -27,17 +27,17 @@ function expectNoData(shapes: Set<string>): void {
   for (const shape of shapes) expect(canaries.in(shape), shape).toEqual([]);
 }
 
-// @proves secrets-16
-test('what is logged of a slow command on SQLite has no value of a caller', async () => {
+// @proves secrets-5
+test('the log of a slow SQLite command has no value of a caller', async () => {
   const shapes = await shapesAt(`sqlite:${join(temporaryFolder(), 'leads.db')}`);
   expect(shapes.size).toBeGreaterThan(50);
   expect([...shapes]).toContain('COMMIT');
   expectNoData(shapes);
 });
 
-// @proves secrets-16
+// @proves secrets-5
 describeWithMongo('on MongoDB', (url) => {
-  test('what is logged of a slow command has no value of a caller', async () => {
+  test('the log of a slow MongoDB command has no value of a caller', async () => {
     const shapes = await shapesAt(url());
     expect([...shapes]).toEqual(
       expect.arrayContaining(['leads.insertMany {}', 'apiKeys.findOne {studioId: ?,_id: ?}']),
@@ -51,7 +51,7 @@ const RUNNING = Object.getOwnPropertyNames(StatementSync.prototype).filter(
   (name) => !/^(?:constructor|columns|close|stat|resetStats|set\w+)$/.test(name),
 );
 
-test.each(RUNNING)('only commands that take long are reported, with how long: %s', (method) => {
+test.each(RUNNING)('reports only slow commands, with their duration: %s', (method) => {
   const database = new DatabaseSync(':memory:');
   onTestFinished(() => database.close());
   const reported: [string, number][] = [];
@@ -64,7 +64,7 @@ test.each(RUNNING)('only commands that take long are reported, with how long: %s
 
   for (const milliseconds of [0, 60]) {
     const rows = select[method as 'iterate'](milliseconds);
-    // Of a row, or of a run, nothing can be iterated.
+    // A row or a run cannot be iterated.
     if (Symbol.iterator in Object(rows)) expect([...rows]).toHaveLength(1);
   }
 

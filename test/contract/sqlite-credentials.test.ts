@@ -8,7 +8,7 @@ import { aMember, aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 import { arrange, key, source, WRITES } from './every-call.ts';
 
-/** Writes of what a credential consists of, besides one of each method. */
+/** Writes that change a credential, in addition to one of each method. */
 const OF_CREDENTIALS: readonly { readonly name: string; readonly call: (store: Store) => Promise<unknown> }[] = [
   { name: 'a studio in every field', call: (store) => store.putStudio(OTHER_STUDIO, BY) },
   { name: 'a former region', call: (store) => store.putStudio(aStudio({ regionCode: 'FR' }), BY) },
@@ -18,9 +18,8 @@ const OF_CREDENTIALS: readonly { readonly name: string; readonly call: (store: S
 
 const OTHER_STUDIO = aStudio({ status: 'suspended', regionCode: 'FR', quotaLimit: 7, keepEnquiries: false });
 
-// @proves isolation-2
 describe.each([...WRITES, ...OF_CREDENTIALS])('after $name', ({ call }) => {
-  test.each(['its own process', 'another process'])('by %s, a credential is the stored one', async (by) => {
+  test.each(['its own process', 'another process'])('a credential is the stored one after writes by %s', async (by) => {
     const open = storesOfOneFile();
     const [reader, other] = [open(), open()];
     await arrange(reader);
@@ -35,12 +34,12 @@ describe.each([...WRITES, ...OF_CREDENTIALS])('after $name', ({ call }) => {
   });
 });
 
-/** The methods that change what a credential consists of. */
+/** The methods that change credentials. */
 const CHANGING =
   /^(?:(?:create|replace|revoke)ApiKey|put(?:ApiKeyQuota|Studio)|endStudio|(?:put|remove)(?:Member|LeadSource))$/;
 
 test.each(WRITES.filter(({ name }) => !CHANGING.test(name)))(
-  'after $name, which changes nothing of a credential, it is still remembered',
+  '$name does not make a store forget a credential',
   async ({ call }) => {
     const store = storesOfOneFile()();
     await arrange(store);
@@ -50,7 +49,7 @@ test.each(WRITES.filter(({ name }) => !CHANGING.test(name)))(
   },
 );
 
-test('a key that was not found is found once it is created', async () => {
+test('a key that was not found before is found once it is created', async () => {
   const open = storesOfOneFile();
   const [reader, other] = [open(), open()];
   expect(await reader.findCredential(key.secretSha256)).toBeNull();
@@ -61,7 +60,7 @@ test('a key that was not found is found once it is created', async () => {
 });
 
 // @proves bounds-190
-test('no more than fifty thousand are remembered, and none of a source that does not exist', async () => {
+test('remembers at most fifty thousand credentials, and none for an unknown source', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   const store = storesOfOneFile(path)();
   await arrange(store);
@@ -94,7 +93,7 @@ function storesOfOneFile(path = join(temporaryFolder(), 'leads.db')): () => Stor
   };
 }
 
-/** Without the last use of the key, which may be an earlier one. */
+/** Leaves out the last use of the key, which may be older. */
 async function credentialOf(store: Store, sourceId?: string) {
   const found = await store.findCredential(key.secretSha256, sourceId);
   return found && { ...found, key: { ...found.key, lastUsedAt: null } };

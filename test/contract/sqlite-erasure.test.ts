@@ -19,7 +19,7 @@ import { correctLead, moveLead } from './store-actions.ts';
 /** Enough leads to fill, split and move pages of the file. */
 const LEADS = 600;
 
-/** The personal data of a lead, as bytes that a file can have. */
+/** The personal data of a lead, as bytes that a file may contain. */
 function personalBytes(index: number, lead: Lead): Buffer[] {
   const { sha256 } = claimsOf(lead).fingerprint;
   return [
@@ -36,8 +36,8 @@ function personalBytes(index: number, lead: Lead): Buffer[] {
   ];
 }
 
-// @proves erasure-3
-test('no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before', async () => {
+// @proves erasure-2
+test("no database file has a byte of an erased lead's personal data, whatever its past", async () => {
   const folder = temporaryFolder();
   const store = openSqliteStore(join(folder, 'leads.db'));
   onTestFinished(() => store.close());
@@ -76,7 +76,7 @@ test('no file of the database has a byte of personal data of an erased lead, wha
       personalBytes(index, lead).filter((bytes) => files.some((file) => file.includes(bytes))),
     );
   };
-  // Nearly all of it is gone immediately. Pieces stay where pages were split, until a vacuum rewrites the file.
+  // Nearly all of it is gone immediately. Pieces remain where pages were split, until a vacuum rewrites the file.
   await expect.poll(() => found().length).toBeLessThan(50);
   vacuumDatabase(`sqlite:${join(folder, 'leads.db')}`);
   expect(found()).toEqual([]);
@@ -88,17 +88,17 @@ test('no file of the database has a byte of personal data of an erased lead, wha
 
 const CORE_TOKEN = 'the token of the tests of erasure, long enough';
 
-/** A database with leads, whose bytes can be searched. */
+/** A database with leads, whose files can be searched for bytes. */
 interface Data {
   readonly folder: string;
   readonly env: { readonly DATABASE_URL: string };
   /** Leads in each state, all with one contact. */
   readonly leads: readonly Lead[];
-  /** Returns the personal texts and hashes that are in any file of the database. */
+  /** Returns the personal texts and hashes found in any file of the database. */
   found(): string[];
 }
 
-/** Fills a database with leads that are open, closed, corrected, and closed by hand. */
+/** Fills a database with leads that are open, closed, corrected, or closed directly in the database. */
 async function filled(folder: string): Promise<Data> {
   const path = join(folder, 'leads.db');
   const store = openSqliteStore(path);
@@ -134,18 +134,18 @@ async function filled(folder: string): Promise<Data> {
   return { folder, env: { DATABASE_URL: `sqlite:${path}` }, leads, found };
 }
 
-/** The command that erases the leads of a person, as each other does: by the method of the store that erases one. */
+/** Runs the command that erases a person's leads; it uses the same store method as all others. */
 const eraseAll = ({ env, leads: [lead] }: Data) =>
   executed(CLI, ['leads', 'erase-contact', STUDIO_ID], { env: { ...env }, input: JSON.stringify(lead?.contact) });
 
 // @proves erasure-2
-describe('after an erasure, no file of the database has a byte of personal data', () => {
-  test.each(['leads erase-contact beside a running core', 'EraseLead'])('%s', async (way) => {
+describe('after an erasure', () => {
+  test.each(['leads erase-contact beside a running core', 'EraseLead'])('%s leaves no personal byte', async (way) => {
     const folder = temporaryFolder();
     const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, CORE_TOKEN } });
     const crm = connectToCore(await addressOf(core), CORE_TOKEN);
     onTestFinished(() => crm.close());
-    // While the core has the file open, the log keeps what was written.
+    // While the core has the file open, the log retains earlier writes.
     const data = await filled(folder);
     expect(data.found().length).toBeGreaterThan(6);
 
@@ -153,12 +153,12 @@ describe('after an erasure, no file of the database has a byte of personal data'
       await Promise.all(data.leads.map(({ studioId, id: leadId }) => crm.leads.eraseLead({ studioId, leadId })));
     else await eraseAll(data);
 
-    // A command has ended when the log is truncated.
+    // A command ends after truncating the log.
     if (way === 'EraseLead') await expect.poll(data.found).toEqual([]);
     else expect(data.found()).toEqual([]);
   });
 
-  test('leads erase-contact that is killed, once another process opens the file', async () => {
+  test('opening the file completes a leads erase-contact that was killed', async () => {
     const data = await filled(temporaryFolder());
     const dying = `import { Worker } from 'node:worker_threads';
       Worker.prototype.postMessage = () => process.kill(process.pid, 'SIGKILL');`;
@@ -173,7 +173,7 @@ describe('after an erasure, no file of the database has a byte of personal data'
 });
 
 // @proves erasure-2
-test('a truncation of the log that failed is done later', async () => {
+test('a failed truncation of the log is retried later', async () => {
   const [folder, link] = [temporaryFolder(), join(temporaryFolder(), 'link')];
   await filled(folder);
   const holder = new DatabaseSync(join(folder, 'leads.db'), { timeout: 100_000 });
@@ -194,7 +194,7 @@ test('a truncation of the log that failed is done later', async () => {
 });
 
 // @proves erasure-2
-test('the log of a file that a symbolic link names is truncated after the start, as any', async () => {
+test('the log of a symbolically linked file is also truncated after the start', async () => {
   const { folder } = await filled(temporaryFolder());
   const [path, link] = [join(folder, 'leads.db'), join(temporaryFolder(), 'link.db')];
   const holder = new DatabaseSync(path);
@@ -209,7 +209,7 @@ test('the log of a file that a symbolic link names is truncated after the start,
 });
 
 // @proves erasure-2
-test('what another process keeps in the log is told when an erasure ends, and after a minute', async () => {
+test('an erasure that cannot truncate the log reports that, at its end and after a minute', async () => {
   const data = await filled(temporaryFolder());
   const path = join(data.folder, 'leads.db');
   const reader = new DatabaseSync(path);
@@ -247,7 +247,7 @@ test('what another process keeps in the log is told when an erasure ends, and af
 });
 
 // @proves bounds-38
-test('a lead has at most a hundred keys of former contacts, those of its first ones', async () => {
+test('a lead has at most a hundred keys of former contacts, those of the first ones', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   const store = openSqliteStore(path);
   onTestFinished(() => store.close());

@@ -19,7 +19,7 @@ import { arrange, createAnother, lead, READS, WRITES } from './every-call.ts';
 const REMOVED =
   /replaced or removed while the database was open, .*: put the right database file in its place, and restart/;
 
-/** Opens a store on a file in a folder of its own. */
+/** Opens a store on a file in its own folder. */
 async function opened() {
   const path = join(temporaryFolder(), 'data', 'leads.db');
   const store = openSqliteStore(path);
@@ -49,7 +49,7 @@ const HANDS: readonly (readonly [string, (path: string) => void])[] = [
 ];
 
 // @proves crashes-48
-test.each(WRITES)('once its files have gone, $name is not acknowledged as the first write', async ({ name, call }) => {
+test.each(WRITES)('$name is not acknowledged as the first write after its files are gone', async ({ name, call }) => {
   const { path, store } = await opened();
   const index = WRITES.findIndex((write) => write.name === name);
   const [, hand] = HANDS[index % HANDS.length] ?? [];
@@ -58,7 +58,7 @@ test.each(WRITES)('once its files have gone, $name is not acknowledged as the fi
 });
 
 // @proves crashes-48
-test.each(HANDS)('once %s, the check fails, then each call, and also when the files are back', async (_, hand) => {
+test.each(HANDS)('once %s, the check and every call fail, even after the files are back', async (_, hand) => {
   const { path, store } = await opened();
   const folder = dirname(path);
   renameSync(folder, `${folder}.kept`);
@@ -75,7 +75,7 @@ test.each(HANDS)('once %s, the check fails, then each call, and also when the fi
 
 // @proves crashes-48
 describe('a store goes on writing', () => {
-  test('while others link, open, read, copy and compact its file', async () => {
+  test('a store keeps writing while others link, open, read, copy and compact its file', async () => {
     const { path, store } = await opened();
     linkSync(path, `${path}.link`);
     expect(await faultOf(createAnother(store))).toBe('none');
@@ -90,7 +90,7 @@ describe('a store goes on writing', () => {
     expect(await faultOf(store.check())).toBe('none');
   });
 
-  test('to a file that a symbolic link names', async () => {
+  test('a store keeps writing to a file behind a symbolic link', async () => {
     const folder = temporaryFolder();
     const link = join(folder, 'leads.db');
     symlinkSync(join(folder, 'other.db'), link);
@@ -104,7 +104,7 @@ describe('a store goes on writing', () => {
 });
 
 describeIf(SMALL_DISKS.areAvailable, 'a file that is mounted by itself', SMALL_DISKS.remedy, () => {
-  test('is gone once it has lost its last name', () => {
+  test('a file mounted by itself is reported as removed once it loses its last name', () => {
     const script = `
       touch "$1/real.db" "$1/leads.db" && mount --bind "$1/real.db" "$1/leads.db" &&
       exec "$2" --input-type=module -e "
@@ -122,7 +122,7 @@ describeIf(SMALL_DISKS.areAvailable, 'a file that is mounted by itself', SMALL_D
 });
 
 // @proves crashes-48
-test('a file that takes the place of an open one is not written to, and has no log', async () => {
+test('a file that replaces an open one is not written to and gets no log', async () => {
   const { path, store } = await opened();
   const backup = join(temporaryFolder(), 'backup.db');
   expect(await backUp(`sqlite:${path}`, backup)).toEqual([0, expect.anything()]);
@@ -139,14 +139,14 @@ test('a file that takes the place of an open one is not written to, and has no l
 
   expect(readFileSync(path).equals(bytes)).toBe(true);
   expect(statSync(`${path}-wal`).size).toBe(0);
-  // What was acknowledged before is in the file that was replaced.
+  // Acknowledged writes are in the file that was replaced.
   const found = openSqliteStore(`${path}.same`);
   onTestFinished(() => found.close());
   expect(await found.findLead(STUDIO_ID, later.id)).toEqual(later);
 });
 
 // @proves crashes-48
-test('the worker that moves the log leaves a file alone that has taken the place of its own', async () => {
+test('the checkpoint worker leaves a file alone that replaced its own', async () => {
   const { path, store } = await opened();
   const { identities } = openedFiles(path);
   const other = join(temporaryFolder(), 'other.db');
@@ -160,7 +160,7 @@ test('the worker that moves the log leaves a file alone that has taken the place
   await store.close();
 });
 
-/** Creates a database: a direct connection to it, and a store on it. */
+/** Creates a database; returns a direct connection to it and a store on it. */
 function aDatabase() {
   const path = join(temporaryFolder(), 'leads.db');
   const store = openSqliteStore(path);
@@ -173,7 +173,7 @@ function aDatabase() {
 const create = (store: Store, lead = aLead()) => store.createLead(lead, claimsOf(lead));
 
 // @proves crashes-29
-test('every unique index in SQLite is a constraint of its table, which nothing can drop', () => {
+test('every unique index in SQLite is a table constraint, which nothing can drop', () => {
   const { direct } = aDatabase();
   const unique = direct
     .prepare(`

@@ -38,7 +38,7 @@ describe('while another process holds the write lock of the file', () => {
     await arrange(store);
   });
 
-  /** Reads in many turns of the event loop, in which writes meet the lock. */
+  /** Reads over many turns of the event loop, during which writes meet the lock. */
   const readAll = async () => {
     for (const { call } of READS) {
       await call(store);
@@ -47,7 +47,7 @@ describe('while another process holds the write lock of the file', () => {
   };
 
   test.each(['BEGIN IMMEDIATE', 'BEGIN EXCLUSIVE'] as const)(
-    'by %s, every write waits, and none blocks what is read',
+    'a write lock by %s makes every write wait and blocks no read',
     async (begin) => {
       await other.lock(begin);
       const writes = WRITES.map(({ call }) => call(store));
@@ -62,7 +62,7 @@ describe('while another process holds the write lock of the file', () => {
     },
   );
 
-  test('writes of different moments wait and are written in their order', async () => {
+  test('writes made at different moments wait for the lock and keep their order', async () => {
     await other.lock();
     const order: string[] = [];
     const writes = (['contacted', 'trial_booked', 'trial_attended'] as const).map(async (stage) => {
@@ -83,7 +83,7 @@ describe('while another process holds the write lock of the file', () => {
     expect(await store.findLead(STUDIO_ID, lead.id)).toMatchObject({ stage: 'won' });
   });
 
-  test('a write is refused at its deadline, with nothing written', async () => {
+  test('a write that waits for the lock is refused at its deadline, and nothing is written', async () => {
     await other.lock();
     const created = aLead();
     const claims = claimsOf(created);
@@ -96,11 +96,11 @@ describe('while another process holds the write lock of the file', () => {
   });
 
   // @proves bounds-46
-  test('a bounded number of writes wait; the next is refused immediately', async () => {
+  test('a bounded number of writes wait for the lock; the next is refused immediately', async () => {
     await other.lock();
     const put = () => store.putMember(aMember({ role: 'staff' }), BY);
     const first = put();
-    // The first has met the lock.
+    // The first write has met the lock.
     await readAll();
     const waiting = times(MAX_WAITING_WRITES - 1, put);
     const areSettled = [first, ...waiting].map(watch);
@@ -112,7 +112,7 @@ describe('while another process holds the write lock of the file', () => {
     await Promise.all([first, ...waiting]);
   });
 
-  test('closing the store waits for the writes that wait', async () => {
+  test('closing the store waits for writes that wait for the lock', async () => {
     await other.lock();
     const write = createAnother(store);
     const isWritten = watch(write);
@@ -158,7 +158,7 @@ async function recovering(path: string): Promise<() => Promise<unknown>> {
 
 // @proves crashes-30 sqlite-3
 describeIf(hasCommand('python3'), 'while another process recovers the log', 'install python3', () => {
-  test('reads wait, and are answered after it', async () => {
+  test('reads wait while another process recovers the log, and are then answered', async () => {
     const path = join(temporaryFolder(), 'leads.db');
     const store = openSqliteStore(path);
     onTestFinished(() => store.close());
@@ -177,8 +177,7 @@ describeIf(hasCommand('python3'), 'while another process recovers the log', 'ins
     await ended;
   });
 
-  // @proves isolation-2
-  test('no credential is one from before a revocation', async () => {
+  test('no credential predates a revocation made before the log is recovered', async () => {
     const path = join(temporaryFolder(), 'leads.db');
     const [store, other] = [openSqliteStore(path), openSqliteStore(path)];
     onTestFinished(() => Promise.all([store.close(), other.close()]).then(() => {}));

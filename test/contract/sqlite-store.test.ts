@@ -30,7 +30,7 @@ import { storeContract } from './store-contract.ts';
 
 const OF_LEAD = `studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`;
 
-/** The table of each kind of record, and the condition to find one by the ids of the studio and of the record. */
+/** The table of each kind of record, and the condition that finds one by the ids of its studio and itself. */
 const TABLES = {
   lead: ['leads', OF_LEAD],
   creation: ['leads', OF_LEAD],
@@ -54,10 +54,10 @@ const TABLES = {
   'key with events': ['audit_events', 'studio_id = ? AND api_key_id = ?'],
 } as const;
 
-/** Outside the range of the driver's numbers. */
+/** Outside the range of JavaScript's safe integers. */
 const FAR = 2n ** 63n - 1n;
 
-/** One value of each kind that a column can hold and its reader tells apart. */
+/** One value of each kind that a column can hold and that its reader distinguishes. */
 const DAMAGES: readonly Damage[] = (
   [
     ['lead', 'stage', 'qualified'],
@@ -202,7 +202,7 @@ async function openContractStore(): Promise<OpenedStore> {
   };
 }
 
-// @proves leads-13
+// @proves leads-1
 storeContract('SQLite', DAMAGES, openContractStore, 'whole');
 
 describe('SQLite', () => {
@@ -220,7 +220,7 @@ describe('SQLite', () => {
     return store;
   }
 
-  /** Opens a connection like the store's. */
+  /** Opens a connection configured like the store's. */
   function connect(): DatabaseSync {
     const { database } = openDatabase(path);
     onTestFinished(() => {
@@ -236,7 +236,7 @@ describe('SQLite', () => {
       .all()
       .map(({ id }) => id);
 
-  /** Opens each of these files at the same moments in several processes; returns the output of each. */
+  /** Opens the same files in several processes at the same moments; returns the output of each process. */
   async function openInProcesses(processes: number, files: number): Promise<string[]> {
     const script = `
       const { openSqliteStore } = await import(${JSON.stringify(import.meta.resolve('../../src/store/sqlite/sqlite-store.ts'))});
@@ -265,7 +265,7 @@ describe('SQLite', () => {
       for (const lead of times(count, () => aLead({ note: 'x'.repeat(2000) }))) await create(store, lead);
     };
 
-    test('is removed when the store is closed, and no handle of the file stays open', async () => {
+    test('closing the store removes the write-ahead log and every handle of the file', async () => {
       const store = openStore();
       await createOneByOne(store, 200);
       await store.close();
@@ -288,7 +288,7 @@ describe('SQLite', () => {
     });
 
     // @proves secrets-14 sqlite-8
-    test('the files are accessible to their owner only, even in a folder open to all', async () => {
+    test('the files are accessible only to their owner, even in a folder open to all', async () => {
       chmodSync(folder, 0o755);
       const store = openStore();
       await create(store, aLead());
@@ -300,7 +300,7 @@ describe('SQLite', () => {
       expect(Object.fromEntries(modes)).toEqual({ 'leads.db': 0o600, 'leads.db-shm': 0o600, 'leads.db-wal': 0o600 });
     });
 
-    test('a database of a newer release is refused and not changed', () => {
+    test('a database of a newer release is refused and stays unchanged', () => {
       const database = connect();
       const newer = schemaVersion(database) + 1;
       database.exec(`PRAGMA user_version = ${newer}`);
@@ -315,13 +315,13 @@ describe('SQLite', () => {
 
     // @proves sqlite-1
     test('two processes that start on one new file both open it', async () => {
-      // Where they miss each other, opening succeeds all the more.
+      // If they miss each other, both succeed anyway.
       expect(await openInProcesses(2, 60)).toEqual(['opened', 'opened']);
     });
   });
 
   describe('writes that share a transaction', () => {
-    test('roll back all of a write that fails half-way, and nothing else', async () => {
+    test('a write that fails halfway is rolled back alone within its shared transaction', async () => {
       const database = connect();
       const commits = new GroupCommit(database);
       const insert = (id: string) =>
@@ -344,7 +344,7 @@ describe('SQLite', () => {
     });
 
     // @proves sqlite-6
-    test('all fail, and none is stored, when the commit fails', async () => {
+    test('all writes of a transaction fail and none is stored when its commit fails', async () => {
       const database = connect();
       const commits = new GroupCommit(database);
       const store = sqliteLeadWrites(connectionTo(database, sharedTransaction(database), commits));
@@ -363,14 +363,14 @@ describe('SQLite', () => {
         expect(outcome).toEqual({ status: 'rejected', reason: expect.any(StoreUnavailable) });
       }
       expect(idsIn(connect())).toEqual([]);
-      // The calls can be repeated.
+      // The calls can be retried.
       for (const lead of leads) expect(await create(store, lead)).toMatchObject({ kind: 'created' });
     });
   });
 
   describe('reads that share a transaction', () => {
     // @proves sqlite-13
-    test('see what another process has written before them, turn by turn', async () => {
+    test('reads that share a transaction see earlier writes of another process', async () => {
       const [store, another] = [openStore(), openStore()];
       const lead = aLead();
       await create(another, lead);
@@ -387,7 +387,7 @@ describe('SQLite', () => {
   });
 
   describe('a write that cannot be made', () => {
-    test('makes the check fail until writes succeed again', async () => {
+    test('a write that cannot be made fails the check until writes succeed again', async () => {
       const store = openStore();
       await create(store, aLead());
       await store.check();
@@ -400,11 +400,11 @@ describe('SQLite', () => {
       }
 
       other.exec('ROLLBACK');
-      // Without a write in between.
+      // No write happened in between.
       await store.check();
     });
 
-    test('fails as unavailable when the disk is full, and earlier writes stay', async () => {
+    test('writes on a full disk fail as unavailable, and earlier writes stay', async () => {
       const database = connect();
       const store = sqliteLeadWrites(connectionTo(database, sharedTransaction(database), new GroupCommit(database)));
       const first = aLead();
@@ -425,7 +425,7 @@ describe('SQLite', () => {
   });
 
   // @proves bounds-44
-  test('consumers that ask at once share the distribution of changes: it never has more than one part of a commit', async () => {
+  test('consumers that ask at once share the distribution, one part to a commit', async () => {
     const commits: number[] = [];
     const observed: Store = openSqliteStore(join(temporaryFolder(), 'leads.db'), ({ size }) => {
       commits.push(size);
@@ -443,7 +443,7 @@ describe('SQLite', () => {
     expect(commits.length).toBeLessThanOrEqual(3);
   });
 
-  test('the identities of the newest hundred thousand requests are stored', async () => {
+  test('stores the identities of the newest hundred thousand requests', async () => {
     const store = openSqliteStore(path);
     onTestFinished(() => store.close());
     await store.putStudio(aStudio(), BY);
@@ -457,8 +457,8 @@ describe('SQLite', () => {
     expect(stored).toEqual({ count: 100_000, oldest: 2 });
   });
 
-  // @proves leads-35 studios-4 bounds-96 bounds-97
-  test('of many leads the newest hundred thousand are counted, and a stage beyond them as far as it is said', async () => {
+  // @proves leads-35 bounds-96 bounds-97
+  test('counts the newest hundred thousand leads, and older stages up to a bound', async () => {
     const store = openSqliteStore(path);
     onTestFinished(() => store.close());
     await store.putStudio(aStudio(), BY);
@@ -495,19 +495,19 @@ describe('SQLite', () => {
       completeSince: null,
     });
 
-    // Exactly as many as are examined.
+    // Exactly as many as a count examines.
     connect().exec('DELETE FROM leads WHERE created_at < 1700000020002');
     const exact = await countLeads({ store }, { studioId: STUDIO_ID });
     expect(exact).toMatchObject({ bySource: [{ count: 100_000, isLowerBound: false }], completeSince: null });
     expect(exact.byStage.filter(({ isLowerBound }) => isLowerBound)).toEqual([]);
   });
 
-  // It is ended by no caller, so what it throws would end the process.
-  test('the transaction of reads ends without an error in a damaged file, too', () => {
+  // No caller ends the transaction, so an error would end the process.
+  test('ending the transaction of reads throws no error even if the file is damaged', () => {
     const path = join(temporaryFolder(), 'leads.db');
     const { database } = openDatabase(path);
     onTestFinished(() => database.close());
-    // Each read is of the file.
+    // Each read reads the file.
     database.exec(
       "PRAGMA cache_size = 1; CREATE TABLE filled (text); INSERT INTO filled VALUES (printf('%.*c', 9e4, 'x'))",
     );
@@ -524,7 +524,7 @@ describe('SQLite', () => {
     expect(database.isTransaction).toBe(false);
   });
 
-  test('opening a file reads not all of its leads, as each command and each core does it', () => {
+  test('opening a file does not read all of its leads', () => {
     const path = join(temporaryFolder(), 'leads.db');
     openDatabase(path).database.close();
     const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
@@ -538,7 +538,7 @@ describe('SQLite', () => {
   });
 
   // @proves leads-34
-  test('no query scans a whole table or sorts', () => {
+  test('no SQLite query scans a whole table or sorts', () => {
     const database = connect();
     const queries: string[] = [];
     const prepare = database.prepare.bind(database);
@@ -561,9 +561,9 @@ describe('SQLite', () => {
     }));
 
     expect(plans.filter(({ steps }) => steps.some((step) => step.startsWith('SEARCH'))).length).toBeGreaterThan(10);
-    // Ranges of an index that are read together, in their order, as far as a page or a count needs them.
+    // Ranges of an index, merged in order as far as a page or a count needs them.
     const merging = ['MERGE (UNION ALL)', 'LEFT', 'RIGHT'];
-    // What a call names, and the consumers, of whom there are sixteen at most.
+    // The values of a call, or the consumers, of which there are at most sixteen.
     const isOfFew = (step: string) => /^(?:LIST SUBQUERY|SCAN json_each|SCAN consumers) /.test(step);
     const isBounded = (step: string) =>
       /^(?:SEARCH|(?:CORRELATED )?SCALAR SUBQUERY|USING ROWID SEARCH|CO-ROUTINE) /.test(step) ||

@@ -13,7 +13,7 @@ import type { OpenedStore } from './opened-store.ts';
 export const OPEN_STAGES: readonly LeadStage[] = ['new', 'contacted', 'trial_booked', 'trial_attended'];
 export const CLOSED_STAGES: readonly LeadStage[] = ['won', 'lost'];
 
-/** Calls that most contract tests make on the store of the current test, with the outcome that they usually expect. */
+/** Calls that most contract tests make on the store of the current test, with the usual expected outcome. */
 export function actionsOn(store: () => Store) {
   return {
     async created(lead: Lead = aLead(), claims = claimsOf(lead)): Promise<Lead> {
@@ -27,10 +27,10 @@ export function actionsOn(store: () => Store) {
     },
     async corrected(lead: Lead, correction: Correction, overrides: Partial<Update> = {}): Promise<Lead> {
       const outcome = await correctLead(store(), lead, correction, overrides);
-      if (outcome.kind !== 'updated') throw new Error(`the lead was not corrected: ${outcome.kind}`);
+      if (outcome.kind !== 'changed') throw new Error(`the lead was not corrected: ${outcome.kind}`);
       return outcome.lead;
     },
-    /** The revision of a lead with changes that no consumer has acknowledged. */
+    /** Returns the revision of a lead whose changes no consumer has acknowledged. */
     revisionOf: async (lead: Lead): Promise<number> => {
       const changes = await changesIn(store());
       return changes.find((change) => change.lead.id === lead.id)?.revision ?? expect.fail('the lead does not wait');
@@ -67,7 +67,7 @@ export const correctLead = (store: Store, lead: Lead, correction: Correction, ov
     ...overrides,
   });
 
-/** A replacement of the secret of a key by a new one. */
+/** Replaces the secret of a key by a new one. */
 export const replacementOf = (key: ApiKey, overrides: Partial<Replacement> = {}): Replacement => ({
   studioId: key.studioId,
   keyId: key.id,
@@ -96,7 +96,7 @@ export function describeThroughStores(
   });
 }
 
-/** Returns the leads of a page. The same page of public leads must have each of them. */
+/** Returns the leads of a page, after checking that the same page of public leads has each of them. */
 export async function leadsIn(store: Store, studioId: string, before: string | null, limit: number) {
   const { records, next } = await store.listLeads(studioId, before, limit);
   const page = await store.listPublicLeads(studioId, before, limit);
@@ -114,7 +114,7 @@ export const publicFormOf = ({ id, displayName, stage, sourceId, note, createdAt
 export const sourcesIn = async (store: Store, studioId: string) =>
   (await store.listLeadSources(studioId, null, 2000)).records;
 
-/** All keys of a studio, highest id first. */
+/** Returns all keys of a studio, highest id first. */
 export async function keysIn(store: Store, studioId: string): Promise<ApiKey[]> {
   const keys = [...(await store.listLiveApiKeys(studioId))];
   let before: string | null = null;
@@ -126,12 +126,12 @@ export async function keysIn(store: Store, studioId: string): Promise<ApiKey[]> 
   return keys.sort((a, b) => (a.id < b.id ? 1 : -1));
 }
 
-/** Creates a lead, which must succeed. */
+/** Creates a lead and expects success. */
 export async function created(store: Store, lead: Lead): Promise<void> {
   expect(await store.createLead(lead, claimsOf(lead))).toMatchObject({ kind: 'created' });
 }
 
-/** Creates a consumer, which must succeed. */
+/** Creates a consumer and expects success. */
 export async function createdConsumer(store: Store, overrides: Partial<NewConsumer> = {}): Promise<Consumer> {
   const outcome = await store.createConsumer(aConsumer(overrides), BY);
   return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
@@ -143,23 +143,23 @@ export const acknowledgementOf = ({ lead: { studioId, id: leadId }, revision }: 
   revision,
 });
 
-/** Returns what waits for the consumer without a name. */
+/** Returns the unacknowledged changes of the default consumer. */
 export const changesIn = async (store: Store, limit = 1000): Promise<readonly LeadChange[]> =>
   (await store.listDeliveries(DEFAULT_CONSUMER.number, limit))?.changes ?? [];
 
-/** Acknowledges changes for the consumer without a name. */
+/** Acknowledges changes for the default consumer. */
 export const acknowledgeIn = (store: Store, changes: readonly LeadChange[]) =>
   store.acknowledgeDeliveries(DEFAULT_CONSUMER.number, changes.map(acknowledgementOf));
 
 /**
- * Makes each look of a distribution at the clock later than a call distributes, until the returned function is called or the test
- * ends: a call then distributes one part.
+ * Advances the clock of a distribution beyond its limit at each look, so that a call distributes only one part, until
+ * the test ends or the returned function is called.
  */
 export function distributeOnePartACall(): () => void {
   const { now } = performance;
   let lateMs = 0;
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
-    // All others have the usual clock: the driver would give a server up that seems to take so long.
+    // Other code sees the usual clock, because the driver would give up a server that seems so slow.
     if (new Error().stack?.includes('/distribution.ts:')) lateMs += 2 * MAX_DISTRIBUTION_MS;
     return now.call(performance) + lateMs;
   });

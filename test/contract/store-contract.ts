@@ -20,15 +20,15 @@ import { testStudioContract } from './test-studio-contract.ts';
 import { everyRecordContract, unreadableRecordsContract } from './unreadable-records-contract.ts';
 
 /**
- * How much of the contract a database proves: all of it; without what the code above the adapters does alike on each; or, a simulated
- * one, also without unreadable records, which no life has.
+ * How much of the contract a database proves: all of it, all except what code above the adapters does, or for a
+ * simulated database also no unreadable records.
  */
 export type Extent = 'whole' | 'adapter' | 'readable';
 
 /**
  * Everything that `src/store/store.ts` promises, for one adapter. Each test gets an empty store.
  *
- * @param damages values that the database can hold in place of those that the store writes
+ * @param damages values that the database can hold instead of those that the store writes
  */
 export function storeContract(
   adapter: string,

@@ -18,7 +18,7 @@ const ALL = 1000;
 
 const TEST = 'studio-test';
 
-/** The promises about test studios, and who has their leads. */
+/** The promises about test studios, and about who gets their leads. */
 export function testStudioContract(opened: () => OpenedStore): void {
   // @proves studios-1
   describe('a test studio', () => {
@@ -36,7 +36,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
     const idsOf = async (of: Consumer, from = store) =>
       (await changesOf(of, from)).map(({ lead }) => lead.id).toSorted();
 
-    test('is one from its creation on, whatever is put, and another studio never becomes one', async () => {
+    test('no put makes a studio a test studio, or a test studio an ordinary one', async () => {
       expect(await store.putStudio(aTest, BY)).toEqual(aTest);
       const unchanged = { id: TEST, status: undefined, regionCode: undefined };
       expect(await store.putStudio({ ...unchanged, status: 'suspended' }, BY)).toMatchObject({ isTest: true });
@@ -56,7 +56,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
       expect(await (await opened().reopen()).findStudio(TEST)).toMatchObject({ isTest: true, status: 'suspended' });
     });
 
-    test('of concurrent first puts one decides, and only those like it take effect', async () => {
+    test('the first of concurrent puts decides whether a studio is a test studio', async () => {
       const another = await opened().another();
       const outcomes = await Promise.all(
         times(12, (index) => (index % 3 ? store : another).putStudio({ ...aTest, isTest: index % 2 === 0 }, BY)),
@@ -66,7 +66,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
         expect(outcome).toEqual(studio?.isTest === (index % 2 === 0) ? studio : 'other-kind');
     });
 
-    test('has its leads in no consumer that has not asked, named or not, and what waited before waits on', async () => {
+    test('leads of a test studio reach only consumers that asked for them', async () => {
       const before = await created();
       const another = await opened().another();
       await store.putStudio(aTest, BY);
@@ -99,14 +99,14 @@ export function testStudioContract(opened: () => OpenedStore): void {
       expect(await changesOf(named)).toMatchObject([{ lead: { note: 'again' } }]);
     });
 
-    test('makes consumers different that have it or not', async () => {
+    test('a consumer with test studios differs from one without them', async () => {
       await consumer({});
       expect(await store.createConsumer(aConsumer(), BY)).toMatchObject({ kind: 'created' });
       expect(await store.createConsumer(aConsumer({ includesTests: true }), BY)).toEqual({ kind: 'exists' });
     });
 
     // @proves studios-2
-    test('loses its leads with all that is kept of them, in parts, and no other loses anything', async () => {
+    test('deleting leads of a test studio removes all their data in batches, and nothing else', async () => {
       await store.putStudio(aTest, BY);
       const asked = await consumer({ includesTests: true });
       const kept = await created();
@@ -144,7 +144,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
     });
 
     // @proves studios-2
-    test('leaves nothing that waits for a consumer, or that it has set aside, before anybody polls', async () => {
+    test('deleting leads of a test studio also deletes deliveries that wait or are set aside', async () => {
       await store.putStudio(aTest, BY);
       const asked = await consumer({ includesTests: true });
       const kept = await created();
@@ -166,7 +166,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
       expect(await store.acknowledgeDeliveries(asked.number, late)).toEqual({ settled: 0, superseded: 0, unknown: 1 });
     });
 
-    test('whose leads go while they are distributed leaves nothing that its consumers wait for', async () => {
+    test('test leads deleted while they are distributed leave no deliveries', async () => {
       const another = await opened().another();
       await store.putStudio(aTest, BY);
       const asked = await consumer({ includesTests: true });

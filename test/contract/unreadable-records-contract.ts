@@ -62,7 +62,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
     };
 
     // @proves limits-5
-    test('a lead: only requests for it fail, each list that leaves it out says so, and its claims stay', () =>
+    test('an unreadable lead fails only its own requests, is left out of lists, and keeps its claims', () =>
       each(['lead'], async (damage, studioId) => {
         const leads = times(3, () => aLead({ studioId }));
         const claims = leads.map((lead) => claimsOf(lead));
@@ -71,7 +71,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         const theirs = await created(aLead({ studioId: `${studioId}-other` }));
         await opened().damage(damage, bad);
 
-        // Concurrently, so that one batch reads them.
+        // Concurrent calls, so that one batch reads them.
         const [own, ownPublic, ...others] = await Promise.allSettled([
           store.findLead(studioId, bad.id),
           store.findPublicLead(studioId, bad.id),
@@ -121,7 +121,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       }));
 
     // @proves limits-5
-    test('a lead is erased, unless its stage or times are unreadable', () =>
+    test('a lead can be erased unless its stage or times are unreadable', () =>
       each(['lead', 'creation', 'original', 'claim', 'mark', 'lead with events'], async (damage, studioId) => {
         const lead = await created(aLead({ studioId }));
         await opened().damage(damage, lead);
@@ -147,7 +147,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       }));
 
     // @proves studios-3
-    test('what is kept of a lead: its record is as unreadable as a part of it, and reported', () =>
+    test('an unreadable part of a lead makes its record unreadable, and is reported', () =>
       each(['lead', 'original'], async (damage, studioId) => {
         const lead = await created(aLead({ studioId }));
         if (damage.kind === 'original') await correctLead(store, lead, { note: 'once' });
@@ -157,7 +157,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(opened().reported.at(-1)).toMatchObject({ kind: 'lead', studioId });
       }));
 
-    test('data of a creation: its replay is an error and not a conflict, and the lead stays readable', () =>
+    test('unreadable creation data makes a replay fail, and the lead stays readable', () =>
       each(['creation', 'original'], async (damage, studioId) => {
         const lead = aLead({ studioId });
         const claims = claimsOf(lead);
@@ -179,7 +179,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(await store.findLead(studioId, lead.id)).toEqual(later);
       }));
 
-    test('claims: their lead stays readable, and its contact claimed', () =>
+    test('a lead with unreadable claims stays readable, and its contact stays claimed', () =>
       each(['claim'], async (damage, studioId) => {
         const bad = await created(aLead({ studioId }));
         await opened().damage(damage, bad);
@@ -191,14 +191,14 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect((await store.findLeadsOfContact(studioId, claimsOf(bad).contactKeys)).leads).toHaveLength(2);
       }));
 
-    test('a key has no credential, is listed, keeps its slot until its expiry, and can be revoked', async () => {
+    test('an unreadable key has no credential, is listed, keeps its slot and can be revoked', async () => {
       const filled = new Set<boolean>();
       await each(['key'], async (damage, studioId) => {
         if (damage === unknownScope) return;
         const bad = anApiKey({ studioId });
         const expiresAt = plus(bad.expiresAt, 2);
         const isExpiryReadable = !/^expires_?at$/i.test(damage.field);
-        // All slots are taken once in each of the two cases.
+        // Each of the two cases fills all slots once.
         const isFull = !filled.has(isExpiryReadable);
         filled.add(isExpiryReadable);
         const others = times(isFull ? MAX_LIVE_KEYS - 1 : 1, () => anApiKey({ studioId, expiresAt }));
@@ -212,7 +212,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         const listed = await keysIn(store, studioId);
         expect(listed.map(({ id }) => id)).toEqual(keys.map(({ id }) => id).toReversed());
         expect(listed.at(-1)).toMatchObject({ id: bad.id, expiresAt: NO_TIME });
-        // A listed key fits into a response, whatever the record has.
+        // A listed key fits into a response, whatever the record contains.
         expect(JSON.stringify(listed.at(-1)).length).toBeLessThan(2000);
         expect(reportsOf(bad.id)).not.toEqual([]);
         await expect(store.replaceApiKey(replacementOf(bad))).rejects.toThrow(UnreadableRecord);
@@ -239,7 +239,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
     test.each([
       ['name', /^name$/, { name: NO_NAME }],
       ['hint', /^secret_?hint$/i, { secretHint: '' }],
-    ])('a key whose %s is unreadable has all its other fields', async (_, pattern, shown) => {
+    ])('a key with an unreadable %s is listed with its other fields', async (_, pattern, shown) => {
       await store.putStudio(aStudio(), BY);
       const key = anApiKey();
       await store.createApiKey(key, NOW);
@@ -261,7 +261,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(opened().reported).toEqual([]);
     });
 
-    test('a studio is suspended until it is put again', () =>
+    test('an unreadable studio counts as suspended until it is put again', () =>
       each(['studio'], async (damage, id) => {
         const key = anApiKey({ studioId: id });
         await store.createApiKey(key, NOW);
@@ -281,7 +281,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect((await store.listAuditEvents(id, null)).filter(({ to }) => to === 'suspended')).toHaveLength(1);
       }));
 
-    test('former regions count as none, and their studio stays readable and can be put', () =>
+    test('a studio with unreadable former regions stays readable and can be put', () =>
       each(['region'], async (damage, id) => {
         await store.putStudio({ id, status: 'active', regionCode: 'DE' }, BY);
         await opened().damage(damage, { studioId: id, id });
@@ -292,7 +292,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(after).toMatchObject({ regionCode: 'AT', formerRegions: expect.arrayContaining(['DE', null]) });
       }));
 
-    test('a member has no role, and can be put and removed', () =>
+    test('an unreadable member has no role, and can be put and removed', () =>
       each(['member'], async (damage, studioId) => {
         const key = anApiKey({ studioId });
         await store.createApiKey(key, NOW);
@@ -316,7 +316,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         ]);
       }));
 
-    test('a source does not exist until it is put again', () =>
+    test('an unreadable source does not exist until it is put again', () =>
       each(['source'], async (damage, studioId) => {
         const key = anApiKey({ studioId });
         const sources = times(3, () => aLeadSource({ studioId }));
@@ -334,7 +334,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(await sourcesIn(store, studioId)).toEqual(sources);
       }));
 
-    test('an event is skipped', () =>
+    test('an unreadable audit event is skipped', () =>
       each(['event'], async (damage, id) => {
         await opened().damage(damage, { studioId: id, id });
         await store.putStudio(aStudio({ id, status: 'suspended' }), { ...BY, now: plus(NOW, 1) });
@@ -343,7 +343,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       }));
 
     // Only stores that keep events in the record itself have such damages.
-    test('a record with its events: a change of it fails permanently and writes nothing', () =>
+    test('a record with unreadable events rejects changes permanently and stays as it was', () =>
       each(['lead with events', 'key with events'], async (damage, studioId) => {
         const lead = await created(aLead({ studioId }));
         const key = anApiKey({ studioId });
@@ -363,7 +363,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(await store.findCredential(key.secretSha256)).toMatchObject({ key });
       }));
 
-    test('the error about an unreadable record has none of its contents', async () => {
+    test('the error about an unreadable record contains none of its data', async () => {
       const lead = await created(aLead({ note: 'calls back after six' }));
       await opened().damage({ ...unknownStage, value: 'between-jobs' }, lead);
 
@@ -386,7 +386,7 @@ const KINDS: readonly Damage['kind'][] = [
   'request',
 ] as const;
 
-/** Leaves a record readable, or is an event that no range of times includes. */
+/** Whether the record stays readable, or is an event outside any time range. */
 const isHarmless = ({ kind, value }: Damage): boolean => {
   const shown = inspect(value).slice(0, 100);
   return (kind === 'key' && /leads\.export/.test(shown)) || (kind === 'event' && !/studio-sold/.test(shown));
@@ -402,9 +402,9 @@ export function everyRecordContract(damages: readonly Damage[], opened: () => Op
 
   // @proves limits-12
   describe('doctor --records', () => {
-    test('names each record that cannot be read, and nothing of what is in it', { timeout: 120_000 }, async () => {
+    test('doctor --records names every unreadable record without its contents', { timeout: 120_000 }, async () => {
       const { store, damage, databaseUrl } = opened();
-      /** Creates a record of a kind, unless the studio has one, and returns its id. */
+      /** Creates a record of a kind unless the studio has one, and returns its id. */
       async function make(kind: Damage['kind'], studioId: string): Promise<string> {
         const lead = aLead({ studioId, displayName: 'Mary Canary' });
         const key = anApiKey({ studioId });
@@ -450,7 +450,7 @@ export function everyRecordContract(damages: readonly Damage[], opened: () => Op
       expect(inspect(await notesOf(), { maxStringLength: null })).not.toMatch(/canary|@|xxx/i);
     });
 
-    test('counts the records of a kind, and names ten of them', async () => {
+    test('doctor --records counts the unreadable records of a kind and names ten of them', async () => {
       await opened().store.putStudio(aStudio(), BY);
       const leads = times(12, () => aLead());
       await opened().makeLeads(...leads);
@@ -465,7 +465,7 @@ export function everyRecordContract(damages: readonly Damage[], opened: () => Op
       ]);
     });
 
-    test('finds nothing while leads are created, closed and erased', async () => {
+    test('doctor --records finds nothing while leads are created, closed and erased', async () => {
       const { store } = opened();
       await store.putStudio(aStudio(), BY);
       let isEnding = false;

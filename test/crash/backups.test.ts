@@ -15,7 +15,7 @@ import { ask, type Ledger, type SentRequest, startLoad } from './load.ts';
 /** The seed of the requests. */
 const SEED = seedFrom('BACKUP_SEED');
 
-/** The least number of leads that are acknowledged before the backup, and of those requested after it. */
+/** The minimum number of leads acknowledged before the backup, and of those requested after it. */
 const ACKNOWLEDGED = 20;
 
 /** The number of requests repeated concurrently. */
@@ -26,16 +26,16 @@ interface BackedUp {
   readonly url: string;
   /** Makes a backup while the load writes. */
   backUp(): Promise<void>;
-  /** Whether a backup itself has when it was begun. */
+  /** Whether a backup itself records when it began. */
   readonly notesTime: boolean;
   /** Restores the backup. No process may use the database meanwhile. */
   restore(): Promise<void>;
 }
 
-const TITLE = 'has every lead acknowledged before it began; later ones are as the guide describes';
+const TITLE = 'made under load, has every lead acknowledged before it';
 
 // @proves backups-1 feed-10 sqlite-5
-test(`a backup of SQLite, made under load and restored, ${TITLE}`, async () => {
+test(`a backup of SQLite, ${TITLE}`, async () => {
   const folder = temporaryFolder();
   const [path, backup] = [join(folder, 'leads.db'), join(folder, 'backup.db')];
   const url = `sqlite:${path}`;
@@ -52,7 +52,7 @@ test(`a backup of SQLite, made under load and restored, ${TITLE}`, async () => {
 
 describeWithMongoServer('on FerretDB', () => {
   // @proves backups-1 feed-10
-  test(`a backup of its PostgreSQL, made under load and restored, ${TITLE}`, async () => {
+  test(`a backup of its PostgreSQL, ${TITLE}`, async () => {
     const { server, databaseUrl } = await aMongoServer();
     await expectRestored({ url: databaseUrl, notesTime: false, backUp: server.backUp, restore: server.restore });
   });
@@ -125,7 +125,7 @@ async function expectRestored({ url, notesTime, backUp, restore }: BackedUp): Pr
   expect(restored.filter(({ id }) => !acknowledged.has(id))).toEqual([]);
   expect(after.filter(({ id }) => stages.has(id))).toEqual([]);
 
-  // The copies of consumers, which do as the guide says, become what was restored.
+  // The copies of consumers that follow the guide become equal to the restored database.
   for (const copy of copies) {
     const had = copy.leads.size;
     await follow(core, copy);
@@ -146,7 +146,7 @@ async function expectRestored({ url, notesTime, backUp, restore }: BackedUp): Pr
   expect(opened.status).toBe(200);
 }
 
-/** A request whose response was a lead of its own. */
+/** A request whose response was its own lead. */
 interface Acknowledged {
   readonly request: SentRequest;
   readonly id: string;
@@ -167,7 +167,7 @@ function acknowledgedIn(ledger: Ledger, requests: readonly SentRequest[]): Ackno
 interface Copy {
   readonly consumer: string;
   epoch: bigint;
-  /** With when each came first. */
+  /** Each lead with the time of its first arrival. */
   readonly leads: Map<string, { readonly lead: Lead; readonly revision: bigint; readonly cameAt: number }>;
 }
 
@@ -196,7 +196,7 @@ async function follow(core: CoreClients, copy: Copy): Promise<void> {
   }
 }
 
-/** Deletes from a copy what a restored database has lost. */
+/** Deletes from a copy the leads that a restored database has lost. */
 async function forget({ consumers }: CoreClients, { leads }: Copy, restoredTo: number): Promise<void> {
   const recent = [...leads.values()].filter(({ cameAt }) => cameAt >= restoredTo).map(({ lead }) => lead);
   for (const [studioId, ofStudio] of Map.groupBy(recent, (lead) => lead.studioId)) {
@@ -215,7 +215,7 @@ function leadsOf({ leads }: Copy, { studio }: Ledger): Lead[] {
     .sort(byId);
 }
 
-/** The leads of an export, which have their enquiries, as changes do. */
+/** Returns the leads of an export, including their enquiries, as changes do. */
 async function stateOf(core: CoreClients, { studio: { studioId } }: Ledger): Promise<Lead[]> {
   const all: Lead[] = [];
   for await (const { leads } of core.leads.exportLeads({ studioId })) all.push(...leads);

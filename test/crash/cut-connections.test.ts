@@ -23,9 +23,9 @@ type Part = 'replyBytes' | 'requestBytes';
 interface FaultyService {
   readonly proxy: TcpProxy;
   readonly secret: string;
-  /** The address of the first request: through the proxy. */
+  /** The address of the first request, which passes the proxy. */
   readonly url: string;
-  /** The address of the repetition: past the proxy, when that is on the caller's own connection. */
+  /** The address of the repetition, which bypasses a proxy on the caller's own connection. */
   readonly directUrl: string;
   /** The ids of all leads in the core. */
   leadIds(): Promise<string[]>;
@@ -36,14 +36,11 @@ describe.each(['the gateway', 'the core'] as const)('on the connection to %s', (
   test.each<[string, Part]>([
     ['a reply', 'replyBytes'],
     ['a request', 'requestBytes'],
-  ])(
-    '%s is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',
-    async (_, part) => {
-      const service = await aFaultyService(target);
-      const cuts = await cutEverywhere(service, part);
-      expect(cuts * CUT_EVERY).toBeGreaterThan(100);
-    },
-  );
+  ])('after %s is cut at any byte, the caller gets a response and a repetition the one lead', async (_, part) => {
+    const service = await aFaultyService(target);
+    const cuts = await cutEverywhere(service, part);
+    expect(cuts * CUT_EVERY).toBeGreaterThan(100);
+  });
 });
 
 /** Cuts each message of a creation at each place, one cut per creation; returns the number of cuts. */

@@ -141,8 +141,8 @@ export async function portToKeep(): Promise<number> {
 }
 
 /**
- * Reserves a port among the tests by binding the UDP port of the same number, which is used for nothing else; returns
- * whether no other test has reserved it.
+ * Reserves a port among the tests by binding the UDP port of the same number, which has no other use; returns whether it was
+ * free.
  */
 async function isKept(port: number): Promise<boolean> {
   const mark = createSocket('udp4').unref();

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { describeIf } from '../tools/servers.ts';
 
-/** Installed by `.ci/install-fuse`. */
+/** The Python that `.ci/install-fuse` installs. */
 const PYTHON = '/usr/local/lib/mfusepy/bin/python3';
 const FUSERMOUNT = '/usr/bin/fusermount3';
 
@@ -34,7 +34,7 @@ export interface PowerCut {
   readonly of: string;
   /** The probability that a part of the data that was not synced survives: 0 to 1. */
   readonly keepsData: number;
-  /** The same for names that were created, changed or removed. */
+  /** The same probability for names that were created, changed or removed. */
   readonly keepsNames: number;
   /** The same seed keeps the same parts of the same changes. */
   readonly seed: number;
@@ -48,7 +48,7 @@ export interface ForgetfulDisk {
   failPower(cut: PowerCut): Promise<void>;
   /** Waits until the power has failed. */
   failed(): Promise<void>;
-  /** Mounts it again, with what is left on it. */
+  /** Mounts it again with its remaining data. */
   restorePower(): Promise<void>;
   /** Mounts it again, empty. */
   replace(): Promise<void>;

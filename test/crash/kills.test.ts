@@ -26,8 +26,8 @@ const [SOONEST_MS, LATEST_MS] = [50, 900];
 const CREATED_AFTER = 20;
 
 // @proves crashes-1
-describeWithRedisServer('every acknowledged lead exists once, and every other request has one outcome, after', () => {
-  test('kills of core, gateway and Redis, on SQLite', async () => {
+describeWithRedisServer('kills of any part of a deployment', () => {
+  test('acknowledged leads exist once after kills of core, gateway and Redis on SQLite', async () => {
     const redis = await aRedisServer();
     const settings = { DATABASE_URL: newSqliteUrl(), REDIS_URL: redis.url };
     const deployment = await deployApart(settings, { redis });
@@ -35,7 +35,7 @@ describeWithRedisServer('every acknowledged lead exists once, and every other re
   });
 
   describeWithMongoServer('on MongoDB', () => {
-    test('kills of the database, core, gateway and Redis', async () => {
+    test('acknowledged leads exist once after kills of the database, core, gateway and Redis', async () => {
       const redis = await aRedisServer();
       const { server: database, databaseUrl } = await aMongoServer();
       const settings = { DATABASE_URL: databaseUrl, REDIS_URL: redis.url };
@@ -56,8 +56,8 @@ describeWithRedisServer('every acknowledged lead exists once, and every other re
 /** Longer than the gateway's deadlines, which are 5 s for a request and 12 s for the connection; milliseconds. */
 const LONGER_THAN_ALL_DEADLINES_MS = 13_000;
 
-// @proves crashes-6
-test('a core that is suspended beyond all deadlines, and resumes, makes no duplicate and recovers by itself', async () => {
+// @proves crashes-5
+test('a core that is suspended beyond all deadlines creates no duplicate and recovers by itself', async () => {
   const deployment = await deployApart({ DATABASE_URL: newSqliteUrl() });
   const { gatewayUrl } = deployment;
   const clients = clientsOf(deployment);

@@ -7,8 +7,8 @@ import { LEADS } from '../support/service.ts';
 import type { Chance } from '../tools/chance.ts';
 
 /**
- * The longest a caller may wait for a response, whatever fails; milliseconds. Many times the gateway's own deadline of 5 s: a busy machine
- * delays an answer, and only one that never comes is a fault.
+ * The longest time that a caller may wait for a response, whatever fails: many times the gateway's own deadline of 5 s,
+ * because a busy machine delays responses; milliseconds.
  */
 const ANSWERED_WITHIN_MS = 60_000;
 
@@ -41,9 +41,9 @@ export interface Ledger {
   readonly requests: SentRequest[];
   /** Ids of leads that the core reported as closed. */
   readonly closed: Set<string>;
-  /** Ids of leads that the core was asked to close, whatever it responded. */
+  /** Ids of leads that the core was asked to close, whatever its response. */
   readonly maybeClosed: Set<string>;
-  /** Descriptions of reads of acknowledged leads that differ from what was acknowledged. */
+  /** Descriptions of reads of acknowledged leads that differ from the acknowledgement. */
   readonly misread: string[];
 }
 
@@ -80,7 +80,7 @@ export async function ask(
   }
 }
 
-/** Callers that create leads in a loop, without pause, until stopped. */
+/** Callers that create leads in a loop without a pause, until they are stopped. */
 export interface Load {
   readonly ledger: Ledger;
   /** The number of leads acknowledged so far. */

@@ -8,11 +8,11 @@ export function memoryMb({ child }: { readonly child: { readonly pid?: number | 
 
 /** Returns the processor time that a process has used, however busy the machine is; seconds. */
 export function cpuSeconds({ child }: { readonly child: { readonly pid?: number | undefined } }): number {
-  // The name, in parentheses, may have blanks; the fields after it begin with the third.
+  // The name, in parentheses, may contain blanks. The third field comes after it.
   const [, fields = ''] = /.*\) (.*)/s.exec(readFileSync(`/proc/${child.pid}/stat`, 'utf8')) ?? [];
   const [user, system] = fields.split(' ').slice(11, 13);
   return (Number(user) + Number(system)) / TICKS_PER_SECOND;
 }
 
-/** The same on every Linux. */
+/** The clock ticks of a second, the same on every Linux. */
 const TICKS_PER_SECOND = 100;

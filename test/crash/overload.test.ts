@@ -32,14 +32,14 @@ const CALLERS = MAX_PENDING_REQUESTS + 300;
 /** The number of addresses that send unknown keys. */
 const ADDRESSES = 20;
 
-/** The outcomes allowed besides success; each invites the caller to retry. */
+/** The allowed outcomes besides success; each invites the caller to retry. */
 const OUTCOME_UNKNOWN = '503, may come again';
 const REFUSED = `${OUTCOME_UNKNOWN}: nothing was written`;
 
 /** The gateway's log message about refused requests. */
 const LOG_MESSAGE = 'requests refused: too many are waiting for the core';
 
-/** How often something is tried on a machine that is busy with other work. */
+/** The number of attempts on a machine that is busy with other work. */
 const MAX_TRIES = 3;
 
 /** The batch size of requests that must not queue. */
@@ -53,8 +53,8 @@ const SLOW = 1000;
 const CLOSED_WITHIN_MS = MEASURED_MS > 0 ? 15_000 : 45_000;
 
 describe('overload', () => {
-  // @proves crashes-8 exchange-9 node-20 bounds-17 bounds-20 bounds-30
-  test('is refused while the core is suspended, and served again when it resumes', {
+  // @proves crashes-8 node-20 bounds-17 bounds-20 bounds-30
+  test('an overload is refused while the core is suspended, and served again when it resumes', {
     tags: ['7.overload', '7.order', '7.wait'],
   }, async () => {
     let asked = await askWhileSuspended();
@@ -66,7 +66,7 @@ describe('overload', () => {
     else expect(waited).toBe(BUSY_THRESHOLD);
     expect(withoutKey).toEqual([isSlow ? expect.any(Number) : 503, 404]);
     expect(grownMb).toBeLessThan(MAX_MEMORY_MB);
-    // One log line for all of them: refusals are logged at intervals longer than this test.
+    // There is one log line for all of them, because refusals are logged at longer intervals than this test.
     const logged = service.deployment.process('gateway').output().split(LOG_MESSAGE);
     if (!isSlow) expect(logged).toHaveLength(2);
 
@@ -76,8 +76,8 @@ describe('overload', () => {
     for (const caller of callers.slice(0, 100)) expect(await caller()).toBe('401');
   });
 
-  // @proves crashes-16
-  test.runIf(MEASURED_MS > 0)('of three times the capacity leaves four fifths of it', async () => {
+  // @proves crashes-8
+  test.runIf(MEASURED_MS > 0)('a load of three times the capacity leaves four fifths of it', async () => {
     const { deployment, studio } = await aService();
     const url = new URL(deployment.gatewayUrl);
     const workload = new Workload({ ...studio, url: url.href });
@@ -85,7 +85,7 @@ describe('overload', () => {
     await drive(url, creations, { connections: 64, durationMs: 3000 });
 
     const capacity = async () => rateOf(await drive(url, creations, { connections: 64, durationMs: MEASURED_MS }));
-    // What the machine has left for the service may change meanwhile.
+    // The machine's remaining capacity for the service may change meanwhile.
     let share = 0;
     for (let tries = 0; share <= 0.8 && tries < MAX_TRIES; tries += 1) {
       const before = await capacity();
@@ -101,10 +101,10 @@ describe('overload', () => {
   });
 });
 
-/** Has all callers ask a service of their own at once while its core is suspended. */
+/** Sends all callers' requests to a separate service at once while its core is suspended. */
 async function askWhileSuspended() {
   const service = await aService({ LOG_LEVEL: 'warn' });
-  // Unknown keys, of many addresses: each may send a number.
+  // The unknown keys come from many addresses, each of which may send a number of them.
   const callers = times(CALLERS, (index) => aCaller(service, newKeySecret(), `127.0.0.${2 + (index % ADDRESSES)}`));
   for (let first = 0; first < CALLERS; first += FEW) {
     for (const outcome of await askAll(callers.slice(first, first + FEW))) expect(outcome).toBe('401');
@@ -123,7 +123,7 @@ async function askWhileSuspended() {
   );
   const gateway = service.deployment.process('gateway');
   await expect.poll(() => gateway.output().includes(LOG_MESSAGE), { timeout: 30_000 }).toBe(true);
-  // Refused after the path is checked and before the key is read.
+  // The gateway refuses these after checking the path and before reading the key.
   const paths = ['/v1/integrations/leads', '/v1/nothing'];
   const withoutKey = await Promise.all(
     paths.map(async (path) => (await fetch(service.deployment.gatewayUrl + path)).status),
@@ -131,12 +131,12 @@ async function askWhileSuspended() {
   refusedMs = Math.max(refusedMs, performance.now() - began);
   const outcomes = Map.groupBy(await asked, (outcome) => outcome);
   const grownMb = memory(service) - before;
-  // On a busy machine the first may be given up before the last has come, which then waits in its place.
+  // On a busy machine the first may time out before the last have arrived, which then wait instead.
   return { service, callers, isSlow: refusedMs > 0.8 * CORE_CALL_MS, withoutKey, outcomes, grownMb };
 }
 
 // @proves crashes-8 bounds-1
-test('a thousand slow or silent connections are closed in time, and delay no other client', async () => {
+test('a thousand slow or silent connections are closed in time and delay no other client', async () => {
   const service = await aService();
   const { gatewayUrl } = service.deployment;
   const slow = times(SLOW, (index) => aSlowConnection(gatewayUrl, service.studio, index % WAYS_TO_BE_SLOW));
@@ -181,7 +181,7 @@ function aSlowConnection(gatewayUrl: string, { secret }: StudioWithKey, way: num
       ['', ''],
       [head.slice(0, 60), ''],
       [`${head}\r\n{"displayName":`, ''],
-      // One byte at a time, endlessly.
+      // This client sends one byte at a time, endlessly.
       [head.slice(0, 20), 'a'],
       [`${head}\r\n`, ' '],
     ] as const

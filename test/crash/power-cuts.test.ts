@@ -94,26 +94,23 @@ const duringOrAfterAStop: Failure = async ({ deployment, chance, startLoad, fail
 };
 
 // @proves crashes-3 sqlite-4
-describeWithForgetfulDisk(
-  'every acknowledged lead exists once, and every other request has one outcome, after a power failure',
-  () => {
-    test('at any moment', () => expectPromisesKept([atAnyMoment]));
+describeWithForgetfulDisk('a core on SQLite after power failures', () => {
+  test('acknowledged leads exist once after power failures at any moment', () => expectPromisesKept([atAnyMoment]));
 
-    test('during the first start, during a checkpoint of the database, and during a stop or after it', () =>
-      expectPromisesKept([duringTheFirstStartOrSoonAfter, duringACheckpoint, duringOrAfterAStop]));
-  },
-);
+  test('leads exist once after power failures in the first start, a checkpoint or a stop', () =>
+    expectPromisesKept([duringTheFirstStartOrSoonAfter, duringACheckpoint, duringOrAfterAStop]));
+});
 
-/** The probabilities that unsynced data and names survive, for the first failures; those of later ones are random. */
+/** The probabilities that unsynced data and names survive the first failures; later ones are random. */
 const KEPT_FIRST = [
   [0, 0],
   [0, 1],
 ] as const;
 
-/** Makes the power of a disk fail in each of some ways in turn, and expects each new core to keep the promises of the former ones. */
+/** Makes the power of a disk fail in several ways in turn, and expects each new core to keep the promises of the earlier ones. */
 async function expectPromisesKept(failures: readonly Failure[]): Promise<void> {
   const disk = await aForgetfulDisk();
-  // In a folder that the core creates: that must survive, too.
+  // The core creates this folder, which must survive, too.
   const deployment = await deployApart({ DATABASE_URL: `sqlite:${join(disk.folder, 'data', DATABASE)}` });
   const { gatewayUrl } = deployment;
   const core = clientsOf(deployment);

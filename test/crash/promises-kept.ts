@@ -20,8 +20,7 @@ const WROTE_NOTHING = new Set([
 type Settled = ReadonlyMap<SentRequest, NonNullable<Answer>>;
 
 /**
- * Checks a recovered service against all requests sent and all responses received, and settles every request by
- * repeating it.
+ * Checks a recovered service against all requests and responses, and repeats every request until its outcome is known.
  *
  * @param before the outcomes returned by an earlier check
  * @returns a description of every broken promise
@@ -38,7 +37,7 @@ export async function brokenPromises(
     if (!holds) broken.push(promise);
   };
 
-  // Before any repetition: every acknowledged lead is stored, and no refused one.
+  // Before any repetition, every acknowledged lead is stored, and no refused one.
   const found = await allLeads(core, ledger.studio.studioId);
   const byId = new Map(found.map((lead) => [lead.id, lead]));
   const byKey = Map.groupBy(found, ({ note }) => note ?? '');
@@ -60,7 +59,7 @@ export async function brokenPromises(
 
   // When repeated, each request has one outcome, equal to the acknowledged one if any.
   const settled = await repeated();
-  // An earlier check has repeated them, too.
+  // An earlier check has already repeated them.
   const again = before ? settled : await repeated();
   for (const request of requests) {
     const { key } = request;
@@ -87,7 +86,7 @@ export async function brokenPromises(
   holds(ids.size === new Set(acknowledged).size, `${ids.size} leads for ${new Set(acknowledged).size} acknowledged`);
   return { broken, settled };
 
-  /** One lead per key, and one open lead per contact. */
+  /** Checks that there is one lead per key, and one open lead per contact. */
   function holdsOfLeads(leads: readonly Lead[]): void {
     holds(new Set(leads.map(({ id }) => id)).size === leads.length, 'a lead is listed twice');
     for (const [key, { length }] of Map.groupBy(leads, ({ note }) => note))
@@ -116,7 +115,7 @@ export async function brokenPromises(
   }
 }
 
-/** Checks the promises after each round of a test, and at its end those of all rounds: no later round may undo anything. */
+/** Checks the promises after each round of a test, and finally those of all rounds, because no later round may undo anything. */
 export class Rounds {
   readonly #gatewayUrl: string;
   readonly #core: CoreClients;
@@ -140,13 +139,13 @@ export class Rounds {
     }
   }
 
-  /** Forgets all rounds, when their data are deleted. */
+  /** Forgets all rounds, after their data were deleted. */
   clear(): void {
     this.#rounds = [];
   }
 }
 
-/** Whether a response is a conflict or a temporary failure: it promises nothing about the final outcome. */
+/** Whether a response is a conflict or a temporary failure, which promises nothing about the final outcome. */
 function isFailure({ status, code }: NonNullable<Answer>): boolean {
   return status === 409 || code === 'integration_unavailable' || code === 'integration_rate_unavailable';
 }

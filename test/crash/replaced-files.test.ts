@@ -14,7 +14,7 @@ const LEADS_BEFORE = 50;
 
 const ends = (path: string) => ['', '-wal', '-shm'].map((end) => path + end);
 
-/** An operator's hand changes the files of a running core. A restart then finds the leads of the backup, all leads, or none. */
+/** Changes of a running core's files by hand. A restart then finds the leads of the backup, all leads, or none. */
 const HANDS = [
   ['mv backup.db leads.db', (path: string, backup: string) => renameSync(backup, path), 'of the backup'],
   ['rm leads.db-wal', (path: string) => rmSync(`${path}-wal`), 'all'],
@@ -25,7 +25,7 @@ const HANDS = [
 
 // @proves crashes-48
 test.each(HANDS)(
-  'after %s a core acknowledges nothing, is not ready and says what to do',
+  'after %s a core acknowledges nothing, is not ready and logs what to do',
   { timeout: 200_000 },
   async (_command, hand, found) => {
     const folder = temporaryFolder();
@@ -53,7 +53,7 @@ test.each(HANDS)(
 
     await deployment.kill('core');
     const { keys = [], faults = [] } = existsSync(path) ? contents(path) : {};
-    // Commits before that were answered after it, so only requests that were sent after it are judged.
+    // Earlier commits may have been answered later, so only requests sent after the change are checked.
     const lost = ledger.requests.slice(before).filter((each) => acknowledged(each) && !keys.includes(each.key));
     expect(lost).toEqual([]);
     expect(faults).toEqual(found === 'none' ? [] : [['ok']]);
@@ -66,7 +66,7 @@ test.each(HANDS)(
 const acknowledged = ({ answers }: { readonly answers: readonly ({ readonly status: number } | undefined)[] }) =>
   answers.some((answer) => answer?.status === 201);
 
-/** The keys of the leads in a file, which are their notes, and what is wrong with it. */
+/** Returns the keys of the leads in a file, which are their notes, and the faults of the file. */
 function contents(path: string) {
   using database = new DatabaseSync(path);
   const keys = database

@@ -16,12 +16,12 @@ const MAX_LEFT_BYTES = 2000;
 
 const service = aService();
 
-// @proves crashes-17 bounds-34
-test('callers that disconnect at any moment leave no memory in gateway or core, and no duplicate lead', async () => {
+// @proves bounds-34
+test('callers that disconnect at any moment leave no memory in use and no duplicate lead', async () => {
   const studio = await service.aStudioWithKey();
   const keys: string[] = [];
   const heap: number[] = [];
-  // Suites that ran before in this process may have left some.
+  // Earlier suites in this process may have left some sockets open.
   const socketsOfOthers = openSockets();
   for (const _ of times(5, () => 0)) {
     const left = times(CALLERS / 5, () => randomUUID()).values();

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Db, MongoClient } from 'mongodb';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
+import { openStore } from '../../src/store/open-store.ts';
 import { type Deployment, deployApart, portToKeep, UNKNOWN_KEY } from '../crash/deployment.ts';
 import { DAY_MS, times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
@@ -21,16 +22,16 @@ import { aRedis, describeIf, describeWithRedisServer, hasCommand, startRedisClus
 /** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
 const CHANGES_WITHIN_MS = 180_000;
 
-/** Enough that guess keys for a storm: of one address with so many guesses, each refusal takes a second. */
+/** Enough callers for a storm of guessed keys: after so many guesses from one address, each refusal takes a second. */
 const GUESSERS = 64;
 
 /**
- * Enough pending requests to fire the overload alert, in crowds with a key each, and when the next one comes; milliseconds.
- * Those that wait for the look-up of one key end at once, and are sent again at once: a scrape might see few of them.
+ * Enough pending requests to fire the overload alert, in crowds with a key each, and the delay between crowds; milliseconds.
+ * Requests of one key end together and are repeated together, so a scrape might see few of a single crowd.
  */
 const [CROWDS, CROWD, NEXT_CROWD_MS] = [8, 100, 600];
 
-/** How long a core is paused, and then runs; milliseconds. */
+/** The duration of a pause of the core, and of the run after it; milliseconds. */
 const [PAUSED_MS, RUNNING_MS] = [320, 60];
 
 /** How long the gateway keeps serving after SIGTERM; milliseconds. */
@@ -50,8 +51,8 @@ const canRun = hasCommand('prometheus') && canClocksBeSet;
 describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prometheus and faketime', () => {
   describeWithRedisServer('with Redis', () => {
     describeWithMongoServer('and MongoDB,', () => {
-      const title = 'fires every alert for the failure it is meant for, and has data for every panel of the dashboard';
-      // It waits for some twenty alerts, one after the other.
+      const title = 'every alert fires for its failure, and every panel of the dashboard has data';
+      // The test waits for some twenty alerts, one after the other.
       test(title, { timeout: 900_000 }, async () => {
         const redis = await aRedis();
         const database = await startWireServer();
@@ -82,13 +83,38 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         const { studioId, secret } = await arrangeStudio(core);
         const retained = { studio: { id: studioId, retentionDays: 365 }, updateMask: { paths: ['retention_days'] } };
         await core.directory.putStudio(retained);
-        await backdateRetention(databaseUrl);
+        // A core reads this time at its first turn, a minute after its start.
+        await putRetentionTime(databaseUrl);
         const api = callsOf(deployment, secret);
         const { fire, end, fired } = watchAlerts(prometheus);
 
         const usual = repeat(2, api.everything);
         // There are no metrics before the first scrape.
         await end('LeadIntakeNoMetrics');
+
+        /** Causes the failures of the unheard gateway, while the deployment has its own. */
+        const ofUnheard = async () => {
+          const requests = repeat(1, unheard.request);
+          await unheard.killNode();
+          const probes = repeat(8, unheard.probe);
+          await fire('LeadIntakeLogLinesDropped');
+          await probes.stop();
+          await fire('LeadIntakeQuotaPartlyAway', 'LeadIntakeSpansDropped');
+          await requests.stop();
+        };
+        const ofExpiring = async () => {
+          await fire('LeadIntakeCertificateExpires');
+          await expiring.breakInvariant();
+          await fire('LeadIntakeInvariantBroken');
+          expiring.clock.set(3600);
+          await fire('LeadIntakeClockWrong');
+          expiring.spoilFiles();
+          await fire('LeadIntakeFilesUnusable');
+          await expiring.kill();
+          await fire('LeadIntakeReplicaAway');
+        };
+        const elsewhere = Promise.all([ofUnheard(), ofExpiring()]);
+        elsewhere.catch(() => {});
 
         await redis.kill();
         await fire('LeadIntakeQuotaStoreAway', 'LeadIntakeErrorBudgetFastBurn', 'LeadIntakeErrorBudgetSlowBurn');
@@ -106,14 +132,6 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         await fire('LeadIntakeWebhooksFail');
         await usual.stop();
 
-        const unheardRequests = repeat(1, unheard.request);
-        await unheard.killNode();
-        const probes = repeat(8, unheard.probe);
-        await fire('LeadIntakeLogLinesDropped');
-        await probes.stop();
-        await fire('LeadIntakeQuotaPartlyAway', 'LeadIntakeSpansDropped');
-        await unheardRequests.stop();
-
         const late = repeat(1, () => pauseBriefly(deployment));
         await fire('LeadIntakeEventLoopLate');
         await late.stop();
@@ -127,29 +145,20 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         deployment.process('core').child.kill('SIGCONT');
         for (const crowd of crowds) await crowd.stop();
         await end('LeadIntakeOverload');
-
-        await fire('LeadIntakeCertificateExpires');
-        await expiring.breakInvariant();
-        await fire('LeadIntakeInvariantBroken');
-        expiring.clock.set(3600);
-        await fire('LeadIntakeClockWrong');
+        await elsewhere;
         await expectEveryPanelDrawn(prometheus);
-        expiring.spoilFiles();
-        await fire('LeadIntakeFilesUnusable');
-        await expiring.kill();
-        await fire('LeadIntakeReplicaAway');
 
         const relay = { consumer: { name: 'relay', allStudios: true }, start: ConsumerStart.ALL_LEADS };
         await core.consumers.createConsumer(relay);
         await core.leads.pullLeadChanges({ consumer: 'relay' });
         await backdateChanges(databaseUrl);
         await letKeysEndSoon(databaseUrl);
-        // A core caches the count of pending changes for half a minute, that of keys for an hour.
+        // A core caches the count of pending changes for half a minute, and the count of keys for an hour.
         await deployment.kill('core');
         await deployment.restart('core');
         await deployment.serves();
         const consumer = repeat(1, () => acknowledgeOne(core).catch(() => {}));
-        // A busy database answers later than a call waits for it.
+        // A busy database answers after the deadline of the call.
         const pull = () => core.leads.pullLeadChanges({ consumer: 'relay' });
         const { changes } = await vi.waitFor(pull, { timeout: CHANGES_WITHIN_MS });
         const [{ lead, revision } = expect.fail()] = changes;
@@ -174,7 +183,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
   });
 });
 
-/** A gateway that counts in a Redis Cluster, with its log on a full disk and without a receiver of its spans. */
+/** Starts a gateway that counts in a Redis Cluster, with its log on a full disk and without a receiver of its spans. */
 async function deployUnheard(coreUrl: string) {
   const cluster = await startRedisCluster({ 'cluster-require-full-coverage': ['no'] });
   onTestFinished(async () => void (await Promise.all(cluster.map((node) => node.stop()))));
@@ -185,7 +194,7 @@ async function deployUnheard(coreUrl: string) {
       CORE_URL: coreUrl,
       REDIS_URL: cluster[0]?.url ?? '',
       REDIS_CLUSTER: 'yes',
-      // It answers with 404, whereas an address without a server is tried again for a while.
+      // This server answers with 404; the gateway would retry an address without a server for a while.
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://${metrics}`,
       GATEWAY_PORT: `${port}`,
       GATEWAY_METRICS_ADDRESS: metrics,
@@ -195,12 +204,12 @@ async function deployUnheard(coreUrl: string) {
     await (await fetch(`http://127.0.0.1:${port}${path}`, { headers }).catch(() => undefined))?.text();
   };
   const request = () => send(LEADS).then(() => sleep(100));
-  /** It is refused and delayed by nothing, and fills the log sooner than others. */
+  /** Sends a request that nothing refuses or delays, and that fills the log fast. */
   const probe = () => send('/healthz', { 'x-request-id': 'x'.repeat(100) });
   return { metrics, request, probe, killNode: async () => cluster[2]?.kill() };
 }
 
-/** A relay with an endpoint at which nothing listens. Returns the address of its metrics. */
+/** Starts a relay whose endpoint has no listener. Returns the address of its metrics. */
 async function deployRelay(coreUrl: string, core: CoreClients): Promise<string> {
   const file = join(temporaryFolder(), 'endpoints.json');
   const endpoint = { url: 'https://127.0.0.1:1', secrets: [aWebhookSecret()], allowPrivate: true };
@@ -212,7 +221,7 @@ async function deployRelay(coreUrl: string, core: CoreClients): Promise<string> 
   return metrics;
 }
 
-/** A core and a gateway that speak TLS with certificates that expire in `days`, and the addresses of their metrics. */
+/** Starts a core and a gateway with TLS and certificates that expire in `days`. Returns the addresses of their metrics. */
 async function deployWithCertificates(days: number) {
   const folder = temporaryFolder();
   const authority = await anAuthority('The authority of the tests');
@@ -298,7 +307,7 @@ function watchAlerts(prometheus: PrometheusServer) {
   };
 }
 
-/** The callers' requests; their outcome does not matter. */
+/** Returns the callers' requests, whose outcome does not matter. */
 function callsOf({ gatewayUrl }: Deployment, secret: string) {
   const send = async (path: string, request: RequestInit, key = secret) => {
     const headers = { ...request.headers, authorization: `Bearer ${key}` };
@@ -315,7 +324,7 @@ function callsOf({ gatewayUrl }: Deployment, secret: string) {
   return {
     list,
     create: () => post(aCapture()),
-    /** One request for each outcome that a panel shows. */
+    /** Sends one request for each outcome that a panel shows. */
     async everything() {
       const [capture, key] = [aCapture(), randomUUID()];
       await post(capture, key);
@@ -364,12 +373,12 @@ const backdateChanges = (databaseUrl: string): Promise<void> =>
     await database.collection('deliveries').updateMany({}, { $set: { since } });
   });
 
-/** The time of retention begins with one that is a day old. */
-const backdateRetention = (databaseUrl: string): Promise<void> =>
-  onDatabase(databaseUrl, async (database) => {
-    const since = new Date(Date.now() - 2 * DAY_MS);
-    await database.collection('studios').updateMany({}, { $set: { 'retention.since': since } });
-  });
+/** Stores a retention time that is a day old. */
+async function putRetentionTime(databaseUrl: string): Promise<void> {
+  const store = await openStore(databaseUrl);
+  await store.putRetentionTime(null, new Date(Date.now() - DAY_MS));
+  await store.close();
+}
 
 const letKeysEndSoon = (databaseUrl: string): Promise<void> =>
   onDatabase(databaseUrl, async (database) => {
@@ -409,6 +418,5 @@ async function expectEveryPanelDrawn(prometheus: PrometheusServer): Promise<void
     empty = without;
     return empty;
   };
-  // Retention has a time once it was a core's turn, some minutes after the start.
   await expect.poll(look, { timeout: 240_000, interval: 1000 }).toEqual([]);
 }

@@ -8,8 +8,8 @@ import { aDatabase, backUp } from '../support/backups.ts';
 import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
 
 // @proves backups-2 sqlite-4
-describeWithForgetfulDisk('a backup that was reported as written', () => {
-  test('survives a power cut whole', async () => {
+describeWithForgetfulDisk('a backup on a disk that forgets unsynced writes', () => {
+  test('a backup survives a power cut once it was reported as written', async () => {
     const [path, disk] = [await aDatabase(), await aForgetfulDisk()];
     const file = join(disk.folder, 'backup.db');
     expect(await backUp(`sqlite:${path}`, file)).toEqual([0, expect.stringContaining(file)]);
@@ -27,8 +27,8 @@ describeWithForgetfulDisk('a backup that was reported as written', () => {
 });
 
 // @proves backups-2
-describeWithSmallDisks('a backup to a disk that is full', () => {
-  test('fails with that reason, and leaves no file', async () => {
+describeWithSmallDisks('a backup to a full disk', () => {
+  test('a backup to a full disk fails with that reason and leaves no file', async () => {
     const [path, disk] = [await aDatabase(2), await aSmallDisk(1024)];
     const file = join(disk.folder, 'backup.db');
 

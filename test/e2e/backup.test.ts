@@ -12,7 +12,7 @@ import { type RunningProcess, run, temporaryFolder } from '../tools/processes.ts
 const LARGE_MB = 128;
 
 // @proves backups-2
-test('a backup has all current data, nothing that was deleted, and is readable by its owner only', async () => {
+test('a backup has all current data and no deleted data, and only its owner can read it', async () => {
   const path = await aDatabase(8);
   const database = new DatabaseSync(path, { timeout: 100_000 });
   database.exec('DELETE FROM ballast WHERE n > 2');
@@ -32,7 +32,7 @@ test('a backup has all current data, nothing that was deleted, and is readable b
 });
 
 // @proves backups-2
-test('no file is overwritten, and what prevents a backup is reported in one line', async () => {
+test('a backup overwrites no file and reports in one line what prevents it', async () => {
   const [path, folder] = [await aDatabase(), temporaryFolder()];
   const [taken, unfinished, free] = ['taken.db', 'unfinished.db', 'free.db'].map((name) => join(folder, name)) as [
     string,
@@ -56,7 +56,7 @@ test('no file is overwritten, and what prevents a backup is reported in one line
   expect(readdirSync(folder).sort()).toEqual(['taken.db', 'unfinished.db.partial']);
 });
 
-test('a file that is made while a backup is written is not overwritten', async () => {
+test('a backup does not overwrite a file created while it was being written', async () => {
   const [path, file] = [await aDatabase(), join(temporaryFolder(), 'backup.db')];
   // The file appears at the last moment: when the finished backup gets its name.
   const late = `import fs from 'node:fs/promises';
@@ -70,14 +70,14 @@ test('a file that is made while a backup is written is not overwritten', async (
   const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(late)}`;
 
   const [status, stderr] = await backUp(`sqlite:${path}`, file, { env: { NODE_OPTIONS } });
-  // One that takes longer than a second has shown its progress before.
+  // Backups that take longer than a second print their progress first.
   expect([status, `${stderr}`.split('\n').at(-2)]).toEqual([1, `${file} exists already: name another file`]);
   expect(readFileSync(file, 'utf8')).toBe('something else');
   expect(readdirSync(dirname(file))).toEqual([basename(file)]);
 });
 
 // @proves backups-2 sqlite-5
-test('a terminal shows the progress of a backup; interrupted by Ctrl-C, it leaves no file', async () => {
+test('a backup shows its progress on a terminal, and leaves no file after Ctrl-C', async () => {
   const [path, file] = [await aDatabase(LARGE_MB), join(temporaryFolder(), 'backup.db')];
   const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stderr.isTTY = true')}`;
   const running = beginBackup(`sqlite:${path}`, file, { env: { NODE_OPTIONS: terminal } });
@@ -96,7 +96,7 @@ test('a terminal shows the progress of a backup; interrupted by Ctrl-C, it leave
 });
 
 // @proves backups-3
-test('a backup that is put in place of its database is told from that, until somebody notes it', async () => {
+test('doctor and the core report a restored backup until an operator records the restore', async () => {
   const path = await aDatabase();
   const [file, again, databaseUrl] = [
     ...['one', 'two'].map((name) => join(temporaryFolder(), name)),
@@ -125,12 +125,12 @@ test('a backup that is put in place of its database is told from that, until som
   core.child.kill('SIGTERM');
   expect(await core.ended()).toBe(0);
 
-  // A backup of it has lost what the first one has.
+  // A backup of the restored database is missing the same changes as the first backup.
   expect((await backUp(`sqlite:${file}`, again))[0]).toBe(0);
   expect((await epochOf(again)).backedUpAt?.getTime()).toBe(begunAt);
   const args = ['--json', 'restored', '--to', new Date().toISOString()];
   const noted = { restoredTo: new Date((begunAt ?? 0) - 300_000), backedUpAt: null };
-  // Once more, with a time or without, tells consumers nothing else.
+  // Repeating the command, with or without a time, changes nothing for consumers.
   for (const each of [args, args, ['--json', 'restored']]) {
     const noting = run('operator/cli.ts', { args: each, env: { DATABASE_URL: `sqlite:${again}` } });
     expect(await noting.ended()).toBe(0);

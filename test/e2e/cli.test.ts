@@ -17,17 +17,17 @@ import { COMMANDS } from '../support/every-command.ts';
 import { leadsIn } from '../support/exported.ts';
 import { bash, run, temporaryFolder } from '../tools/processes.ts';
 
-/** The command line on a separate database: resolves with the output, or rejects with the status and standard error. */
+/** A command line on a separate database; resolves with the output, or rejects with the status and standard error. */
 function commandLine() {
   const path = join(temporaryFolder(), 'leads.db');
   const env = { DATABASE_URL: `sqlite:${path}` };
   const cli = async (...args: string[]) => (await executed(CLI, args, { env })).stdout;
-  /** The same for a command that reads its standard input. */
+  /** Runs a command that reads its standard input. */
   const given = async (input: string, ...args: string[]) => (await executed(CLI, args, { env, input })).stdout;
   return { path, env, cli, given, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
 }
 
-/** The same on a database with a studio s1 and leads, and its store. */
+/** A command line on a database with a studio s1 and leads, and its store. */
 async function withLeads(...given: readonly Partial<Lead>[]) {
   const line = commandLine();
   await line.cli('studios', 'put', 's1');
@@ -42,17 +42,17 @@ async function withLeads(...given: readonly Partial<Lead>[]) {
 
 const CALLER = `(command line, ${userInfo().username} on ${hostname().slice(0, 64)})`;
 
-/** A command that fails with a pattern on standard error. */
+/** Expects a command to fail with a pattern on standard error. */
 const refused = (pattern: RegExp) => ({ code: 1, stdout: '', stderr: expect.stringMatching(pattern) });
 
-test('every command takes the studio as an argument, and none as an option', () => {
+test('every command takes the studio as an argument, never as an option', () => {
   const options = COMMANDS.flatMap(([name, { options }]) => options.map(({ long }) => `${name} ${long}`));
   expect(options.length).toBeGreaterThan(30);
   expect(options.filter((option) => option.endsWith(' --studio'))).toEqual([]);
 });
 
-// @proves audit-3
-test('an event of a command names who has called sudo, whoever runs the process', async () => {
+// @proves audit-2
+test('an audit event of a command names the user who ran sudo', async () => {
   const { env, json } = commandLine();
   for (const [index, SUDO_USER] of ['', 'ada', 'x'.repeat(100)].entries()) {
     const status = index % 2 === 0 ? 'active' : 'suspended';
@@ -63,7 +63,7 @@ test('an event of a command names who has called sudo, whoever runs the process'
   expect([...new Set(callers)]).toEqual([user(` for ${'x'.repeat(64)}`), user(' for ada'), user('')]);
 });
 
-test('an operator sets up a studio, and issues, replaces, lists and revokes a key, as text and as JSON', async () => {
+test('an operator sets up a studio and issues, replaces, lists and revokes a key', async () => {
   const { cli, json } = commandLine();
   const put = (...args: string[]) => json('studios', 'put', 's1', ...args);
   const fresh = {
@@ -116,7 +116,7 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
 });
 
 // @proves requests-1
-test('an operator sees what the websites of a studio sent, in a table that fits into a terminal, and one request in full', async () => {
+test('an operator sees the requests of a studio in an 80-column table, and one request in full', async () => {
   const { store, env, cli, json } = await withLeads();
   const { stdout, stderr } = await executed(CLI, ['requests', 's1'], { env });
   expect([stdout, stderr]).toEqual(['none\n', expect.stringMatching(/^no request was found.*GATEWAY_REQUEST_LOG=yes/)]);
@@ -142,7 +142,7 @@ test('an operator sees what the websites of a studio sent, in a table that fits 
 });
 
 // @proves bounds-116
-test('an operator sets how long a studio keeps closed leads, once it is known how many would go', async () => {
+test('an operator previews the erasures of a retention period before setting it', async () => {
   const old = [30, 32, 400].map((days) => ({ createdAt: plus(new Date(), -days * DAY_MS), stage: 'lost' }) as const);
   const { json } = await withLeads(...old);
   const counted = await json('studios', 'try-retention', 's1', '30');
@@ -162,7 +162,7 @@ test('an operator sets how long a studio keeps closed leads, once it is known ho
   }
 });
 
-test('an operator empties a test studio, and no other; exports and consumers have its leads if they ask', async () => {
+test('an operator can empty only test studios; exports and consumers see their leads on request', async () => {
   const { create, cli, json } = await withLeads({});
   expect(await json('studios', 'put', 'trial', '--test')).toMatchObject({ isTest: true });
   for (const lead of times(2, () => aLead({ studioId: 'trial' }))) await create(lead);
@@ -178,7 +178,7 @@ test('an operator empties a test studio, and no other; exports and consumers hav
   for (const deleted of [2, 0]) expect(await json('studios', 'empty', 'trial')).toEqual({ deleted });
 });
 
-test('an operator ends a studio and erases what it has, once its id is given again', async () => {
+test('an operator erases a studio after confirming its id', async () => {
   const { cli, json } = await withLeads({}, {}, {});
   await cli('members', 'put', 's1', 'owner', '--role', 'owner');
   await cli('sources', 'put', 's1', '--name', 'Form');
@@ -188,7 +188,7 @@ test('an operator ends a studio and erases what it has, once its id is given aga
   expect(await json('studios', 'erase', 's1')).toEqual(counts);
   await expect(cli('studios', 'erase', 's1', '--confirm', 's2')).rejects.toThrow(/--confirm names another/);
   expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'active' });
-  // It waits until no creation that had begun can be written.
+  // The command waits until creations that have already begun can no longer be written.
   const gone = { erasedLeads: 3, skippedLeads: 0, revokedKeys: 1, removedMembers: 1, removedSources: 1 };
   expect(await json('studios', 'erase', 's1', '--confirm', 's1')).toEqual(gone);
   expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'ended' });
@@ -196,7 +196,7 @@ test('an operator ends a studio and erases what it has, once its id is given aga
   expect(await json('audit', 's1')).toContainEqual(expect.objectContaining(end));
 });
 
-test('an operator finds, exports and erases the leads of a contact from standard input', async () => {
+test('an operator finds, exports and erases the leads of a contact given on standard input', async () => {
   const { given, leads } = await withLeads({});
   const [lead] = leads;
   const contact = JSON.stringify(lead.contact);
@@ -205,7 +205,7 @@ test('an operator finds, exports and erases the leads of a contact from standard
   const sentence = /^the standard input must be a JSON object with a type, email or phone, and a value\n$/;
   for (const input of ['', '"x"', '{"type":"fax","value":"1"}', contact.replace('{', '{"more":1,')])
     await expect(find(input)).rejects.toMatchObject(refused(sentence));
-  // As JSON in any case.
+  // This command always prints JSON.
   expect(JSON.parse(await given(contact, 'leads', 'export-contact', 's1'))).toEqual({
     leads: [{ lead: JSON.parse(JSON.stringify(lead)), idempotencyKey: expect.any(String), original: null }],
     mayBeIncomplete: false,
@@ -218,7 +218,7 @@ test('an operator finds, exports and erases the leads of a contact from standard
   expect(await find()).toEqual([]);
 });
 
-test('an operator lists studios and leads, reads and moves a lead, and exports all', async () => {
+test('an operator lists studios and leads, reads and moves a lead, and exports all leads', async () => {
   const { create, cli, json, leads } = await withLeads(
     ...times(30, () => ({})),
     ...times(31, () => ({ studioId: 's2' })),
@@ -290,7 +290,7 @@ test.each([
   ],
   [['consumers', 'create', 'none', '--start', 'now'], ['consumer.studioIds']],
   [['changes', 'resend', '--consumer', 'nobody'], ['CONSUMER_NOT_FOUND']],
-])('%j is refused on standard error, with its reason and status 1', async (args, messages) => {
+])('the command %j fails with its reason on standard error and status 1', async (args, messages) => {
   const { cli } = await withLeads();
   const failure = await cli(...args).catch((error) => error);
   expect(failure).toMatchObject({ code: 1, stdout: '' });
@@ -319,7 +319,7 @@ test('an operator watches changes without acknowledging them, and resends those 
 });
 
 // @proves feed-10 backups-3
-test('an operator notes a restore: consumers look behind the backup, or behind the given time, or at all leads', async () => {
+test('after a recorded restore, consumers get changes since the backup or the given time', async () => {
   const { store, json, leads } = await withLeads({});
   const relay = await store.createConsumer(aConsumer({ name: 'relay', studioIds: null }), BY);
   if (relay.kind !== 'created') expect.fail(relay.kind);
@@ -328,7 +328,7 @@ test('an operator notes a restore: consumers look behind the backup, or behind t
   await acknowledgeIn(store, await changesIn(store));
   await store.acknowledgeDeliveries(number, [acknowledgement]);
 
-  // At a later time consumers may have heard of none of them; without a time, it was backed up after the former restore.
+  // A later --to keeps the earlier time, since consumers may not have read what was resent; so does omitting it.
   for (const args of [['--to', '2026-05-01T00:00:00Z'], ['--to', '2026-06-01'], []]) {
     const now = Date.now();
     const noted = await json('restored', ...args);
@@ -337,7 +337,7 @@ test('an operator notes a restore: consumers look behind the backup, or behind t
     const sent = [...(await changesIn(store)), ...((await store.listDeliveries(number, 9))?.changes ?? [])];
     expect(sent.map((change) => change.lead.id)).toEqual([leads[0].id, leads[0].id]);
     for (const { revision } of sent) expect(revision).toBeGreaterThanOrEqual(now + 86_400_000);
-    // That of a state of before, which a clock had stamped that was an hour ahead.
+    // An acknowledgement of the state before the restore, stamped by a clock that was an hour ahead.
     const late = { ...acknowledgement, revision: now + 3_600_000 };
     expect(await store.acknowledgeDeliveries(number, [late])).toMatchObject({ settled: 0 });
   }
@@ -346,7 +346,7 @@ test('an operator notes a restore: consumers look behind the backup, or behind t
 });
 
 // @proves feed-7
-test('an operator creates, lists and removes consumers of the change feed, and resends leads to one', async () => {
+test('an operator creates, lists and removes consumers of the feed, and resends leads to one', async () => {
   const { store, json, leads } = await withLeads({});
   const [lead] = leads;
   const relay = { name: 'relay', studios: ['s1'] };
@@ -379,7 +379,7 @@ test('an operator creates, lists and removes consumers of the change feed, and r
 });
 
 // @proves erasure-4
-test('an operator erases one lead, and all closed before a day, and repeats the erasures after a restore', async () => {
+test('an operator erases single leads and old closed leads, and repeats erasures after a restore', async () => {
   const createdAt = new Date('2023-05-04');
   const line = await withLeads(...times(5, () => ({ createdAt })), { createdAt, studioId: 's2' });
   const { path, env, store, cli, json, create, leads } = line;
@@ -423,7 +423,7 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
   expect(await json('vacuum')).toMatchObject({ before: expect.any(Number) });
 });
 
-test('a demo studio that has ended is no demo: another one is made, and later found', async () => {
+test('the demo command creates another demo studio once the first has ended, and finds it later', async () => {
   const { end, json } = await withLeads();
   const secret = expect.stringMatching(/^lik_/);
   expect(await json('demo')).toMatchObject({ studioId: 'demo', secret });
@@ -432,7 +432,7 @@ test('a demo studio that has ended is no demo: another one is made, and later fo
   expect(await json('demo')).toMatchObject({ studioId: 'demo-2', secret: null });
 });
 
-test('a command whose input is longer than a string can be holds no more of it than it needs', async () => {
+test('commands read an input longer than the longest string without holding it in memory', async () => {
   const { path, cli, json } = await withLeads();
   const file = `${path}.input`;
   const secret = newKeySecret();
@@ -444,8 +444,8 @@ test('a command whose input is longer than a string can be holds no more of it t
   await expect(cli('erasures', 'apply', file)).rejects.toMatchObject(refused(sentences));
 });
 
-// @proves erasure-18
-test('the journal of erasures names studios that have ended, and which of them a restore has brought back', async () => {
+// @proves erasure-4
+test('the journal of erasures names ended studios, and applying it reports restored ones', async () => {
   const { path, store, cli, json, create, end } = await withLeads();
   for (const id of ['gone', 'restored']) await cli('studios', 'put', id);
   const [left, back] = ['gone', 'restored'].map((studioId) => aLead({ studioId })) as [Lead, Lead];
@@ -461,18 +461,18 @@ test('the journal of erasures names studios that have ended, and which of them a
   const ends = ['gone', 'restored', 'unknown'].map((endedStudioId) => ({ endedStudioId }));
   const REMINDER = 'the studio restored was erased, and is back: erase it again, with `studios erase`\n';
   expect(await apply(...ends)).toBe(REMINDER);
-  // As if its erasure had been interrupted before the backup.
+  // As if the erasure had been interrupted before the backup.
   await end('restored');
   expect(await apply(...ends)).toBe(REMINDER);
   const broken = 'line 2 is not an entry of a journal of erasures; the lines before it were applied\n';
   expect(await apply({ endedStudioId: 'restored' }, {})).toBe(REMINDER + broken);
-  // A backup from between the end and the last erasure: the lines below the end complete it.
+  // In a backup made between the end and the last erasure, the lines after the end complete it.
   const completed = await apply({ endedStudioId: 'restored' }, { studioId: 'restored', leadId: back.id });
   expect(completed).toEqual({ erased: 1, alreadyErased: 0, notFound: 0, skipped: 0 });
 });
 
-// @proves imports-2
-test('an import knows a closed lead again by its UUID in any letter case, as of 1.2, too', async () => {
+// @proves imports-1
+test('an import recognises a closed lead by its UUID in any case, even from release 1.2', async () => {
   const { path, json } = await withLeads();
   const file = `${path}.csv`;
   const importing = (column: string, ...ids: readonly string[]) => {
@@ -481,7 +481,7 @@ test('an import knows a closed lead again by its UUID in any letter case, as of 
     return json('leads', 'import', 's1', file);
   };
   const [older, id] = [newId(), newId()];
-  // By the key that earlier releases derived from an id in upper case.
+  // The key that earlier releases derived from an id in upper case.
   const hash = createHash('sha256')
     .update(`s1\0${JSON.stringify(older.toUpperCase())}`)
     .digest('hex');
@@ -496,7 +496,7 @@ test('an import knows a closed lead again by its UUID in any letter case, as of 
     expect(await importing('id', ...spelled)).toMatchObject({ imported: 0, alreadyThere: 2, refused: 0 });
 });
 
-test('the keys that end soon are listed, of all studios, and nothing when there is none', async () => {
+test('the keys that end soon are listed for all studios; if there are none, nothing is printed', async () => {
   const { cli, json, end } = await withLeads();
   expect(await cli('keys', 'ending')).toBe('');
   const create = async (studio: string, name: string, days: string) => {
@@ -521,7 +521,7 @@ test('the keys that end soon are listed, of all studios, and nothing when there 
 });
 
 // @proves secrets-4
-test('the operator finds the owners of leaked keys, and revokes one without being a member', async () => {
+test('an operator finds the owners of leaked keys and revokes a key without being a member', async () => {
   const { cli, given, json } = await withLeads();
   await cli('members', 'put', 's1', 'boss', '--role', 'owner');
   const create = (name: string) =>
@@ -561,12 +561,12 @@ test('the operator finds the owners of leaked keys, and revokes one without bein
     writeFileSync(file, bytes);
     await expect(cli('keys', 'find', file)).rejects.toMatchObject(refused(new RegExp(`^the file ${reason}.*\n$`)));
   }
-  // A log that was cut in place while its writer went on.
+  // A log that was truncated while its writer went on.
   writeFileSync(file, Buffer.concat([Buffer.alloc(100_000), Buffer.from(first.secret)]));
   expect(await json('keys', 'find', file)).toMatchObject([{ secretHint: first.secretHint }]);
 });
 
-test('a token is made with its entry for the file, and each is another one', async () => {
+test('each new token is unique and comes with its entry for the callers file', async () => {
   const make = async () => (await executed(CLI, ['callers', 'token'])).stdout.split('\n');
   const [[token = '', line = ''], [other = '', otherLine = '']] = [await make(), await make()];
   const [entry, otherEntry] = [JSON.parse(line), JSON.parse(otherLine)];

@@ -21,7 +21,7 @@ import { CLI, executed } from '../support/command-line.ts';
 import { COMMANDS } from '../support/every-command.ts';
 import { PLANTED, temporaryFolder } from '../tools/processes.ts';
 
-// Whatever is wrong around a command: it ends, in one sentence, with the right status, and has closed the database.
+// Whatever fails around a command, it ends in one sentence with the right status and closes the database.
 
 const [lead, erased] = times(2, () => aLead({ studioId: 's1' })) as [
   ReturnType<typeof aLead>,
@@ -32,16 +32,16 @@ const source = aLeadSource({ studioId: 's1' });
 const CONTACT = JSON.stringify(lead.contact);
 
 interface Row {
-  /** Its arguments behind its name, in a folder with the files of `beforeAll`. */
+  /** The arguments after the command's name, in a folder with the files of `beforeAll`. */
   readonly args: readonly string[];
   readonly input?: string;
-  /** It prints nothing when it succeeds. */
+  /** Whether it prints nothing on success. */
   readonly isSilent?: true;
-  /** It opens the database without writing, and so cannot remove the write-ahead log when it closes it. */
+  /** Whether it opens the database without writing, and so cannot remove the write-ahead log when it closes it. */
   readonly onlyReads?: true;
-  /** What else it may write to standard error. */
+  /** Other lines that it may write to standard error. */
   readonly notice?: RegExp;
-  /** Its status when its reader has gone, of a command that does not print by `showResult`, and of one that does. */
+  /** The status once its reader has gone, which depends on whether the command prints by `showResult`. */
   readonly statusWithoutReader?: number;
 }
 
@@ -49,7 +49,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'studios put': { args: ['s1'] },
   'studios try-retention': { args: ['s1', '30'] },
   'studios empty': { args: ['trial'] },
-  // With a confirmation it waits.
+  // With --confirm it would wait.
   'studios erase': { args: ['s1'], onlyReads: true },
   'studios get': { args: ['s1'] },
   'studios list': { args: [], statusWithoutReader: 0 },
@@ -95,7 +95,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   backup: { args: ['copy.db'], onlyReads: true, statusWithoutReader: 0 },
   demo: { args: [], statusWithoutReader: 1 },
   doctor: { args: ['core'], onlyReads: true, statusWithoutReader: 0 },
-  // Nothing serves there, so that it prints no report.
+  // No service runs there, so the command prints no report.
   verify: { args: ['--base-url', 'http://127.0.0.1:1'], input: 'lik_x', isSilent: true, statusWithoutReader: 2 },
 };
 
@@ -121,10 +121,9 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(original, { recursive: true, force: true }));
 
-/** What looks at no database, or at one that may be absent. */
+/** Commands that use no database, or one that may be absent. */
 const OFF_DATABASE = ['callers token', 'doctor', 'verify'];
 
-/** Returns a copy of the folder. */
 function aFolder(): string {
   const folder = temporaryFolder();
   for (const name of ['leads.db', 'input.txt', 'journal', 'leads.csv']) {
@@ -142,7 +141,7 @@ async function ran(args: readonly string[], { input = '' }: Pick<Row, 'input'>, 
   return { status: outcome.code ?? 0, stderr: `${outcome.stderr}`, isClosed: !existsSync(`${folder}/leads.db-wal`) };
 }
 
-/** Runs a command whose standard output is a file descriptor, or a closed pipe, in a process of its own. */
+/** Runs a command in its own process, whose standard output is a file descriptor or a closed pipe. */
 async function ranWith(
   folder: string,
   output: 'pipe' | 'ignore' | number,
@@ -160,17 +159,17 @@ async function ranWith(
   return { status, stderr };
 }
 
-/** What is written to standard error besides notices. */
+/** Returns the lines on standard error other than notices. */
 function sentencesIn(stderr: string, { notice }: Row): string[] {
   return stderr.split('\n').filter((line) => line !== '' && !notice?.test(line));
 }
 
-/** One sentence, whose details may stand below it. */
+/** Whether the lines are one sentence, with or without details below it. */
 const oneSentence = (lines: readonly string[]) =>
   lines.filter((line) => !line.startsWith('  ')).length === 1 && !lines.some((line) => /^\s+at |Error: /.test(line));
 
 // @proves commands-1
-test('there is a row for every command, and no other', () => {
+test('every command has exactly one row', () => {
   expect(Object.keys(ROWS).toSorted()).toEqual(COMMANDS.map(([name]) => name).toSorted());
 });
 
@@ -181,7 +180,7 @@ describe.each(COMMANDS)('%s', (name, command) => {
 
   const { statusWithoutReader } = row;
   // @proves commands-1
-  test.runIf(statusWithoutReader !== undefined)('ends well when its reader has gone', async () => {
+  test.runIf(statusWithoutReader !== undefined)('the command ends as expected when its reader has gone', async () => {
     const { status, stderr, isClosed } = await ran(all, row, 'EPIPE');
     expect({ status, isClosed: isClosed || onlyReads }).toEqual({ status: statusWithoutReader, isClosed: true });
     const sentences = sentencesIn(stderr, row);
@@ -190,7 +189,7 @@ describe.each(COMMANDS)('%s', (name, command) => {
   });
 
   // @proves commands-1
-  test.runIf(!isSilent)('says in one sentence that its output cannot be written', async () => {
+  test.runIf(!isSilent)('the command reports in one sentence that its output cannot be written', async () => {
     const { status, stderr, isClosed } = await ran(all, row, 'ENOSPC');
     expect({ status, isClosed: isClosed || onlyReads }).toEqual({ status: 1, isClosed: true });
     const sentences = sentencesIn(stderr, row);
@@ -205,7 +204,7 @@ describe.each(COMMANDS)('%s', (name, command) => {
     command.registeredArguments.some((argument) => argument.name() === 'file') ||
     command.options.some(({ flags }) => /<(?:file|path)>/.test(flags));
   // @proves commands-1
-  test.runIf(namesFile)('says in one sentence that a file is missing', async () => {
+  test.runIf(namesFile)('the command reports in one sentence that a file is missing', async () => {
     const missing = all.map((word) => (FILE.test(word) ? `/nowhere/${word}` : word));
     const { status, stderr, isClosed } = await ran(missing, row);
     const sentences = sentencesIn(stderr, row);
@@ -245,7 +244,7 @@ test.for(['does not exist', 'is empty'])(
   },
 );
 
-/** Kinds of standard output that a process can have and that take nothing. */
+/** Standard outputs that a process can have and that accept no data. */
 const OUTPUTS: readonly (readonly [output: 'pipe' | 'ignore' | number, within?: string[]])[] = [
   [openSync('/dev/full', 'w')],
   ['pipe'],
@@ -254,7 +253,7 @@ const OUTPUTS: readonly (readonly [output: 'pipe' | 'ignore' | number, within?: 
 ];
 
 // @proves secrets-7
-test('a secret that cannot be written works no more, and that is said', async () => {
+test('a new secret that cannot be written is revoked and reported as lost', async () => {
   for (const [output, within] of OUTPUTS) {
     const folder = aFolder();
     const args = ['keys', 'create', ...(ROWS['keys create'] as Row).args];
@@ -274,12 +273,12 @@ test('a secret that cannot be written works no more, and that is said', async ()
 });
 
 // @proves commands-1 node-29
-test('a file that takes only the beginning of the output is a failure', async () => {
+test('a command fails if a file takes only the beginning of its output', async () => {
   const folder = aFolder();
   const env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
   await executed(CLI, ['leads', 'import', 's1', 'leads.csv'], { env, cwd: folder });
   const command = `${CLI} --json leads list s1 --limit 200`;
-  // A limit in KiB on each file that is written.
+  // A limit on the size of each written file; KiB.
   const { stdout } = await executed(
     'bash',
     ['-c', `trap '' XFSZ; ulimit -f 48; ${command} > out 2> errors; echo "status $?"; cat errors`],

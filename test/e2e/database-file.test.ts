@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 
-test('a core starts on an empty file, as one leaves that dies early, and logs no warning', async () => {
+test('a core starts on an empty file and logs no warning', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   writeFileSync(path, '');
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });
@@ -14,12 +14,12 @@ test('a core starts on an empty file, as one leaves that dies early, and logs no
   );
 });
 
-describe('an unusable database file is reported in one line, with what to do, and status 1', () => {
+describe('an unusable database file', () => {
   test.each([
     ['the core', 'src/main.ts', []],
     ['the command line', 'operator/cli.ts', ['studios', 'get', 'demo']],
     ['npm start', 'start.ts', []],
-  ])('by %s', async (_who, file, args) => {
+  ])('%s reports an unusable database file in a line with advice and ends with status 1', async (_who, file, args) => {
     const path = temporaryFolder();
 
     const running = run(file, { args, env: { DATABASE_URL: `sqlite:${path}` } });
@@ -29,7 +29,7 @@ describe('an unusable database file is reported in one line, with what to do, an
     expect(running.output()).not.toMatch(/^ {4}at /m);
   });
 
-  test('a file of another application stays unchanged', async () => {
+  test('a command leaves a file of another application unchanged', async () => {
     const path = join(temporaryFolder(), 'shop.db');
     const shop = new DatabaseSync(path);
     shop.exec('CREATE TABLE orders (id INTEGER)');

@@ -13,7 +13,7 @@ const AS_USER = ['setpriv', `--reuid=${USER}`, `--regid=${USER}`, '--clear-group
 /** The files of a core, by their settings. */
 type Files = Readonly<Record<'database' | 'token' | 'callers' | 'cert' | 'key', string>>;
 
-/** What differs from the documented rights, and the file and words that are to blame; undefined: all of it can be used. */
+/** Each situation changes the documented rights; it names the file and words of the fault, or nothing if all is usable. */
 const SITUATIONS: readonly [what: string, change: (files: Files) => void, blamed?: keyof Files, words?: string][] = [
   ['everything is readable by that user alone', () => {}],
   ['the folder of the database cannot be listed', ({ database }) => chmodSync(dirname(database), 0o300), 'database'],
@@ -30,7 +30,7 @@ function leftByRoot(path: string): void {
 
 const isRoot = process.getuid?.() === 0;
 describeIf(isRoot && hasCommand('setpriv'), 'for a user with few rights', 'run it on Linux, as root', () => {
-  test.each(SITUATIONS)('doctor finds what a core finds when it starts: %s', async (_, change, blamed, words = '') => {
+  test.each(SITUATIONS)('doctor finds the same fault as a starting core: %s', async (_, change, blamed, words = '') => {
     const files = await filesOfUser();
     change(files);
     const env = {
@@ -56,7 +56,7 @@ describeIf(isRoot && hasCommand('setpriv'), 'for a user with few rights', 'run i
   });
 });
 
-/** A database and secrets that belong to the user, in folders of theirs. */
+/** A database and secrets that the user owns, in folders of their own. */
 async function filesOfUser(): Promise<Files> {
   const folder = temporaryFolder();
   chmodSync(folder, 0o755);

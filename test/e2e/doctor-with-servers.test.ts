@@ -20,8 +20,8 @@ async function aDeployment(redisUrl: string) {
   return { ...settings, PUBLIC_URL };
 }
 
-describeWithRedisServer('a deployment that is well', () => {
-  test('is found so, in a line for each of its parts, without its secrets; status 0', async () => {
+describeWithRedisServer('a working deployment', () => {
+  test('doctor prints one line for each part of a working deployment, and no secrets', async () => {
     const redis = await aRedis();
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
     const settings = await aDeployment(redis.url);
@@ -48,7 +48,7 @@ describeWithRedisServer('a deployment that is well', () => {
     });
   });
 
-  test('a Redis that evicts keys, and one that is unavailable', async () => {
+  test('doctor warns of a Redis that evicts keys and reports an unavailable one', async () => {
     const redis = await aRedis();
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
     expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([
@@ -65,7 +65,7 @@ describeWithRedisServer('a deployment that is well', () => {
   });
 });
 
-/** What a Redis that answers cannot count for. */
+/** States in which Redis answers but cannot count. */
 const UNABLE: readonly [what: string, commands: readonly string[][], reason: RegExp][] = [
   ['is a replica', [['REPLICAOF', '127.0.0.1', '1']], /READONLY/],
   ['is full', [['CONFIG', 'SET', 'maxmemory', '1']], /OOM/],
@@ -73,8 +73,8 @@ const UNABLE: readonly [what: string, commands: readonly string[][], reason: Reg
   ['has keys of others only', [['ACL', 'SETUSER', 'gateway', 'resetkeys', '~others:*']], /NOPERM/],
 ];
 
-describeWithRedisServer('a Redis that answers, but does not count for a gateway', () => {
-  test.each(UNABLE)('%s', async (_, commands, reason) => {
+describeWithRedisServer('a Redis that answers but cannot count', () => {
+  test.each(UNABLE)('doctor reports that requests cannot be counted if Redis %s', async (_, commands, reason) => {
     const redis = await aRedis();
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
     expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([]);
@@ -84,7 +84,7 @@ describeWithRedisServer('a Redis that answers, but does not count for a gateway'
     ]);
   });
 
-  test('is a cluster, of which a node is full or dead, or all are full', async () => {
+  test('doctor reports a Redis cluster with full or dead nodes', async () => {
     const nodes = await startRedisCluster();
     onTestFinished(async () => {
       for (const node of nodes) await node.stop();
@@ -96,7 +96,7 @@ describeWithRedisServer('a Redis that answers, but does not count for a gateway'
       expect.stringMatching(/^fault: counts for \d\d % of the studios only: /),
     ]);
     await nodes[2]?.kill();
-    // The others refuse as well, once they have noticed.
+    // The other nodes refuse as well, once they notice the failure.
     expect(await wrongWith('Redis', 'gateway', env)).toEqual([expect.stringMatching(/^fault: (?:counts for|cannot)/)]);
     for (const node of nodes.slice(0, 2)) await node.command('CONFIG', 'SET', 'maxmemory', '1');
     expect(await wrongWith('Redis', 'gateway', env)).toEqual([expect.stringMatching(/^fault: cannot count /)]);
@@ -104,7 +104,7 @@ describeWithRedisServer('a Redis that answers, but does not count for a gateway'
 });
 
 describeWithRedisServer('a Redis whose user has exactly the documented rights', () => {
-  test('is well: doctor needs no more than a gateway', async () => {
+  test("doctor succeeds with the documented rights of a gateway's Redis user", async () => {
     const redis = await aRedis();
     await redis.command('ACL', 'SETUSER', 'narrow', 'on', '>narrow', ...documentedRights());
     const REDIS_URL = redis.url.replace(/\/\/[^@]+@/, '//narrow:narrow@');
@@ -115,7 +115,7 @@ describeWithRedisServer('a Redis whose user has exactly the documented rights', 
   });
 });
 
-/** The keys and commands that docs/how-to/databases.md gives a gateway's user. */
+/** Returns the keys and commands that docs/how-to/databases.md grants to a gateway's user. */
 function documentedRights(): string[] {
   const guide = readFileSync(join(ROOT, 'docs/how-to/databases.md'), 'utf8');
   const [, commands = '', names = ''] = /`((?:\+\w+ ?)+)` on\s+`(~[^`]+)`/.exec(guide) ?? [];
@@ -123,7 +123,7 @@ function documentedRights(): string[] {
 }
 
 describeWithMongo('a database in MongoDB', (mongoUrl) => {
-  test('is named as what it is, and one of another replica set as that', async () => {
+  test('doctor names the kind of server and reports an address with another replica set', async () => {
     const DATABASE_URL = `${mongoUrl()}doctor-${crypto.randomUUID()}`;
     const client = new MongoClient(DATABASE_URL);
     onTestFinished(() => client.close());
@@ -143,7 +143,7 @@ describeWithMongo('a database in MongoDB', (mongoUrl) => {
     ]);
   });
 
-  test('that lacks an index is reported with its name, and is not changed', async () => {
+  test('doctor reports a missing index by name and does not create it', async () => {
     const DATABASE_URL = `${mongoUrl()}doctor-${crypto.randomUUID()}`;
     const client = new MongoClient(DATABASE_URL);
     onTestFinished(() => client.close());

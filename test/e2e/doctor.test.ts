@@ -20,7 +20,7 @@ import { freePort } from '../tools/servers.ts';
 
 const tokenOf = (role: string) => `the token of the tests of the doctor for ${role}`;
 
-test('every fault of the settings is reported, without further checks, with status 1', async () => {
+test('doctor reports every fault of the settings, checks nothing else, and ends with status 1', async () => {
   const { status, printed } = await doctor({ CORE_PORT: 'ten', QUOTA_LIMIT: '0', LOG_LEVEL: 'warn' });
 
   expect(printed).toMatch(/^FAULT +core settings +CORE_PORT must be a whole number/m);
@@ -30,7 +30,7 @@ test('every fault of the settings is reported, without further checks, with stat
 });
 
 describe('the core', () => {
-  test('that knows the caller, but gives it no role of a gateway or a relay', async () => {
+  test('doctor reports a core that gives this caller no gateway or relay role', async () => {
     const folder = temporaryFolder();
     const [callersFile, endpointsFile] = [join(folder, 'callers.json'), join(folder, 'endpoints.json')];
     const callers = CALLER_ROLES.map((role) => [
@@ -69,7 +69,7 @@ describe('the core', () => {
     ]);
   });
 
-  test('that is unavailable, like the gateway', async () => {
+  test('doctor reports an unavailable core or gateway', async () => {
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     for (const [what, env] of [
       ['core', { CORE_URL: nowhere }],
@@ -81,7 +81,7 @@ describe('the core', () => {
     }
   });
 
-  test('that has a certificate of an authority that is not trusted', async () => {
+  test('doctor reports a core whose certificate comes from an untrusted authority', async () => {
     const folder = temporaryFolder();
     const certificate = await (await anAuthority('of the test')).issue('localhost', 'server');
     const { cert, key } = writeCertificate(folder, 'core', certificate);
@@ -98,7 +98,7 @@ describe('the core', () => {
   });
 });
 
-/** A web server in the place of a gateway. */
+/** Starts a web server where a gateway should be. */
 async function aServer(answer: RequestListener): Promise<string> {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -106,16 +106,13 @@ async function aServer(answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test.each([502, 504])(
-  'a balancer that answers %s for its gateways is not taken for a wrong PUBLIC_URL',
-  async (status) => {
-    const PUBLIC_URL = await aServer((_, response) => response.writeHead(status).end());
-    const says = `^fault: at http:.* does not answer: what is in front of it says ${status}\\. Check that a gateway runs`;
-    expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL })).toEqual([expect.stringMatching(new RegExp(says))]);
-  },
-);
+test.each([502, 504])('doctor does not blame PUBLIC_URL when a balancer answers %s', async (status) => {
+  const PUBLIC_URL = await aServer((_, response) => response.writeHead(status).end());
+  const says = `^fault: at http:.* does not answer: what is in front of it says ${status}\\. Check that a gateway runs`;
+  expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL })).toEqual([expect.stringMatching(new RegExp(says))]);
+});
 
-test('a proxy of the environment is asked for nothing on this machine', async () => {
+test('doctor connects to this machine without the proxy of the environment', async () => {
   let asked = 0;
   const url = await aServer((_, response) => {
     asked += 1;
@@ -130,7 +127,7 @@ test('a proxy of the environment is asked for nothing on this machine', async ()
   expect(asked).toBe(0);
 });
 
-test('another web server than a gateway is not taken for one', async () => {
+test('doctor and the health check reject a web server that is not a gateway', async () => {
   const PUBLIC_URL = await aServer((_, response) => response.end('<h1>It works!</h1>'));
   expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL })).toEqual([
     expect.stringMatching(/^fault: at http:.*healthz answers 200, and not as a gateway does: check that PUBLIC_URL/),
@@ -144,7 +141,7 @@ test.each([
   ['has expired', -10, -1, /^fault: \S+ expired at .*: renew it/],
   ['is not valid yet', 1, 100, /^fault: \S+ is not valid before /],
   ['ends soon', -10, 20.5, /^warning: \S+ expires in 20 days: renew it/],
-])("the core's certificate %s", async (_, from, until, message) => {
+])("doctor reports that the core's certificate %s", async (_, from, until, message) => {
   const folder = temporaryFolder();
   const authority = await anAuthority('of the test');
   const { cert, key } = writeCertificate(
@@ -169,7 +166,7 @@ test.each([
 const daysFromNow = (days: number) => plus(new Date(), days * DAY_MS);
 
 describe('the database', () => {
-  test('that does not exist, or is empty, is not created; a file that is not a database is a fault', async () => {
+  test('doctor does not create a missing database, and reports a file that is not a database', async () => {
     const path = join(temporaryFolder(), 'leads.db');
     const env = { DATABASE_URL: `sqlite:${path}` };
     expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(/^warning: there is none at /)]);
@@ -181,7 +178,7 @@ describe('the database', () => {
     expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(/^fault: .*not a database/)]);
   });
 
-  test('in a file is reported when others may open it, or another release wrote it', async () => {
+  test('doctor reports a file that others may open or that another release wrote', async () => {
     const path = join(temporaryFolder(), 'leads.db');
     const env = { DATABASE_URL: `sqlite:${path}` };
     await (await openStore(env.DATABASE_URL)).close();
@@ -204,7 +201,7 @@ describe('the database', () => {
     }
   });
 
-  test('in a MongoDB that does not answer', async () => {
+  test('doctor reports a MongoDB that does not answer', async () => {
     const DATABASE_URL = `mongodb://127.0.0.1:${await freePort()}/leads`;
     expect(await wrongWith('database', 'core', { DATABASE_URL })).toEqual([
       expect.stringMatching(/^fault: MongoDB does not answer: .*ECONNREFUSED/),
@@ -214,7 +211,7 @@ describe('the database', () => {
 
 // @proves limits-12
 describe('doctor --records', () => {
-  /** Copies a database that has something of everything. A core of this release has opened it since, or not. */
+  /** Copies a database with a record of every kind; a core of this release may have opened it since. */
   async function aCopy(isOpened: boolean) {
     const path = join(temporaryFolder(), 'leads.db');
     copyFileSync(join(import.meta.dirname, '../upgrade/sqlite-1.2.db'), path);
@@ -225,7 +222,7 @@ describe('doctor --records', () => {
   const records = (env: Record<string, string>, ...args: string[]) =>
     executed(CLI, [...args, '--records'], { env }).catch((error) => error);
 
-  test('reads every record of a sound file, changes none of its bytes, and ends with status 0', async () => {
+  test('doctor --records reads every record of a sound file and changes no byte', async () => {
     const { path, env } = await aCopy(true);
     const before = readFileSync(path);
 
@@ -236,7 +233,7 @@ describe('doctor --records', () => {
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
-  test('ends with status 1 if a record cannot be read', async () => {
+  test('doctor --records ends with status 1 if a record cannot be read', async () => {
     const { path, env } = await aCopy(true);
     const database = new DatabaseSync(path);
     database.exec("UPDATE members SET role = 'boss'");
@@ -249,17 +246,17 @@ describe('doctor --records', () => {
     expect(code).toBe(1);
   });
 
-  test('finds a wrong byte at the front of any page of the file', async () => {
+  test('doctor --records finds a wrong byte at the start of any page of the file', async () => {
     const { path, env } = await aCopy(true);
     const whole = new DatabaseSync(path);
-    // Free pages have nothing that could be wrong.
+    // Free pages contain nothing to check.
     whole.exec('VACUUM');
     whole.close();
     const content = readFileSync(path);
     const missed: number[] = [];
     for (let at = 0; at < content.length; at += 4096) {
       const wrong = Buffer.from(content);
-      // The first page begins with the words by which a file is one of SQLite, and with the size of its pages.
+      // The first page begins with the magic string of SQLite, followed by the page size.
       const place = at === 0 ? 16 : at;
       wrong[place] = Number(wrong[place]) ^ 0xff;
       writeFileSync(path, wrong);
@@ -269,7 +266,7 @@ describe('doctor --records', () => {
     expect(missed).toEqual([]);
   });
 
-  test('finds pages of a file that no table has', async () => {
+  test('doctor --records finds pages that belong to no table', async () => {
     const { path, env } = await aCopy(true);
     const database = new DatabaseSync(path, { defensive: false });
     database.exec("PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'audit_events_by_subject'");
@@ -279,7 +276,7 @@ describe('doctor --records', () => {
     expect(faults).toEqual([expect.stringMatching(/^cannot be read: .* is damaged: restore a backup \(.*never used/s)]);
   });
 
-  test('changes nothing in a file of release 1.2, and creates no file', async () => {
+  test('doctor --records neither changes a file of release 1.2 nor creates one', async () => {
     const { path, env } = await aCopy(false);
     const before = readFileSync(path);
     const former = /^cannot be read: .*is not of this release: start a core of this release on it first/;
@@ -292,7 +289,7 @@ describe('doctor --records', () => {
     expect(existsSync(absent)).toBe(false);
   });
 
-  test('is refused for a relay, and reads nothing if a setting is wrong', async () => {
+  test('doctor --records is refused for a relay, and reads nothing if a setting is wrong', async () => {
     const relay = await records({}, 'doctor', 'relay');
     expect(relay).toMatchObject({ code: 1, stdout: '', stderr: 'a relay has no database\n' });
     expect(await wrongWithRecords({ DATABASE_URL: 'sqlite:' })).toEqual(['were not read: correct the settings']);

@@ -10,11 +10,11 @@ import { freePort } from '../tools/servers.ts';
 
 const service = aService();
 
-/** A body beyond the bound, which a gateway answers before it has read it. */
+/** A body over the limit, which a gateway refuses before reading all of it. */
 const LONG = Buffer.alloc(200_000, 'x');
 const ROUNDS = 3;
 
-/** Has a client send long bodies without a key, at once and slowly, beside one with a key. Returns the statuses of each. */
+/** Sends long bodies without a key, at once and slowly, next to a client with a key; returns the statuses of each. */
 async function statusesAt(url: string) {
   const { secret } = await service.aStudioWithKey();
   const authorization = `Bearer ${secret}`;
@@ -43,7 +43,7 @@ async function statusesAt(url: string) {
   return statuses;
 }
 
-/** Starts a second gateway, and returns the ports of both. */
+/** Starts a second gateway and returns the ports of both. */
 async function gatewayPorts(): Promise<number[]> {
   return [service.url, await anotherGateway(service)].map((url) => Number(new URL(url).port));
 }
@@ -66,7 +66,7 @@ server {
 }
 `;
 
-// @proves hostile-20 docs-1
+// @proves hostile-5 docs-1
 describeWithNginx('behind nginx', () => {
   test.each([
     ['the settings of the guide', GUIDE.gateways],
@@ -76,16 +76,16 @@ describeWithNginx('behind nginx', () => {
       'connections that it keeps, and requests that it does not buffer',
       withDefaults('proxy_request_buffering off; proxy_http_version 1.1; proxy_set_header Connection "";'),
     ],
-  ])('early answers to one client fail no request of another, and each arrives: with %s', async (_, settings) => {
+  ])('behind nginx with %s, early responses arrive and fail no request of another client', async (_, settings) => {
     const port = await freePort();
     await startNginx(settings, port, await gatewayPorts());
     expect(await statusesAt(`http://127.0.0.1:${port}`)).toEqual(EACH_ITS_ANSWER);
   });
 });
 
-// @proves hostile-20
+// @proves hostile-5
 describeWithHaproxy('behind HAProxy', () => {
-  test('early answers to one client fail no request of another, and each arrives: with the settings of the guide', async () => {
+  test('behind HAProxy, early responses arrive and fail no request of another client', async () => {
     const { apiUrl, stateOf } = await startHaproxy(await gatewayPorts(), [await freePort(), await freePort()]);
     const port = Number(new URL(service.url).port);
     await expect.poll(() => stateOf(port), { timeout: 30_000 }).toBe('UP');

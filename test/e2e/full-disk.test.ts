@@ -8,12 +8,12 @@ import { aSmallDisk, describeWithSmallDisks, type SmallDisk } from '../support/s
 import { addressOf, run } from '../tools/processes.ts';
 import { freePort } from '../tools/servers.ts';
 
-/** How long readiness may take to follow a change: cores and gateways check about once a second; milliseconds. */
+/** How long readiness may take to change: cores and gateways check about once a second; milliseconds. */
 const READINESS_WITHIN_MS = 10_000;
 
 // @proves crashes-31
 describeWithSmallDisks('a service on SQLite whose disk is full', () => {
-  /** A core on a separate disk. */
+  /** Starts a core on a separate disk. */
   async function aCore(disk: SmallDisk) {
     const metrics = `127.0.0.1:${await freePort()}`;
     const DATABASE_URL = `sqlite:${join(disk.folder, 'leads.db')}`;
@@ -25,7 +25,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     return { core, DATABASE_URL, storeUp };
   }
 
-  /** A core on a separate disk, with a gateway. */
+  /** Starts a core on a separate disk, with a gateway. */
   async function aService(disk: SmallDisk) {
     const { core, ...more } = await aCore(disk);
     const CORE_URL = await addressOf(core);
@@ -48,7 +48,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     };
   }
 
-  test('is not ready from the first refused write on, keeps reading, and is ready again once there is room', async () => {
+  test('a service with a full disk is unready but still reads, and is ready once there is room', async () => {
     const disk = await aSmallDisk(4096);
     const service = await aService(disk);
     await expect.poll(service.readyz, { timeout: READINESS_WITHIN_MS }).toBe(200);
@@ -57,7 +57,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
 
     disk.fill();
     const [key, capture] = [crypto.randomUUID(), aCapture({ note: 'x'.repeat(2000) })];
-    // The space already allocated to the file has room for some writes.
+    // The file still has free space for a few writes.
     await expect
       .poll(async () => (await service.post(crypto.randomUUID(), aCapture({ note: 'x'.repeat(2000) }))).status, {
         timeout: READINESS_WITHIN_MS,
@@ -88,7 +88,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
   });
 
   // @proves sqlite-7
-  test('that was killed is not ready after a restart until there is room', async () => {
+  test('a core that restarts on a full disk is not ready until there is room', async () => {
     const disk = await aSmallDisk(4096);
     const { core: first } = await aService(disk);
     await first.kill();
@@ -102,7 +102,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     await expect.poll(storeUp, { timeout: READINESS_WITHIN_MS }).toBe(1);
   });
 
-  // @proves crashes-49
+  // @proves crashes-31
   test.each([
     [
       'without inodes',
@@ -115,7 +115,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
       ['mount --bind "$1/leads.db" "$1/leads.db"', 'mount -o remount,ro "$1"'],
       /is on a read-only file system: name another place/,
     ],
-  ])('is told so by doctor and a core: a disk %s', async (_, scripts, fault) => {
+  ])('doctor and the core report a disk %s', async (_, scripts, fault) => {
     const disk = await aSmallDisk(4096, 60);
     const env = { DATABASE_URL: `sqlite:${join(disk.folder, 'leads.db')}`, CORE_TOKEN };
     const put = run('operator/cli.ts', { args: ['studios', 'put', 's1'], env, within: disk.within });

@@ -55,7 +55,7 @@ function commandsWith(page: string, mark: string, replacements: Texts = {}): str
   );
 }
 
-/** What `npx lead-intake` runs, without npm, which takes longer than most commands. */
+/** Defines `npx lead-intake` without npm, which takes longer than most commands. */
 const WITHOUT_NPX = `npx() { ${CLI} "\${@:2}"; }\n`;
 
 const commandLine = createServer(async (request, response) => {
@@ -70,7 +70,7 @@ const commandSocket = `/tmp/lead-intake-commands-${randomUUID()}`;
 beforeAll(() => once(commandLine.listen(commandSocket), 'listening'));
 afterAll(() => void commandLine.close());
 
-/** The same in one process for all commands, but for one that reads other settings than the address of the database. */
+/** Defines the same, in one process for all commands, except for one that reads more settings than the address of the database. */
 const IN_ONE_PROCESS = `npx() {
   case "$*" in *" verify"*) ${CLI} "\${@:2}"; return ;; esac
   local to=$(mktemp --directory) given=() each status
@@ -92,7 +92,7 @@ async function printed(
   return stdout;
 }
 
-/** What pages set in front of commands, or export for them. */
+/** Returns the variables that pages set in front of commands, or export for them. */
 function variablesOfCommands(): ReadonlySet<string> {
   const names = MARKDOWN_PAGES.flatMap(({ blocks }) => blocks.map(({ commands }) => commands))
     .filter((commands) => commands.includes('npx lead-intake'))
@@ -111,7 +111,7 @@ function serve(commands: string, env: Texts = {}) {
   });
   const running = watch(child);
   onTestFinished(async () => {
-    // The process group: the process may be a child of bash. None is left if the process failed.
+    // Kills the process group, because the process may be a child of bash. A failed process leaves no group.
     if (child.exitCode === null) process.kill(-(child.pid as number), 'SIGKILL');
     await running.ended();
   });
@@ -122,7 +122,7 @@ function serve(commands: string, env: Texts = {}) {
 const expectReady = (url: string) =>
   expect.poll(() => fetch(`${url}/readyz`).then(({ status }) => status, String), { timeout: 60_000 }).toBe(200);
 
-/** Free ports of a core and a gateway, their addresses, and a file with a token. */
+/** Returns free ports for a core and a gateway, their addresses, and a file with a token. */
 async function aPlace() {
   const folder = temporaryFolder();
   const [CORE_PORT, GATEWAY_PORT] = [`${await freePort()}`, `${await freePort()}`];
@@ -135,7 +135,7 @@ async function aPlace() {
 const shared = sharedFolder();
 let prepared: ReturnType<typeof prepare> | undefined;
 
-/** Makes a SQLite database with a studio `STUDIO`, its owner, a key and three leads. */
+/** Creates a SQLite database with a studio `STUDIO`, its owner, a key and three leads. */
 async function prepare() {
   const path = join(shared(), 'lead-intake.db');
   const cli = async (...args: string[]) =>
@@ -156,7 +156,7 @@ Mary,mary@example.org,new,2024-05-06T10:00:00Z
   return { path, key };
 }
 
-/** A copy of that database, with the command line on it. */
+/** Returns a copy of that database, with the command line on it. */
 async function aDatabase() {
   prepared ??= prepare();
   const { path: original, key } = await prepared;
@@ -175,7 +175,7 @@ async function aDatabase() {
 describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   describeWithMongo('deploy.md', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {
-      test('start a core and a gateway, which are well and keep the contract', async () => {
+      test('the commands start a core and a gateway, which are ready and pass the verification', async () => {
         const { tokenFile, coreUrl, url, ports } = await aPlace();
         const database = `${mongoUrl()}guides-${randomUUID()}`;
         const core = serve(
@@ -212,7 +212,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
         const verify = commandsWith(DEPLOY, 'verify', { 'lik_…': key.secret, 'https://api.example.com': url });
         expect(await printed(verify)).toContain(' 0 are broken');
 
-        // A log of each process, and a request that is found in both.
+        // Each process has a log, and one request is found in both.
         const folder = temporaryFolder();
         const response = await fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${key.secret}` } });
         const requestId = response.headers.get('x-request-id') ?? '';
@@ -223,7 +223,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
         expect(await printed(`cd ${folder}\n${find}`)).toMatch(/^gateway\.log:.*"listLeads"[\s\S]*^core\.log:/m);
       });
 
-      test('start several gateways and several cores on one port', async () => {
+      test('the commands start several gateways and several cores on one port', async () => {
         const { url, coreUrl, ports } = await aPlace();
         const cores = commandsWith(howTo('balancers'), 'several-cores', {
           'mongodb://…': `${mongoUrl()}guides-${randomUUID()}`,
@@ -236,14 +236,14 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       });
     });
 
-    test('databases.md: a core on MongoDB', async () => {
+    test('databases.md: a core starts on MongoDB', async () => {
       const { ports } = await aPlace();
       const address = 'mongodb://user:password@db-1,db-2,db-3/lead-intake?replicaSet=rs0&tls=true';
       const commands = commandsWith(DATABASES, 'mongodb', { [address]: `${mongoUrl()}guides-${randomUUID()}` });
       await addressOf(serve(commands, ports));
     });
 
-    test('move-leads.md: all leads, with their stages and creation times', async () => {
+    test('move-leads.md: all leads move with their stages and creation times', async () => {
       const { folder, path, leads } = await aDatabase();
       const before = await leads();
       const target = `${mongoUrl()}guides-${randomUUID()}`;
@@ -263,7 +263,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 
   describeWithRedisServer('databases.md', () => {
-    test('start a core on SQLite, a gateway with Redis, and one that asks a sentinel for the primary', async () => {
+    test('a core starts on SQLite, one gateway with Redis, and one with a sentinel', async () => {
       const redis = await startRedisWithSentinel();
       onTestFinished(() => redis.stop());
       const { folder, url, coreUrl, ports } = await aPlace();
@@ -280,7 +280,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     });
   });
 
-  test('callers.md: each program has a token of its own, and the core serves the gateway', async () => {
+  test('callers.md: each program has its own token, and the core serves the gateway', async () => {
     const { folder, url, coreUrl, ports } = await aPlace();
     const file = join(folder, 'callers.json');
     const made = await printed(commandsIn(CALLERS, 'callers'));
@@ -306,7 +306,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 
   type Data = Awaited<ReturnType<typeof aDatabase>>;
-  /** Commands that need a database alone: their page and mark, the texts of the page that a test has others for, and what is printed. */
+  /** Commands that need only a database: their page and mark, the texts that the test replaces, and the expected output. */
   const ON_DATABASE: readonly (readonly [page: string, mark: string, texts: (data: Data) => Texts, RegExp])[] = [
     [
       'how-to/callers',
@@ -353,11 +353,11 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
 
   test('keep-a-copy.md: all leads are sent again', async () => {
     const { env } = await aDatabase();
-    // By npx itself.
+    // This runs npx itself.
     expect(await printed(commandsWith(howTo('keep-a-copy'), 'resend'), env, '')).toContain('3');
   });
 
-  test('backup.md: a restore erases again what was erased since the backup, and sends all leads once more', async () => {
+  test('backup.md: a restore repeats the erasures since the backup', async () => {
     const { folder, path, env, leads, lead, cli } = await aDatabase();
     const files = {
       'leads-backup.db': join(folder, 'leads-backup.db'),
@@ -382,7 +382,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(await leads()).toHaveLength(2);
   });
 
-  test('deploy.md: systemd is given the units and their settings, and the command works on the database of the cores', async () => {
+  test("deploy.md: systemd gets the units, and the command uses the cores' database", async () => {
     const folder = temporaryFolder();
     const places = {
       '/etc/lead-intake': join(folder, 'etc'),
@@ -393,7 +393,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       '/usr/bin/node': process.execPath,
     };
     for (const place of ['units', 'sbin', 'data']) mkdirSync(join(folder, place));
-    // What only a machine with systemd does is noted.
+    // Commands that need a machine with systemd are only recorded.
     const noted = join(folder, 'noted');
     const fakes = ['useradd', 'chown', 'systemctl'].map((name) => `${name}() { echo ${name} "$@" >> ${noted}; }\n`);
     await printed(commandsWith(DEPLOY, 'systemd-install', places), {}, fakes.join(''));
@@ -408,7 +408,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     for (const file of readdirSync(join(folder, 'etc')))
       expect(statSync(join(folder, 'etc', file)).mode & 0o7777).toBe(0o640);
 
-    // A systemd-run that does what these options say, with no variable of its caller.
+    // This systemd-run applies these options, and inherits no variable of its caller.
     const systemdRun = `#!/usr/bin/env -S -i /bin/bash
       for option; do
         case $option in
@@ -434,7 +434,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       expect([name, refused]).toEqual([name, { status: 1, stdout: '', stderr: expect.stringContaining('unset') }]);
     }
     await printed(`lead-intake backup ${folder}/data/leads-backup.db`, env, '');
-    // The user, which only root can become.
+    // Only root can become the user.
     const asUser = 'runuser() { shift 3; "$@"; }\n';
     const withVariables = commandsWith(DEPLOY, 'systemd-with-variables', {
       '/var/lib/lead-intake': `${folder}/data`,
@@ -456,7 +456,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     await expectReady(url);
   });
 
-  test('certificates.md: a core and a gateway with the certificates of the page know each other', async () => {
+  test('certificates.md: a core and a gateway accept each other with the certificates of the page', async () => {
     const { folder, coreUrl, url, ports } = await aPlace();
     await printed(
       `cd ${folder}\n${commandsWith(howTo('certificates'), 'certificates', { 'name=core\n': 'name=localhost\n' })}`,
@@ -478,13 +478,13 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     await serve('node gateway/main.ts', stranger).printed(/not ready: the core is unavailable/);
   });
 
-  test('kubernetes.md: a backup is fetched, and restored while the core sleeps', async () => {
+  test("kubernetes.md: a backup is fetched, and restored while the core's pod sleeps", async () => {
     const { folder, env, leads, lead, cli } = await aDatabase();
     const [pod, here] = [join(folder, 'pod'), join(folder, 'here')];
     for (const place of [join(pod, 'data'), here]) mkdirSync(place, { recursive: true });
     renameSync(join(folder, 'lead-intake.db'), join(pod, 'data/lead-intake.db'));
     symlinkSync(join(pod, 'data/lead-intake.db'), join(folder, 'lead-intake.db'));
-    // What is executed in the pod runs in its folder; the cluster does the rest.
+    // Commands in the pod run in its folder. The cluster does the rest.
     writeFileSync(join(pod, 'lead-intake'), `#!/bin/sh\nexec ${CLI} "$@"\n`, { mode: 0o755 });
     const kubectl = `PATH=${pod}:$PATH
       kubectl() {
@@ -503,7 +503,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       '/tmp/erasures.ndjson': join(pod, 'erasures.ndjson'),
     });
     for (const bytes of [0, 5000]) {
-      // As it is typed, where a command that fails does not end the rest.
+      // The commands run as if typed, where a failed command does not end the rest.
       const cut = `cp leads-backup.db whole.db; truncate --size ${bytes} leads-backup.db; set +e\n`;
       const refused = await runCommands(`${kubectl}${cut}${restore}`, inPod);
       expect([refused.status, JSON.stringify(refused)]).toEqual([1, expect.not.stringContaining('resent')]);
@@ -516,7 +516,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(env.DATABASE_URL).toContain(folder);
   });
 
-  test('command-line.md: a deployment is verified with a test studio', async () => {
+  test('command-line.md: verify passes on a deployment, and deletes its test studio', async () => {
     const { env, folder, leads } = await aDatabase();
     const before = await leads();
     const service = await startService({ core: env });
@@ -528,7 +528,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(await leads()).toEqual(before);
   });
 
-  test('test-a-website.md: a website has the service in memory, each fault at an address of its own, and begins anew', async () => {
+  test('test-a-website.md: the service runs in memory, shows each fault, and is reset', async () => {
     const { folder, url, ports } = await aPlace();
     const faulty = await Promise.all(times(3, () => freePort()));
     const texts = {
@@ -570,7 +570,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(await create(address)).toBe(201);
   });
 
-  test('runbook.md: profiles are taken of a core that serves on, and the port of the inspector is closed', async () => {
+  test("runbook.md: profiles are taken of a running core, and the inspector's port is closed", async () => {
     const { folder, coreUrl, ports } = await aPlace();
     const port = await freePort();
     const settings = { ...ports, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
@@ -625,24 +625,27 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 });
 
-/** A block of a page of another folder, by its first line. */
+/** Returns a block of commands from a page in another folder, by its first line. */
 const blockOf = (path: string, firstLine: string): string => {
   const block = MARKDOWN_PAGES.find((page) => page.path === path)?.blocks.find(({ name }) => name === firstLine);
   if (!block) throw new Error(`${path} has no commands that begin with ${firstLine}`);
   return block.commands;
 };
 
-test.skipIf(missingTools(['bash --version']).length > 0)('the outbox driver runs as its page shows', async () => {
-  const commands = blockOf('sdk/test/outbox/README.md', "node sdk/test/outbox/node-driver.ts <<'END'");
-  const file = join(temporaryFolder(), 'website.db');
-  // The website's table, as the page describes it.
-  using website = new DatabaseSync(file);
-  website.exec('CREATE TABLE visits (note VARCHAR(200))');
-  const output = await printed(commands.replaceAll('/tmp/website.db', file));
-  expect(
-    output
-      .trim()
-      .split('\n')
-      .map((line) => Object.keys(JSON.parse(line)).join()),
-  ).toEqual(['result', 'added', 'result']);
-});
+test.skipIf(missingTools(['bash --version']).length > 0)(
+  'the outbox driver runs with the commands of its page',
+  async () => {
+    const commands = blockOf('sdk/test/outbox/README.md', "node sdk/test/outbox/node-driver.ts <<'END'");
+    const file = join(temporaryFolder(), 'website.db');
+    // This is the website's table in the page.
+    using website = new DatabaseSync(file);
+    website.exec('CREATE TABLE visits (note VARCHAR(200))');
+    const output = await printed(commands.replaceAll('/tmp/website.db', file));
+    expect(
+      output
+        .trim()
+        .split('\n')
+        .map((line) => Object.keys(JSON.parse(line)).join()),
+    ).toEqual(['result', 'added', 'result']);
+  },
+);

@@ -14,7 +14,7 @@ import { leadsIn } from '../support/exported.ts';
 import { commandsIn, runCommands } from '../tools/commands.ts';
 import { ROOT, temporaryFolder } from '../tools/processes.ts';
 
-/** The command line on a database of its own with a studio, and what it imports and has. */
+/** A command line on a separate database with a studio; it imports files and reads the leads. */
 async function aStudio() {
   const folder = temporaryFolder();
   const env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
@@ -28,7 +28,7 @@ async function aStudio() {
   await store.close();
   return {
     env,
-    /** Imports a file; returns its counts, and what is reported of each line. */
+    /** Imports a file; returns its counts and the report for each line. */
     async importing(name: string, text: string | Buffer, ...options: string[]) {
       const path = join(folder, name);
       writeFileSync(path, text);
@@ -51,7 +51,7 @@ async function aStudio() {
   };
 }
 
-/** Release 1.1 derived them, and each release has since. */
+/** Release 1.1 derived these keys, as has each release since. */
 const DERIVED_KEYS = [
   '11f59704-8ee7-8742-8195-76a32e1cf4ea',
   'b3ba5a63-b395-8246-83c3-288ca7b9806d',
@@ -62,7 +62,7 @@ const DERIVED_KEYS = [
 interface Malformed {
   readonly title: string;
   readonly fault: RegExp;
-  /** Its cells, or the line itself. */
+  /** The cells of the line, or the line itself. */
   readonly csv: Readonly<Record<string, string>> | string;
 }
 
@@ -115,10 +115,10 @@ const csvLine = (cells: Readonly<Record<string, string>>) =>
 const aPerson = (name = 'Malformed') => ({ displayName: name, email: `${randomUUID()}@example.org` });
 
 // @proves imports-4
-test('a malformed line is reported with its number and field, and nothing else happens', async () => {
+test('a malformed line is reported with its number and field, and other lines are imported', async () => {
   const { importing, leads } = await aStudio();
   const good = (name: string) => csvLine(aPerson(name));
-  // Each has a good one before and behind it.
+  // Each malformed line is between two good ones.
   const lines = MALFORMED.flatMap(({ csv }, index) => [
     good(`Before ${index}`),
     typeof csv === 'string' ? csv : csvLine({ ...aPerson(), ...csv }),
@@ -140,7 +140,7 @@ test('a malformed line is reported with its number and field, and nothing else h
 });
 
 // @proves imports-4
-test('a lead is imported exactly as it is typed', async () => {
+test('a lead is imported exactly as typed', async () => {
   const TIMES = {
     '2024-05-04': '2024-05-04T00:00:00.000Z',
     '2024-02-29': '2024-02-29T00:00:00.000Z',
@@ -175,7 +175,7 @@ test('a lead is imported exactly as it is typed', async () => {
 
 // @proves imports-4
 describe('a file of CSV', () => {
-  test('whose columns are unclear is refused in one sentence, before anything is written', async () => {
+  test('a CSV file with unclear columns is refused in one sentence, and nothing is written', async () => {
     const { importing, leads } = await aStudio();
     for (const [header, sentence] of [
       ['displayName,email,Company,fax', 'unknown column "Company", "fax"'],
@@ -195,7 +195,7 @@ describe('a file of CSV', () => {
     expect(await leads()).toEqual([]);
   });
 
-  test('has other columns named or ignored, and none that it does not have', async () => {
+  test('columns can be renamed or ignored if the CSV file has them', async () => {
     const { importing, leads } = await aStudio();
     const text =
       'First,Last,Mail,phone,a=b,note\nAda,Lovelace,ada@example.org,+49 30 123456,Hello,x\n,Hopper,grace@example.org,,,\n';
@@ -219,7 +219,7 @@ describe('a file of CSV', () => {
 });
 
 // @proves imports-4
-describe('import-leads.md says what becomes of each line of', () => {
+describe('import-leads.md', () => {
   const PAGE = readFileSync(join(ROOT, 'docs/how-to/import-leads.md'), 'utf8');
   const rows = [...PAGE.matchAll(/^\| (\w+)\.csv \| (\d+) \| [^|]+ \| (\w+)[^`|]*(?:`([^`]+)`)?[^|]* \|$/gm)].map(
     ([, crm, line, what, text]) => ({ crm, line: Number(line), what, text }),
@@ -231,7 +231,7 @@ describe('import-leads.md says what becomes of each line of', () => {
     ['salesforce', 'import-salesforce'],
     ['pipedrive', 'import-pipedrive'],
     ['espocrm', 'import-espocrm'],
-  ])('%s', async (crm, mark) => {
+  ])('import-leads.md is right about each line of an export of %s', async (crm, mark) => {
     const path = join(exports, `${crm}.csv`);
     const text = readFileSync(path, 'utf8').replace(/^\u{feff}/u, '');
     const { env, leads } = await aStudio();
@@ -252,7 +252,7 @@ describe('import-leads.md says what becomes of each line of', () => {
       expected.length,
     );
 
-    // Every line that a record begins on is in the table.
+    // The table lists every line on which a record begins.
     const continued = crm === 'salesforce' ? [3] : [];
     const lines = text
       .trimEnd()
@@ -265,7 +265,7 @@ describe('import-leads.md says what becomes of each line of', () => {
 
 // @proves imports-3
 describe('a lead is recognised by its id', () => {
-  test('so a studio that imports its own export writes nothing', async () => {
+  test('a studio that imports its own export writes nothing', async () => {
     const { importing, leads, cli } = await aStudio();
     const given = times(300, (index) => ({
       ...aPerson(`Ada ${100 + index}`),
@@ -291,7 +291,7 @@ describe('a lead is recognised by its id', () => {
   });
 });
 
-test('a line without an idempotency key has that which earlier releases derived', async () => {
+test('a line without an idempotency key gets the key that earlier releases derived', async () => {
   const reading = { studioId: 's1', fields: new Map(), ignoresOthers: true, onIgnored: () => {} };
   const id = '01900000-0000-7000-8000-000000000001';
   const csv = `id,displayName,email,phone,note,fax\n${id},Ada,a@b.example,,x,1\n,Ada,,'+49 30 1,,\n4711,Ada,a@b.example,,,\n`;
@@ -299,6 +299,6 @@ test('a line without an idempotency key has that which earlier releases derived'
   expect(lines.map((line) => 'lead' in line && line.lead.idempotencyKey)).toEqual(DERIVED_KEYS);
 });
 
-test('the columns of an export are those of an import', () => {
+test('an export has the same columns as an import', () => {
   expect(IMPORT_FIELDS).toEqual([...COLUMNS, 'idempotencyKey']);
 });

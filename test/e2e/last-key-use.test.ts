@@ -9,7 +9,7 @@ import { aService } from '../support/service.ts';
 const service = aService();
 
 describe('the last use of a key', () => {
-  test('is shown with the key after an admitted request, and not after a refused one', async () => {
+  test('a key shows its last use after an admitted request, but not after a refused one', async () => {
     const { studioId, memberId, secret } = await service.aStudioWithKey();
     const lastUse = async () => (await service.apiKeys.listApiKeys({ studioId, memberId })).apiKeys[0]?.lastUsedTime;
     const status = (status: StudioStatus) => service.directory.putStudio({ studio: { id: studioId, status } });
@@ -27,16 +27,14 @@ describe('the last use of a key', () => {
     expect(used).toBeLessThanOrEqual(Date.now());
   });
 
-  test('is written at most once a minute, is never more than a minute behind, and a failed write is ignored', async () => {
+  test('the last use of a key is written once a minute at most; failed writes are ignored', async () => {
     const writes: number[] = [];
     let key: ApiKey = anApiKey();
     let fails = false;
-    const note = keyUseNoter({
-      async recordApiKeyUse({ now }) {
-        if (fails) throw new Error('the store is away');
-        writes.push(now.getTime() - NOW.getTime());
-        key = { ...key, lastUsedAt: now };
-      },
+    const note = keyUseNoter(async ({ now }) => {
+      if (fails) throw new Error('the store is away');
+      writes.push(now.getTime() - NOW.getTime());
+      key = { ...key, lastUsedAt: now };
     });
 
     for (let ms = 0; ms <= 300_000; ms += 250) {
@@ -56,14 +54,12 @@ describe('the last use of a key', () => {
     expect(writes.slice(-1)).toEqual([460_000]);
   });
 
-  test.each([1, 60_000, 86_400_000])('is written after the clock was set back by %d ms', (backMs) => {
+  test.each([1, 60_000, 86_400_000])("a key's last use is written after the clock went back by %d ms", (backMs) => {
     const writes: number[] = [];
     let key: ApiKey = anApiKey();
-    const note = keyUseNoter({
-      async recordApiKeyUse({ now }) {
-        writes.push(now.getTime() - NOW.getTime());
-        key = { ...key, lastUsedAt: now };
-      },
+    const note = keyUseNoter(async ({ now }) => {
+      writes.push(now.getTime() - NOW.getTime());
+      key = { ...key, lastUsedAt: now };
     });
     note(key, NOW);
 

@@ -18,7 +18,7 @@ const PATHS = [
   '/v1/integrations/leads',
 ];
 
-/** The warnings and errors of a process. */
+/** Returns the warnings and errors of a process. */
 const loudLines = (running: RunningProcess, isExpected?: RegExp) =>
   running
     .output()
@@ -26,7 +26,7 @@ const loudLines = (running: RunningProcess, isExpected?: RegExp) =>
     .filter((line) => /"level":[456]0/.test(line) && !isExpected?.test(line));
 
 // @proves hostile-12
-test('clients that leave at each kind of response write no warning and no error into the log', async () => {
+test('clients that disconnect during any kind of response cause no warnings or errors in the log', async () => {
   const gateway = run('gateway/main.ts', { env: { CORE_URL: 'http://127.0.0.1:1' } });
   const { hostname, port, origin } = new URL(await addressOf(gateway));
   for (const path of [...PATHS, '/nothing']) {
@@ -44,14 +44,14 @@ test('clients that leave at each kind of response write no warning and no error 
   expect(loudLines(gateway, /not ready/)).toEqual([]);
 });
 
-/** The responses are a page of some windows of HTTP/2, a stream of as many, another that goes on for ever, and a refusal. */
+/** A page of several HTTP/2 windows, a stream of as many, an endless stream, and a refusal. */
 const CALLS = ['ListLeads', 'ExportLeads', 'WatchLeadChanges', 'GetLead'];
 
-/** How many pieces of a response a caller has when it leaves. */
+/** The number of pieces of a response that a caller receives before it disconnects. */
 const LEAVES_AT = [0, 1, 5];
 
 // @proves hostile-12
-test('callers that leave a core during a response write no warning and no error into its log', async () => {
+test('callers that leave a core during a response cause no warnings or errors in its log', async () => {
   const env = { CORE_TOKEN, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
   const core = run('src/main.ts', { env });
   const { origin, host } = new URL(await addressOf(core));
@@ -83,14 +83,14 @@ test('callers that leave a core during a response write no warning and no error 
   await caller.call('LeadIntakeService/ListLeads', { studioId: studio.id });
   caller.close();
   expect(loudLines(core)).toEqual([]);
-  // A stop waits for what each call does in the end.
+  // A stop waits for the end of each call.
   core.child.kill('SIGTERM');
   expect(await core.ended()).toBe(0);
   const logged = new Set([...core.output().matchAll(/"operation":"(\w+)"/g)].map(([, operation]) => operation));
   expect(CALLS.filter((method) => !logged.has(method))).toEqual([]);
   expect(loudLines(core)).toEqual([]);
 
-  /** Calls over HTTP/2 and leaves with some pieces of the response, by a reset of the call or of its connection. */
+  /** Calls over HTTP/2, then resets the call or its connection after some pieces of the response. */
   async function leave(path: string, head: object, body: Uint8Array, pieces: number, isReset: boolean): Promise<void> {
     const session = connectHttp2(origin);
     session.on('error', () => {});

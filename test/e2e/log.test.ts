@@ -20,7 +20,7 @@ interface Processes {
   readonly studio: StudioWithKey;
 }
 
-/** Core and gateway as separate processes, whose output is their log. */
+/** Starts core and gateway as separate processes, whose output is their log. */
 async function startBoth(env: Record<string, string> = {}): Promise<Processes> {
   const core = run('src/main.ts', {
     env: { ...env, CORE_TOKEN, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` },
@@ -35,14 +35,14 @@ async function startBoth(env: Record<string, string> = {}): Promise<Processes> {
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** The lines of a request, once its last one is written. */
+/** Returns the lines of a request once its last one is written. */
 async function linesAbout(process: RunningProcess, requestId: string): Promise<Line[]> {
   await process.printed(new RegExp(`"requestId":"${requestId}".*"durationMs"`));
   const lines = process.output().split('\n');
   return lines.filter((line) => line.includes(`"requestId":"${requestId}"`)).map((line) => JSON.parse(line) as Line);
 }
 
-/** The fields of a line, without those that every line has. */
+/** Returns the fields of a line other than those that every line has. */
 const fieldsOf = ({ level: _level, time: _time, pid: _pid, hostname: _hostname, durationMs, ...line }: Line) => {
   expect(durationMs).toEqual(expect.any(Number));
   return line;
@@ -63,7 +63,7 @@ test.each([
   ['whole', '127.0.0.1'],
   ['none', undefined],
 ])(
-  'a line of a request without a valid key says where it came from, as far as the setting allows: %s',
+  'the log line of a request without a valid key shows its origin as the setting allows: %s',
   async (setting, client) => {
     const gateway = run('gateway/main.ts', { env: { LOG_CLIENT_ADDRESSES: setting } });
     await fetch((await addressOf(gateway)) + LEADS, { headers: { 'x-request-id': 'refused' } });
@@ -72,7 +72,7 @@ test.each([
   },
 );
 
-test('the lines of gateway and core share a request id, and have the caller, the operation, the outcome and the lead', {
+test('gateway and core log the request id, caller, operation, outcome and lead of each request', {
   tags: ['7.2'],
 }, async () => {
   const processes = await startBoth();
@@ -107,7 +107,7 @@ test('the lines of gateway and core share a request id, and have the caller, the
   const authentication = { name: 'core', operation: 'AuthenticateApiKey', outcome: 'ok', ...caller };
   const creation = { name: 'core', operation: 'CreateLead', studioId };
   for (const [requestId, ...own] of [
-    // The first request of a key authenticates it separately; so does one that does not reach the core otherwise.
+    // A key's first request authenticates it separately; so does one that does not reach the core otherwise.
     ['first', authentication, { ...creation, outcome: 'ok', replayed: false, leadId }],
     ['again', { ...creation, outcome: 'ok', replayed: true, leadId }],
     ['other-data', { ...creation, outcome: 'IDEMPOTENCY_CONFLICT' }],
@@ -121,7 +121,7 @@ test('the lines of gateway and core share a request id, and have the caller, the
   for (const { output } of [core, gateway]) expect(output()).not.toContain(studio.secret.slice(4, 40));
 });
 
-test('the lines of a traced request have the id of its trace, at gateway and core', async () => {
+test('gateway and core log the trace id of a traced request', async () => {
   const receiver = await startOtlpReceiver();
   onTestFinished(() => receiver.stop());
   const { core, gateway, url, studio } = await startBoth({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
@@ -137,7 +137,7 @@ test('the lines of a traced request have the id of its trace, at gateway and cor
   }
 });
 
-test('a request whose caller disconnects before the response is logged, and the core logs its outcome', async () => {
+test('a request whose caller disconnects before the response is logged by gateway and core', async () => {
   const processes = await startBoth();
   const { core, gateway, studio } = processes;
   const headers = { authorization: `Bearer ${studio.secret}`, 'x-request-id': 'left' };
@@ -158,7 +158,7 @@ test('a request whose caller disconnects before the response is logged, and the 
   expect(await linesAbout(core, 'left')).toContainEqual(expect.objectContaining({ outcome: 'ok' }));
 });
 
-test('a fault is logged with its causes, and so is a request whose path cannot be decoded', async () => {
+test('the log has the causes of a fault, and a line for a request with an undecodable path', async () => {
   const { gateway, core, url, studio } = await startBoth();
   core.child.kill('SIGKILL');
   await core.ended();
@@ -174,8 +174,8 @@ test('a fault is logged with its causes, and so is a request whose path cannot b
   expect(await linesAbout(gateway, 'no-url')).toEqual([expect.objectContaining(unreadable)]);
 });
 
-describe('one line of a start', () => {
-  test('says whether a core uses TLS, and who may call', async () => {
+describe('the settings in the log', () => {
+  test('a core logs at startup whether it uses TLS and who may call it', async () => {
     const authority = await anAuthority('of the test');
     const { cert, key } = writeCertificate(temporaryFolder(), 'core', await authority.issue('localhost', 'server'));
     const ca = join(temporaryFolder(), 'ca.pem');
@@ -191,7 +191,7 @@ describe('one line of a start', () => {
     expect(await startLine(run('src/main.ts', { env }))).toMatchObject(said);
   });
 
-  test('says how a gateway reaches its core, and where it counts', async () => {
+  test('a gateway logs at startup how it reaches its core and where it counts requests', async () => {
     for (const [env, said] of [
       [{}, { limit: 600, windowSeconds: 60, tls: false, presents: [], countsIn: 'the memory of this process' }],
       [
@@ -204,7 +204,7 @@ describe('one line of a start', () => {
 });
 
 describeIf(hasCommand('script'), 'in a terminal', 'install bsdutils', () => {
-  test('the log is human-readable', async () => {
+  test('the log is human-readable on a terminal', async () => {
     const folder = temporaryFolder();
     const env = `DATABASE_URL=sqlite:${folder}/leads.db CORE_PORT=0 SHUTDOWN_DRAIN_MS=0`;
     const command = `${env} timeout -s TERM 5 '${process.execPath}' '${ROOT}/src/main.ts'`;
@@ -216,7 +216,7 @@ describeIf(hasCommand('script'), 'in a terminal', 'install bsdutils', () => {
   });
 });
 
-/** The line that says what the settings come to. */
+/** Returns the line that describes the settings in force. */
 async function startLine(process: RunningProcess): Promise<Line> {
   const [line] = await process.printed(/^.*settings in force.*$/m);
   return JSON.parse(line) as Line;

@@ -9,7 +9,7 @@ import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 
 const REVOKED = 2300;
 
-/** A core whose studio has one live key, and thousands of newer ones that are revoked. */
+/** A core whose studio has one live key and thousands of newer revoked ones. */
 async function aCoreWithManyKeys() {
   const path = join(temporaryFolder(), 'leads.db');
   const DATABASE_URL = `sqlite:${path}`;
@@ -30,10 +30,10 @@ async function aCoreWithManyKeys() {
   return { DATABASE_URL, apiKeys: clients.apiKeys, studio: { studioId, memberId }, live, newest: revoked.toReversed() };
 }
 
-// @proves limits-4 bounds-57
-test('a studio with thousands of revoked keys: clients get the live ones first, and all page by page', async () => {
+// @proves hostile-2 bounds-57
+test('a studio with thousands of revoked keys lists its live keys first, then all page by page', async () => {
   const { apiKeys, studio, live, newest } = await aCoreWithManyKeys();
-  /** All pages; 0: of the default size, like a client that knows no pages. */
+  /** Returns all pages; 0 asks for the default size, as clients without paging do. */
   const pagesOf = async (pageSize: number) => {
     const pages: string[][] = [];
     let pageToken = '';

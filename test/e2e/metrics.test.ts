@@ -22,7 +22,7 @@ beforeAll(async () => {
   studio = await service.aStudioWithKey();
 });
 
-/** The growth of the matching series during some work. */
+/** Returns the growth of the matching series during some work. */
 async function counted(read: () => Promise<Samples>, name: RegExp, work: () => Promise<unknown>) {
   const before = await read();
   await work();
@@ -30,7 +30,7 @@ async function counted(read: () => Promise<Samples>, name: RegExp, work: () => P
   return Object.fromEntries(Object.entries(grown).filter(([series]) => name.test(series)));
 }
 
-/** One request for each outcome of a creation. */
+/** Sends one request for each outcome of a creation. */
 async function createInEveryWay(): Promise<void> {
   const { secret } = studio;
   const body = aCapture();
@@ -43,7 +43,7 @@ async function createInEveryWay(): Promise<void> {
 }
 
 describe('the metrics', () => {
-  test('of the gateway count requests by operation and outcome, and replays separately', async () => {
+  test('the gateway counts requests by operation and outcome, and replays separately', async () => {
     const grown = await counted(service.gatewayMetrics, /_(?:count\{operation=.*outcome|total)/, async () => {
       await createInEveryWay();
       await service.get(studio.secret);
@@ -67,7 +67,7 @@ describe('the metrics', () => {
     });
   });
 
-  test('of the core count calls by operation and outcome, and the sizes of messages and commits', async () => {
+  test('the core counts calls by operation and outcome, and the sizes of messages and commits', async () => {
     const grown = await counted(service.coreMetrics, /_(?:count\{|total)/, createInEveryWay);
 
     const of = (operation: string, outcome: string) =>
@@ -80,13 +80,13 @@ describe('the metrics', () => {
       [of('CreateLead', 'LEAD_ALREADY_OPEN')]: 1,
       lead_intake_core_replays_total: 1,
       'lead_intake_core_batch_requests_count{operation="CreateLead"}': 4,
-      // A scrape commits, too: it distributes the changes that it counts.
+      // A scrape commits, too, because it distributes the changes that it counts.
       'lead_intake_core_store_duration_seconds_count{command="commit",outcome="ok"}': expect.toBeOneOf([4, 5]),
       'lead_intake_core_store_batch_size_count{command="commit"}': expect.toBeOneOf([4, 5]),
     });
   });
 
-  test('have the version, the health of the process, and the availability of its dependencies', async () => {
+  test('the metrics have the version, the health of the process and its dependencies', async () => {
     const gateway = await service.gatewayMetrics();
     const core = await service.coreMetrics();
 
@@ -108,7 +108,7 @@ describe('the metrics', () => {
     expect([gateway.get('lead_intake_gateway_stopping'), core.get('lead_intake_core_stopping')]).toEqual([0, 0]);
   });
 
-  test('have the size of the log of SQLite, beside the file to which a link leads; not on a server', async () => {
+  test('the metrics have the size of the SQLite log, even if the database is a link', async () => {
     const folder = temporaryFolder();
     const [file, link] = [join(folder, 'leads.db'), join(folder, 'link.db')];
     writeFileSync(file, '');
@@ -121,7 +121,7 @@ describe('the metrics', () => {
     const { core, size } = await aCore(`sqlite:${link}`);
     const clients = connectToCore(await addressOf(core), CORE_TOKEN);
     onTestFinished(() => clients.close());
-    // The log cannot be emptied meanwhile.
+    // The open transaction keeps the log from being truncated.
     const reader = new DatabaseSync(file);
     onTestFinished(() => reader.close());
     reader.exec('BEGIN; SELECT * FROM studios');
@@ -133,7 +133,7 @@ describe('the metrics', () => {
   });
 
   test.runIf(canClocksBeSet)(
-    'have the time of the core, and count that it is set back after leads got that time',
+    "the metrics have the core's time, and count when its clock falls behind recorded times",
     async () => {
       const clock = new MachineClock('core', temporaryFolder());
       const core = run('src/main.ts', {
@@ -165,7 +165,7 @@ describe('the metrics', () => {
   );
 
   // @proves bounds-33
-  test('have the same series whatever names requests contain', async () => {
+  test('the metrics have the same series whatever names requests contain', async () => {
     const randomName = (): string => randomBytes(6).toString('hex');
     const { host } = new URL(service.url);
     const everything = async () => {
@@ -204,7 +204,7 @@ describe('the metrics', () => {
     expect(before.length).toBeLessThan(1100);
   });
 
-  test('are served at their own address, which serves nothing else', async () => {
+  test('the metrics address serves only metrics', async () => {
     for (const url of [service.gatewayMetricsUrl, service.coreMetricsUrl]) {
       expect((await fetch(url as string)).headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
       expect((await fetch(`${url}?x=y`)).status).toBe(200);

@@ -13,10 +13,10 @@ const RECOVERS_WITHIN_MS = 100_000;
 const INTERNAL =
   /mongo|ferret|postgres|index|openContact|idempotencyKey|database|127\.0\.0\.1|ECONN|socket|pool|timed out/i;
 
-// A MongoDB that falls silent later is in test/contract/mongo-deadline.test.ts.
+// test/contract/mongo-deadline.test.ts covers a MongoDB that stops responding later.
 describeWithMongoServer('a service whose MongoDB fails', () => {
   // @proves mongodb-3
-  test('a core that starts while its database is unavailable refuses everything, and serves once it is available', async () => {
+  test('a core that starts without its database refuses all requests until it is available', async () => {
     const mongo = await startWireServer();
     onTestFinished(() => mongo.stop());
     const { hostname, port } = new URL(mongo.url);

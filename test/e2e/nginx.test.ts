@@ -6,15 +6,15 @@ import { aCapture, createAt, LEADS } from '../support/service.ts';
 import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 import { freePort } from '../tools/servers.ts';
 
-/** Together, the bodies are longer than the limit that nginx has by default: 1 MiB. */
+/** Together, the bodies exceed nginx's default limit of 1 MiB. */
 const CREATIONS = 1200;
 const NOTE = 'x'.repeat(1500);
 
 const portOf = (url: string) => Number(new URL(url).port);
 
 describeWithNginx('behind nginx', () => {
-  // @proves crashes-25
-  test('a gateway that reaches its core by the settings of the guide sends any number of bytes, and no request fails', async () => {
+  // @proves crashes-24
+  test('a gateway sends any number of bytes to its core through nginx, and no request fails', async () => {
     const core = await addressOf(run('src/main.ts', { env: { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db` } }));
     const port = await freePort();
     await startNginx(GUIDE.cores, port, [portOf(core)]);
@@ -37,7 +37,7 @@ describeWithNginx('behind nginx', () => {
   });
 
   // @proves exchange-10
-  test('each operation goes on when one of two cores stands still, although nginx keeps the calls to it', async () => {
+  test('each operation works when one of two cores behind nginx hangs', async () => {
     const env = { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db` };
     const cores = [run('src/main.ts', { env }), run('src/main.ts', { env })];
     const addresses = await Promise.all(cores.map(addressOf));
@@ -59,7 +59,7 @@ describeWithNginx('behind nginx', () => {
     expect(await ask()).toEqual([201, 200, 200]);
     cores[1]?.child.kill('SIGSTOP');
     onTestFinished(() => void cores[1]?.child.kill('SIGCONT'));
-    // A new call may meet the same core again, so each has some tries of CORE_CALL_MS; nginx would keep the first for an hour.
+    // A new call may reach the hanging core again, so each gets several tries of CORE_CALL_MS; nginx would retry after an hour.
     await expect.poll(ask, { timeout: 120_000 }).toEqual([201, 200, 200]);
     for (const _ of times(10, () => 0)) expect(await ask()).toEqual([201, 200, 200]);
   });

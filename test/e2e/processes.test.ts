@@ -10,7 +10,7 @@ import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 /** Settings of a core on a separate database. */
 const coreSettings = () => ({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
 
-test('the health checks end with status 0 while a process serves, and otherwise with 1 and the reason in a line', async () => {
+test('the health checks end with status 0 while a process serves, else with 1 and a reason', async () => {
   const core = run('src/main.ts', { env: coreSettings() });
   const { port } = new URL(await addressOf(core));
 
@@ -37,7 +37,7 @@ describe('an invalid configuration', () => {
   test.each([
     ['src/main.ts', { CORE_PORT: '70000', DATABASE_URL: 'oracle:x', LOG_LEVEL: 'loud' }],
     ['gateway/main.ts', { GATEWAY_PORT: 'http', QUOTA_LIMIT: '0', REDIS_URL: 'memcached://x', CORE_URL: 'here' }],
-  ])('stops %s at start, with all faults listed', async (file, env) => {
+  ])('%s does not start with invalid settings, and lists all faults', async (file, env) => {
     const running = run(file, { env });
 
     expect(await running.ended()).toBe(1);
@@ -50,7 +50,7 @@ describe('an orderly stop of the gateway', () => {
   const service = aService();
 
   // @proves crashes-7 node-19
-  test('first fails readiness and ends keep-alive, keeps serving meanwhile, and is not cut short by a second signal', async () => {
+  test('a stopping gateway is unready and ends keep-alive, but serves despite a second signal', async () => {
     const core = run('src/main.ts', { env: coreSettings() });
     const gateway = run('gateway/main.ts', {
       env: { CORE_URL: await addressOf(core), SHUTDOWN_DRAIN_MS: '8000' },
@@ -69,8 +69,8 @@ describe('an orderly stop of the gateway', () => {
     expect(await gateway.ended()).toBe(0);
   });
 
-  // @proves crashes-9
-  test('may drain for longer than any other deadline, serves until then, and ends with status 0', async () => {
+  // @proves crashes-7
+  test('a gateway and a core may drain for longer than any other deadline, and serve until the end', async () => {
     const env = { SHUTDOWN_DRAIN_MS: '11000' };
     const core = run('src/main.ts', { env: { ...coreSettings(), ...env } });
     const gateway = run('gateway/main.ts', { env: { ...env, CORE_URL: await addressOf(core) } });
@@ -82,7 +82,7 @@ describe('an orderly stop of the gateway', () => {
     let sentAt = stoppedAt;
     for (let isServing = true; isServing; await sleep(100)) {
       sentAt = performance.now();
-      // A 401 for this unknown key means that the gateway reached the core.
+      // A 401 for this unknown key shows that the gateway reached the core.
       const headers = { authorization: `Bearer ${newKeySecret()}` };
       const answer = await fetch(`${url}/v1/integrations/leads`, { headers }).catch(() => undefined);
       isServing = answer?.status === 401;
@@ -94,7 +94,7 @@ describe('an orderly stop of the gateway', () => {
   });
 
   // @proves crashes-7 fastify-6
-  test('completes a request that has begun to arrive', async () => {
+  test('a stopping gateway completes a request that has begun to arrive', async () => {
     const { secret } = await service.aStudioWithKey();
     const gateway = run('gateway/main.ts', { env: { CORE_URL: service.coreUrl, CORE_TOKEN } });
     const url = await addressOf(gateway);
@@ -113,7 +113,7 @@ describe('an orderly stop of the gateway', () => {
   });
 
   // @proves crashes-7
-  test('answers a request that does not arrive before its end with 408, and logs it', async () => {
+  test('a stopping gateway answers a request that does not arrive in time with 408, and logs it', async () => {
     const { secret } = await service.aStudioWithKey();
     const gateway = run('gateway/main.ts', { env: { CORE_URL: service.coreUrl, CORE_TOKEN, LOG_LEVEL: 'info' } });
     const url = await addressOf(gateway);

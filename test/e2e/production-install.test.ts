@@ -11,18 +11,18 @@ import { sizeOf } from '../tools/size-of.ts';
 const execute = promisify(execFile);
 const DEPLOY = join(ROOT, 'docs/how-to/deploy.md');
 
-/** The oldest Node of each line that package.json allows, the oldest line first; of the first lines only, but in a soak. */
+/** The oldest Node of each line that package.json allows, oldest first; only a soak uses all of them. */
 const LINES = [...packageJson.engines.node.matchAll(/\d+\.\d+\.\d+/g)].map(([version]) => version);
 const NODES = LINES.slice(0, sizeOf('NODE_LINES', { usual: 1, soak: LINES.length }));
 const [oldest] = NODES;
 
-/** How far the size of an installation may be from that in deploy.md. */
+/** How far the size of an installation may deviate from that in deploy.md, as a fraction. */
 const TOLERANCE = 0.1;
 
-// `npm ci` needs the registry anyway, which these tests only use a second time.
-describeIf(hasCommand('npm'), 'an installation for production', 'install npm', () => {
-  // @proves packages-7 supply-5
-  test(`has packages for the oldest Node of package.json, ${oldest}, is as large as deploy.md says, and the service runs on ${NODES.join(', ')}`, async () => {
+// These tests need the registry only as much as `npm ci` does.
+describeIf(hasCommand('npm'), 'a production installation', 'install npm', () => {
+  // @proves packages-1 supply-5
+  test(`an install for Node ${oldest} has its documented size and runs on ${NODES.join(', ')}`, async () => {
     const [folder, nodeFolder] = [temporaryFolder(), temporaryFolder()];
     const { stdout: files } = await execute('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], {
       cwd: ROOT,
@@ -42,7 +42,7 @@ describeIf(hasCommand('npm'), 'an installation for production', 'install npm', (
     }
     await execute('npm', ['ci', '--omit=dev', '--engine-strict'], { cwd: folder, env });
     const { stdout: kilobytes } = await execute('du', ['-sk', join(folder, 'node_modules')]);
-    const [, megabytes] = /what runs in production \((\d+) MB\)/.exec(readFileSync(DEPLOY, 'utf8')) ?? [];
+    const [, megabytes] = /the packages for production \((\d+) MB\)/.exec(readFileSync(DEPLOY, 'utf8')) ?? [];
     expect(Math.abs(Number.parseInt(kilobytes, 10) / 1000 / Number(megabytes) - 1)).toBeLessThan(TOLERANCE);
     const { running, url, stop } = await startIn(folder, env);
     const [secret] = await running.printed(/lik_\S{48}/);
@@ -58,7 +58,7 @@ describeIf(hasCommand('npm'), 'an installation for production', 'install npm', (
     });
     expect([response.status, await response.json()]).toMatchObject([201, { lead: { displayName: 'Ada' } }]);
 
-    // Without the packages of development, `npm start` can build neither the packages of the clients nor the docs, and goes on.
+    // Without the development packages, `npm start` can build neither the client packages nor the docs, and continues.
     const { stderr } = await execute('npm', ['run', '--silent', 'prestart'], { cwd: folder, env });
     expect(stderr).toMatch(
       /^building the packages of the clients failed: .*; npm run build:packages tries again\nbuilding the pages/,
@@ -84,7 +84,7 @@ describeIf(hasCommand('npm'), 'an installation for production', 'install npm', (
   });
 });
 
-/** Starts the service of a folder. It is stopped at the end of the test, unless it has been. */
+/** Starts the service of a folder, and stops it after the test. */
 async function startIn(folder: string, env: NodeJS.ProcessEnv) {
   const running = watch(spawn('node', ['start.ts'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] }));
   const stop = () => {

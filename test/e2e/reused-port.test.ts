@@ -8,7 +8,7 @@ import { anOwnNetwork, describeWithOwnNetwork } from '../support/own-network.ts'
 import { CORE_TOKEN } from '../support/service.ts';
 import { addressOf, ROOT, type RunningProcess, run, temporaryFolder, watch } from '../tools/processes.ts';
 
-/** Two of each share a port, and are restarted in this order: the cores first, as in an upgrade. */
+/** Two of each share a port and restart in this order, cores first, as in an upgrade. */
 const FILES = ['src/main.ts', 'src/main.ts', 'gateway/main.ts', 'gateway/main.ts'] as const;
 
 const SETTINGS = {
@@ -50,19 +50,19 @@ async function aDeployment(migrates: boolean) {
   const created = () => callers.output().match(/created \d+/g)?.length ?? 0;
   return {
     parts,
-    /** Waits until they have created some hundred more leads. */
+    /** Waits until the callers have created a few hundred more leads. */
     async more() {
       const enough = created() + 2;
       await expect.poll(created, { timeout: 60_000 }).toBeGreaterThanOrEqual(enough);
     },
-    /** Replaces a process: it ends before its successor starts. */
+    /** Replaces a process, which ends before its successor starts. */
     async restart(index: number, signal: NodeJS.Signals) {
       const before = parts[index] as RunningProcess;
       before.child.kill(signal);
       expect(await before.ended()).toBe(signal === 'SIGTERM' ? 0 : signal);
       parts[index] = await startPart(FILES[index] as string);
     },
-    /** Ends the callers. Returns which requests failed. Each lead that they were to create exists once. */
+    /** Stops the callers and returns the failed requests; expects each requested lead to exist once. */
     async end(): Promise<Record<string, number>> {
       callers.child.kill('SIGTERM');
       const [report] = await callers.printed(/\{"created".*/);
@@ -77,7 +77,7 @@ async function aDeployment(migrates: boolean) {
 
 // @proves crashes-22
 describeWithOwnNetwork('two gateways and two cores with REUSE_PORT', () => {
-  test('that are restarted one by one lose no request where the kernel migrates connections', async () => {
+  test('two gateways and two cores restart one by one and lose no request', async () => {
     const deployment = await aDeployment(true);
     const first = [...deployment.parts];
     await deployment.more();
@@ -96,12 +96,12 @@ describeWithOwnNetwork('two gateways and two cores with REUSE_PORT', () => {
 /** The preface of HTTP/2, and an empty SETTINGS frame. */
 const HTTP2_PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0';
 
-/** What a client sends first, to which the process answers. */
+/** The first bytes of a client, to which the process responds. */
 const FIRST = { 'gateway/main.ts': 'GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n', 'src/main.ts': HTTP2_PREFACE };
 
-// @proves crashes-23
+// @proves crashes-22
 test.each(Object.entries(FIRST))(
-  '%s with REUSE_PORT leaves its port at once when it stops, and serves its connections',
+  'with REUSE_PORT, a stopping %s closes its port at once but serves its connections',
   async (file, first) => {
     const env = { REUSE_PORT: 'yes', REDIS_URL: 'redis://127.0.0.1:1', SHUTDOWN_DRAIN_MS: '60000' };
     const running = run(file, { env: { ...env, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` } });
@@ -110,14 +110,14 @@ test.each(Object.entries(FIRST))(
       const socket = connect(port, '127.0.0.1');
       onTestFinished(() => void socket.destroy());
       await once(socket, 'connect');
-      // The port may be left while this one waits to be accepted.
+      // The port may be closed while this connection waits to be accepted.
       return socket.on('error', () => {});
     };
     const answer = async (socket: Socket) => {
       socket.write(first);
       await once(socket, 'data');
     };
-    // It has accepted this one once it answers on the next.
+    // A response on the next connection shows that this one was accepted.
     const early = await aConnection();
     await answer(await aConnection());
 

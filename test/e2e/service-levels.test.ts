@@ -15,7 +15,7 @@ function promtool(...args: string[]): string {
 
 describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool, of Prometheus', () => {
   // @proves monitoring-1
-  test('are valid, and each alert fires for the failure it is meant for and not in normal operation', () => {
+  test('the alert rules are valid, and each alert fires for its failure but not otherwise', () => {
     expect(promtool('check', 'rules', RULES)).toContain('SUCCESS');
     expect(promtool('test', 'rules', 'prometheus-rules.test.yaml')).toContain('SUCCESS');
     const tested = readFileSync(join(ROOT, 'ops/prometheus-rules.test.yaml'), 'utf8');
@@ -24,11 +24,11 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
     }
   });
 
-  test('are loaded by the configuration that scrapes each process of the manifests once, by the name of its pod', () => {
+  test('the Prometheus configuration loads the rules and scrapes each pod of the manifests once', () => {
     const { scrape_configs, ...config } = parse(readFileSync(join(ROOT, 'ops/prometheus.yaml'), 'utf8'));
     const [hosts, { kubernetes_sd_configs, ...pods }] = scrape_configs;
     const { namespace } = parse(readFileSync(join(ROOT, 'ops/kubernetes/base/kustomization.yaml'), 'utf8'));
-    // Debian's Prometheus knows no Kubernetes: in place of what a cluster has are targets as that would find them.
+    // Debian's Prometheus does not support Kubernetes, so these targets stand in for what a cluster has.
     expect(kubernetes_sd_configs).toEqual([{ role: 'pod', namespaces: { names: [namespace] } }]);
     const others = { app: 'lead-intake-core', phase: 'Failed', port: 'metrics', number: 1 };
     const found = [...podPorts(), others, { ...others, app: 'other', phase: 'Running' }];
@@ -57,12 +57,12 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
 interface PodPort {
   readonly app: string;
   readonly phase: string;
-  /** Its name. */
+  /** The name of the port. */
   readonly port: string;
   readonly number: number;
 }
 
-/** The ports of the pods of the manifests, as they run. */
+/** Returns the ports of the pods that the manifests run. */
 const podPorts = (): PodPort[] =>
   globSync('ops/kubernetes/**/{core,gateway,relay}.yaml', { cwd: ROOT })
     .flatMap((file) => parseAllDocuments(readFileSync(join(ROOT, file), 'utf8')).map((document) => document.toJS()))
@@ -76,7 +76,7 @@ const podPorts = (): PodPort[] =>
       })),
     );
 
-/** The labels by which Prometheus finds a port of a pod in a cluster. */
+/** The labels with which Prometheus discovers a pod's port in a cluster. */
 const asFound = ({ app, phase, port }: PodPort) => ({
   __meta_kubernetes_namespace: 'staging',
   __meta_kubernetes_pod_name: `${app}-x`,

@@ -33,7 +33,7 @@ const isAnswering = (url: string) =>
   );
 
 test.skipIf(!hasShellAndCurl)(
-  'npm start, with no settings, prints a key and a curl line that creates a lead when pasted, once, and keeps it across restarts',
+  'npm start without settings prints a key and a curl line that creates one lead',
   async () => {
     const cwd = temporaryFolder();
     const running = run('start.ts', { cwd });
@@ -62,7 +62,7 @@ test.skipIf(!hasShellAndCurl)(
   },
 );
 
-/** Runs `npm start` in a terminal, where it gets the settings alone that are given. */
+/** Runs `npm start` in a terminal with only the given settings. */
 function inTerminal(settings: Readonly<Record<string, string>>): RunningProcess {
   const { PATH } = process.env;
   const ports = { CORE_PORT: '0', GATEWAY_PORT: '0', SHUTDOWN_DRAIN_MS: '0' };
@@ -76,7 +76,7 @@ function inTerminal(settings: Readonly<Record<string, string>>): RunningProcess 
 }
 
 describe.skipIf(spawnSync('script', ['--version']).status !== 0)('npm start in a terminal', () => {
-  test('shows the key, the inbox and the next steps in colour, and Ctrl-C says that it stops', async () => {
+  test('npm start shows the key, the inbox and the next steps in colour, and announces its end', async () => {
     const running = inTerminal({ PUBLIC_URL: 'https://leads.example.com/' });
     await running.printed(/Connect your website/);
     running.child.stdin?.write('\x03');
@@ -93,7 +93,7 @@ describe.skipIf(spawnSync('script', ['--version']).status !== 0)('npm start in a
     expect(text).toMatch(/\n\^C\nStopping Lead Intake\.\nLead Intake has stopped\.\n$/);
   });
 
-  test('prints no colour if NO_COLOR is set', async () => {
+  test('npm start prints no colour if NO_COLOR is set', async () => {
     const running = inTerminal({ NO_COLOR: '1' });
     await running.printed(/Connect your website/);
     running.child.stdin?.write('\x03');
@@ -102,8 +102,8 @@ describe.skipIf(spawnSync('script', ['--version']).status !== 0)('npm start in a
   });
 });
 
-describe('before npm start', () => {
-  /** Runs what npm runs first, in a folder with these `engines`, and with the packages or without. */
+describe('the check before npm start', () => {
+  /** Runs the check that npm runs first, in a folder with these `engines`, with or without the packages. */
   function beforeStart(engines: string, isInstalled: boolean) {
     const folder = temporaryFolder();
     const program = join(folder, 'common/before-start.cjs');
@@ -116,13 +116,13 @@ describe('before npm start', () => {
   }
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
-  test('a sentence says that npm ci has not run', () => {
+  test('the check before npm start says that npm ci has not run', () => {
     const sentence = 'Lead Intake is not installed: run `npm ci` in this folder, then `npm start` again.\n';
     expect(beforeStart('>=1.0.0', false)).toEqual([1, sentence]);
   });
 
   test.each([`^${major + 1}.0.0`, `^${major - 1}.0.0`, `^${major}.${minor + 1}.0 || >=${major + 1}.0.0`])(
-    'a sentence names another Node that is needed: %s',
+    'the check before npm start names the Node that is needed: %s',
     (engines) => {
       const sentence = `Lead Intake needs Node ${engines}, and this is ${process.version}: run \`npm ci\`, which installs one.\n`;
       expect(beforeStart(engines, true)).toEqual([1, sentence]);
@@ -130,11 +130,11 @@ describe('before npm start', () => {
   );
 
   test.each([`^1.0.0 || ^${major}.${minor}.0`, `>=${major}.0.0`, `>=${major - 1}.99.0`])(
-    'nothing is said to a Node that fits: %s',
+    'the check before npm start prints nothing for a Node that fits: %s',
     (engines) => expect(beforeStart(engines, true)).toEqual([0, '']),
   );
 
-  test('npm runs that first, and the Node of this repository fits', () => {
+  test('npm runs the check before npm start, and the Node of this repository fits', () => {
     const { engines, scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     expect(scripts.prestart).toMatch(/^node common\/before-start\.cjs && /);
     expect(beforeStart(engines.node, true)).toEqual([0, '']);
@@ -145,7 +145,7 @@ describe('before npm start', () => {
 const DRAIN_MS = 1000;
 
 describe('npm start', () => {
-  test.each(['SIGTERM', 'SIGHUP'] as const)('stops the gateway and then the core, on %s', async (signal) => {
+  test.each(['SIGTERM', 'SIGHUP'] as const)('npm start stops the gateway and then the core on %s', async (signal) => {
     const running = run('start.ts', { cwd: temporaryFolder(), env: { SHUTDOWN_DRAIN_MS: `${DRAIN_MS}` } });
     await gatewayOf(running);
     const stoppedAt = performance.now();
@@ -156,7 +156,7 @@ describe('npm start', () => {
     expect(performance.now() - stoppedAt).toBeGreaterThan(1.9 * DRAIN_MS);
   });
 
-  test.each(['src/main.ts', 'gateway/main.ts'])('ends both processes when %s dies', async (file) => {
+  test.each(['src/main.ts', 'gateway/main.ts'])('npm start ends both processes when %s dies', async (file) => {
     const running = run('start.ts', { cwd: temporaryFolder() });
     const url = await gatewayOf(running);
 
@@ -167,7 +167,7 @@ describe('npm start', () => {
     expect(await isAnswering(url)).toBe(false);
   });
 
-  test('leaves no process behind when it is killed itself', async () => {
+  test('npm start leaves no process behind when it is killed', async () => {
     const running = run('start.ts', { cwd: temporaryFolder() });
     const url = await gatewayOf(running);
 
@@ -177,8 +177,8 @@ describe('npm start', () => {
     expect(await isAnswering(url)).toBe(false);
   });
 
-  test.skipIf(!hasShellAndCurl)('stops both processes when npm, which passes on no signal, is killed', async () => {
-    // As npm runs it: by a shell that waits.
+  test.skipIf(!hasShellAndCurl)('npm start stops both processes when npm itself is killed', async () => {
+    // npm runs it in a shell that waits.
     const shell = watch(
       spawn('sh', ['-c', `"${process.execPath}" "${join(ROOT, 'start.ts')}"; true`], {
         cwd: temporaryFolder(),
@@ -198,12 +198,12 @@ describe('npm start', () => {
 
     shell.child.kill('SIGKILL');
 
-    // Its output closes only after all processes have ended.
+    // The shell's output closes only after all processes have ended.
     await shell.ended();
     expect(await isAnswering(url)).toBe(false);
   });
 
-  test('creates no demo data in a configured database', async () => {
+  test('npm start creates no demo data in a configured database', async () => {
     const cwd = temporaryFolder();
     const running = run('start.ts', { cwd, env: { DATABASE_URL: `sqlite:${join(cwd, 'own.db')}` } });
 
@@ -214,7 +214,7 @@ describe('npm start', () => {
     expect(existsSync(join(cwd, 'data'))).toBe(false);
   });
 
-  test('ends with status 1 when a port is in use, and prints a line that takes another one', async () => {
+  test('npm start ends with status 1 when a port is in use, and prints a command with another port', async () => {
     const first = run('start.ts', { cwd: temporaryFolder() });
     const { port } = new URL(await gatewayOf(first));
 
@@ -226,7 +226,7 @@ describe('npm start', () => {
     expect(second.output()).toMatch(/^\S.*EADDRINUSE.*GATEWAY_PORT/m);
     expect(second.output()).toContain(`\n\n  CORE_PORT=0 GATEWAY_PORT=${Number(port) + 1} npm start\n`);
     expect(second.output()).toMatch(/gateway\/main.ts exited/);
-    // Its key is shown once, by whatever start.
+    // The key is shown once, even by a start that fails.
     expect(second.output()).toMatch(/shown this once:\n {2}lik_\S{48}\n/);
   });
 });

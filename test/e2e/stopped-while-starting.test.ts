@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { addressOf, ROOT, run, start, temporaryFolder } from '../tools/processes.ts';
 
-/** Stops a process for half a second at one of the modules that it loads, which it says. At the end it says how many there were. */
+/** Pauses a process for half a second at one of its modules, announces that, and finally prints how many it loaded. */
 const PAUSING = `
 import { registerHooks } from 'node:module';
 import { writeSync } from 'node:fs';
@@ -29,22 +29,22 @@ const pausing = (module: number) => ({
 
 const database = () => ({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
 
-/** The modules that a process loads before it hears signals, the first of which is its own file. */
+/** The modules that a process loads before it handles signals; the first is its own file. */
 const BEFORE_HEARING = 2;
 
 const MOMENTS = process.env.SOAK ? 20 : 3;
 
-/** Moments at which each process of `npm start` gets it. */
+/** The modules at which each process of `npm start` gets the signal. */
 const MOMENTS_OF_START = process.env.SOAK ? [1, BEFORE_HEARING + 1, 100] : [BEFORE_HEARING + 1];
 
-// @proves crashes-12
-describe('a process that gets SIGTERM while it starts ends in order', () => {
-  test.each(['src/main.ts', 'gateway/main.ts'])('%s, at modules that it loads', async (file) => {
+// @proves crashes-7
+describe('a process that gets SIGTERM while it starts', () => {
+  test.each(['src/main.ts', 'gateway/main.ts'])('%s ends in order after SIGTERM at any module', async (file) => {
     const whole = run(file, { env: { ...database(), ...pausing(0) } });
     await addressOf(whole);
     whole.child.kill('SIGTERM');
     await whole.ended();
-    // A thread of it may say how many it has loaded, too.
+    // A thread of the process may print its count, too.
     const counts = [...whole.output().matchAll(/loaded (\d+) modules/g)].map(([, count]) => Number(count));
     const step = (Math.max(...counts) - BEFORE_HEARING - 1) / (MOMENTS - 1);
     expect(step).toBeGreaterThan(1);
@@ -57,11 +57,11 @@ describe('a process that gets SIGTERM while it starts ends in order', () => {
     }
   });
 
-  test('npm start, while each of its processes starts, and leaves none behind', async () => {
+  test('npm start ends in order and leaves no process if it gets SIGTERM while its processes start', async () => {
     for (const process of [1, 2, 3]) {
       for (const moment of MOMENTS_OF_START) {
         const starting = start('start.ts', { cwd: temporaryFolder(), env: pausing(moment) });
-        // With the first module, start.ts itself says so, too.
+        // At the first module, start.ts itself also prints a line.
         const pauses = moment === 1 ? process + 1 : process;
         await starting.printed(new RegExp(`(?:paused[\\s\\S]*){${pauses}}`));
         starting.child.kill('SIGTERM');
@@ -72,7 +72,7 @@ describe('a process that gets SIGTERM while it starts ends in order', () => {
   });
 });
 
-test.each(['core', 'gateway'])('the command of the systemd unit of a %s hears SIGTERM', async (name) => {
+test.each(['core', 'gateway'])('the command of the systemd unit of a %s receives SIGTERM', async (name) => {
   const unit = readFileSync(join(ROOT, `ops/systemd/lead-intake-${name}@.service`), 'utf8');
   const [, file = ''] = /^ExecStart=\/usr\/bin\/node (\S+)$/m.exec(unit) ?? [];
   const running = run(file, { env: database() });

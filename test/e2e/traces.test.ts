@@ -40,7 +40,7 @@ function aTrace(isSampled = true) {
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}` } };
 }
 
-/** The spans of a creation, with those of the quota. */
+/** The spans of a creation, including those of the quota. */
 const creation = (counting: Tree): Tree => ({
   'gateway: createLead': { ...counting, 'gateway: core CreateLead': { 'core: CreateLead': {} } },
 });
@@ -49,7 +49,7 @@ const creation = (counting: Tree): Tree => ({
 const KEY_LOOK_UP: Tree = { 'gateway: core AuthenticateApiKey': { 'core: AuthenticateApiKey': {} } };
 
 describe('a trace', () => {
-  test('continues from the caller through gateway and core, without the content of requests', async () => {
+  test('a trace continues from the caller through gateway and core, without request contents', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
     const [first, second] = [aTrace(), aTrace()];
@@ -108,7 +108,7 @@ test('each item of a message has a span in its own trace, if that is sampled', a
 });
 
 describeWithRedis('a trace with Redis', (redisUrl) => {
-  test('has the counts of the quota', async () => {
+  test('a trace has the spans of the quota in Redis', async () => {
     const service = await startTraced({ gateway: { REDIS_URL: redisUrl() } });
     const { secret } = await service.aStudioWithKey();
     await leadOf(await service.post(secret, aCapture()), 201);

@@ -8,7 +8,7 @@ import { ID_BYTES, STUDIO_NUMBER } from '../support/raw-sqlite.ts';
 import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 
 const UNKNOWN_STAGE = `UPDATE leads SET stage = 'qualified' WHERE studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`;
-// @proves limits-7
+// @proves limits-12
 test('the log names each unreadable record and field once an hour, and never its content', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });

@@ -11,7 +11,7 @@ import { aRedis, describeWithRedisServer, freePort } from '../tools/servers.ts';
 /** How long probes may take to notice a change on a busy machine; milliseconds. */
 const NOTICED_WITHIN_MS = 30_000;
 
-/** Two gateways and a core behind the HAProxy of the guide, all of them up. */
+/** Two healthy gateways and a core behind the HAProxy of the guide. */
 async function behindHaproxy(
   folder: string,
   settings: Readonly<Record<string, string>>,
@@ -23,7 +23,7 @@ async function behindHaproxy(
     [await freePort(), await freePort()],
   ];
   const haproxy = await startHaproxy(ports, corePorts);
-  // Gateways connect anew all the time, and nothing listens at the address of the second core.
+  // Gateways reconnect constantly, and nothing listens at the address of the second core.
   const ofCore = { CORE_PORT: `${corePorts[0]}`, CORE_CONNECTION_MAX_AGE_MS: '1000' };
   await addressOf(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN, ...ofCore }, within }));
   const CORE_URL = haproxy.coreUrl;
@@ -56,7 +56,7 @@ async function behindHaproxy(
 describeWithHaproxy('behind HAProxy, while no gateway is ready,', () => {
   // @proves docs-1 crashes-24
   describeWithRedisServer('because Redis is gone,', () => {
-    test('callers get the answer of a gateway, and its request id', async () => {
+    test("callers get a gateway's response with its request id while Redis is down", async () => {
       const redis = await aRedis();
       const service = await behindHaproxy(temporaryFolder(), { REDIS_URL: redis.url });
       expect((await service.list()).status).toBe(200);
@@ -70,7 +70,7 @@ describeWithHaproxy('behind HAProxy, while no gateway is ready,', () => {
         expect(response.headers.get('x-request-id')).toMatch(/.{8}/);
         expect(await response.json()).toMatchObject({ code: 'integration_rate_unavailable' });
       }
-      // One gateway of the two has gone: the other answers.
+      // Once one of the two gateways is gone, the other responds.
       await service.gateways[0]?.kill();
       for (const _ of times(4, () => 0)) expect((await service.list()).headers.get('x-request-id')).toMatch(/.{8}/);
       await redis.restart();
@@ -80,7 +80,7 @@ describeWithHaproxy('behind HAProxy, while no gateway is ready,', () => {
 
   // @proves crashes-31
   describeWithSmallDisks('because the disk of SQLite is full,', () => {
-    test('reads continue', async () => {
+    test('reads continue through HAProxy while the disk of SQLite is full', async () => {
       const disk = await aSmallDisk(4096);
       const service = await behindHaproxy(disk.folder, {}, disk.within);
       disk.fill();
@@ -99,7 +99,7 @@ describeWithHaproxy('behind HAProxy, while no gateway is ready,', () => {
 
 describeWithHaproxy('behind HAProxy', () => {
   // @proves docs-1 crashes-24
-  test('nobody chooses whom the log names', async () => {
+  test('a client cannot choose the address that the log names', async () => {
     const service = await behindHaproxy(temporaryFolder(), { LOG_CLIENT_ADDRESSES: 'whole' });
     const guess = { authorization: `Bearer ${service.secret.slice(0, -1)}`, 'x-forwarded-for': '203.0.113.77' };
     expect((await service.list(guess)).status).toBe(401);

@@ -19,7 +19,7 @@ interface Process {
 }
 
 /**
- * Runs a gateway whose address is known without its log. A core uses the same modules for its log, its traces and its metrics.
+ * Runs a gateway whose address is known without its log. A core has the same modules for log, traces and metrics.
  *
  * @param stdout a pipe to this process, or a file descriptor
  */
@@ -50,16 +50,16 @@ async function start(stdout: 'pipe' | number, env: Readonly<Record<string, strin
   };
 }
 
-/** How outputs cannot take everything. */
+/** The ways in which an output cannot accept data. */
 type Way = 'full' | 'stalled' | 'dead';
 
 const LINES = 'lead_intake_log_lines_dropped_total';
 const SPANS = 'lead_intake_spans_dropped_total';
 
-/** A log, and how it is broken when the processes run. */
+/** Each kind of log, and how it is broken once the processes run. */
 const LOGS: Record<Way, () => { readonly stdout: 'pipe' | number; readonly begin?: (stdout: Socket) => void }> = {
   full: () => ({ stdout: openSync('/dev/full', 'w') }),
-  // What nothing reads arrives in the buffers of the system only.
+  // Unread output only reaches the buffers of the system.
   stalled: () => ({ stdout: 'pipe' }),
   dead: () => ({ stdout: 'pipe', begin: (stdout) => stdout.destroy() }),
 };
@@ -82,7 +82,7 @@ const METRICS: Record<Way, (gateway: Process) => void> = {
   dead: scrapers(300, (socket) => socket.write(REQUEST, () => socket.resetAndDestroy())),
 };
 
-/** A receiver of traces that answers as the function does. */
+/** Starts a receiver of traces that answers with the function. */
 async function aReceiver(answer: (response: ServerResponse) => void): Promise<string> {
   const server = createServer((request, response) => request.resume().on('end', () => answer(response)));
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -100,10 +100,10 @@ const RECEIVERS: Record<Way, () => Promise<string>> = {
 };
 
 // @proves crashes-14
-describeIf(existsSync('/dev/full'), 'outputs that cannot take everything', 'run it on Linux', () => {
+describeIf(existsSync('/dev/full'), 'outputs that accept no more data', 'run it on Linux', () => {
   // @proves node-30 bounds-30 bounds-31
   test.each(['full', 'stalled', 'dead'] as const)(
-    'each request is served, what is lost is counted, and the process stops: log, traces and metrics are %s',
+    'requests are served and losses counted while log, traces and metrics are %s',
     async (way) => {
       const { stdout, begin } = LOGS[way]();
       const gateway = await start(stdout, { OTEL_EXPORTER_OTLP_ENDPOINT: await RECEIVERS[way]() });
@@ -123,7 +123,7 @@ describeIf(existsSync('/dev/full'), 'outputs that cannot take everything', 'run 
   );
 });
 
-/** Sends requests at once that fill the log, and returns the statuses of all. */
+/** Sends enough concurrent requests to fill the log; returns their statuses. */
 async function sendMany({ url }: Process): Promise<number[]> {
   const headers = { 'x-request-id': 'x'.repeat(128) };
   const send = async () => {
@@ -139,14 +139,14 @@ async function lostBy(gateway: Process, metric: string): Promise<void> {
   while (((await scrape(gateway.metrics)).get(metric) ?? 0) === 0) expect(await sendMany(gateway)).toEqual([404]);
 }
 
-/** Lines, each of which must be whole. */
+/** Returns the lines of a log, each of which must be complete. */
 const linesOf = (log: string) =>
   log
     .split('\n')
     .slice(0, -1)
     .map((line) => JSON.parse(line) as { msg?: string; dropped?: number });
 
-/** The sum of what the lines say was dropped. */
+/** Returns the sum of the dropped items that the lines report. */
 const droppedIn = (lines: ReturnType<typeof linesOf>, msg: RegExp) =>
   lines
     .filter((line) => msg.test(line.msg ?? ''))
@@ -154,7 +154,7 @@ const droppedIn = (lines: ReturnType<typeof linesOf>, msg: RegExp) =>
     .reduce((sum, n) => sum + n, 0);
 
 // @proves crashes-14
-test('a log whose reader was late has whole lines, and one that says how many are missing', async () => {
+test('a log with a slow reader has complete lines, and one that counts the missing lines', async () => {
   const gateway = await start('pipe');
   await lostBy(gateway, LINES);
   let log = '';
@@ -169,7 +169,7 @@ test('a log whose reader was late has whole lines, and one that says how many ar
 });
 
 // @proves crashes-14
-test('spans that a receiver did not accept are counted, and logged once it accepts others', async () => {
+test('spans that a receiver rejects are counted, and logged once it accepts others', async () => {
   let isAccepting = false;
   const OTEL_EXPORTER_OTLP_ENDPOINT = await aReceiver((response) => response.writeHead(isAccepting ? 200 : 400).end());
   const gateway = await start('pipe', { OTEL_EXPORTER_OTLP_ENDPOINT });

@@ -13,7 +13,7 @@ import { aWebhookDeployment, aWebhookSecret, type WebhookDeployment } from '../s
 import type { RunningProcess } from '../tools/processes.ts';
 import { describeIf, hasCommand } from '../tools/servers.ts';
 
-/** The highest revision of each lead that the receiver has acknowledged, which must never fall. */
+/** Returns the highest revision of each lead that the receiver acknowledged, which must never decrease. */
 function taken({ receiver }: WebhookDeployment): Map<string, bigint> {
   const highest = new Map<string, bigint>();
   for (const { leadId, revision } of receiver.received) {
@@ -33,7 +33,7 @@ const metricsOf = async (relay: RunningProcess) => {
 };
 
 // @proves relay-1
-test('each change reaches the receiver, signed, in the order of the lead, and is acknowledged', async () => {
+test('each change reaches the receiver signed and in order, and is acknowledged', async () => {
   const deployment = await aWebhookDeployment();
   const { receiver, crm, studioId } = deployment;
   deployment.relay();
@@ -54,7 +54,7 @@ test('each change reaches the receiver, signed, in the order of the lead, and is
   expect(receiver.unverified()).toBe(0);
 });
 
-test('an endpoint that names kinds is sent these only, and erasures; the others are acknowledged', async () => {
+test('an endpoint with kinds gets only those and erasures, and other changes are acknowledged', async () => {
   const deployment = await aWebhookDeployment();
   const { receiver, crm, studioId } = deployment;
   deployment.putEndpoints({ kinds: ['stage_changed'] });
@@ -71,7 +71,7 @@ test('an endpoint that names kinds is sent these only, and erasures; the others 
 
 // @proves relay-3
 describe('the endpoints file', () => {
-  test('has a further secret while one is replaced, and is read again when it changes', async () => {
+  test('the endpoints file can have a second secret, and is reloaded when it changes', async () => {
     const deployment = await aWebhookDeployment();
     const { receiver } = deployment;
     const [former = ''] = receiver.secrets;
@@ -95,7 +95,7 @@ describe('the endpoints file', () => {
     expect(JSON.parse(receiver.received[3]?.body ?? '').data.lead.contact).toEqual({ email: 'ada@example.org' });
   });
 
-  test('may lose an endpoint and have it again: that begins once what it was sent has ended', async () => {
+  test('an endpoint that is removed and added again resumes after its request in flight has ended', async () => {
     const deployment = await aWebhookDeployment();
     const { receiver } = deployment;
     receiver.answer = () => (receiver.received.length === 1 ? 'nothing' : 204);
@@ -110,7 +110,7 @@ describe('the endpoints file', () => {
     expect(outcomes).toEqual(['TIMEOUT', 'DELIVERED']);
   });
 
-  test('disturbs no endpoint whose entry stays when another one leaves it', async () => {
+  test('removing an endpoint does not disturb those whose entries stay', async () => {
     const names = ['limited', 'gone', 'busy', 'leaves', 'comes'] as const;
     const deployment = await aWebhookDeployment({ otherConsumers: names });
     const { receiver } = deployment;
@@ -140,7 +140,7 @@ describe('the endpoints file', () => {
     await expect.poll(() => received('busy')).toBe(1);
 
     put('comes', 'busy', 'gone', 'limited');
-    // By then the relay has used the file again, as the endpoint that leaves has ended.
+    // By then the relay has reloaded the file, as the removed endpoint has ended.
     await expect.poll(() => received('comes')).toBe(2);
     expect([received('limited'), received('gone'), received('busy')]).toEqual([1, 1, 1]);
     held.resolve(204);
@@ -154,7 +154,7 @@ describe('the endpoints file', () => {
   });
 
   // @proves relay-10
-  test('that is wrong is refused, and the former applies', async () => {
+  test('an invalid endpoints file is refused, and the former one stays in use', async () => {
     const deployment = await aWebhookDeployment();
     const { receiver } = deployment;
     const relay = deployment.relay({ RELAY_METRICS_ADDRESS: '127.0.0.1:0' });
@@ -170,12 +170,12 @@ describe('the endpoints file', () => {
 
 // @proves relay-1
 describe('a relay that is killed', () => {
-  test('before it has sent, after it has sent, or before the core knows, loses nothing', async () => {
+  test('a relay that is killed before, during or after a request loses no change', async () => {
     const deployment = await aWebhookDeployment();
     const { receiver } = deployment;
     const leadIds: string[] = [];
     let relay = deployment.relay();
-    // Between request and answer; at the answer, before the acknowledgement; and as soon as it has begun.
+    // At the request, before its response; at the response, before the acknowledgement; and as soon as it has begun.
     const kills: ((relay: RunningProcess) => number | Promise<number>)[] = [
       async (killed) => {
         await killed.kill();
@@ -208,7 +208,7 @@ describe('a relay that is killed', () => {
     expect(receiver.unverified()).toBe(0);
   });
 
-  test('nor does a core that is killed: what it was not told, it is told when it is back', async () => {
+  test('a core that is killed loses no acknowledgement of a delivery', async () => {
     const deployment = await aWebhookDeployment({ settings: {} });
     const { receiver } = deployment;
     const relay = deployment.relay();
@@ -229,7 +229,7 @@ describe('a relay that is killed', () => {
   });
 });
 
-test('what is delivered while the core stands still is acknowledged by one call or two, and not by one each', async () => {
+test('deliveries made while the core hangs are acknowledged in a few batches', async () => {
   const deployment = await aWebhookDeployment({ settings: { LOG_LEVEL: 'info' } });
   const { core, receiver } = deployment;
   const leads = 40;
@@ -239,7 +239,7 @@ test('what is delivered while the core stands still is acknowledged by one call 
     return 204;
   };
   deployment.relay();
-  // On a busy machine some are sent again before the core goes on.
+  // On a busy machine some are sent again before the core continues.
   await expect.poll(() => new Set(receiver.received.map(({ leadId }) => leadId)).size).toBe(leads);
   core.child.kill('SIGCONT');
   await expect.poll(() => deployment.waiting()).toBe(0);
@@ -247,7 +247,7 @@ test('what is delivered while the core stands still is acknowledged by one call 
 });
 
 // @proves relay-1
-test('a relay that stops answers for what it has begun', async () => {
+test('a stopping relay completes the request in flight', async () => {
   const deployment = await aWebhookDeployment();
   const { receiver } = deployment;
   receiver.answer = async () => {
@@ -263,8 +263,8 @@ test('a relay that stops answers for what it has begun', async () => {
 });
 
 // @proves relay-4
-describe('a lead that the receiver does not take', () => {
-  test('comes again after a pause, and holds up no other', async () => {
+describe('a lead that the receiver rejects', () => {
+  test('a change that the receiver rejects is retried after a delay and blocks no other lead', async () => {
     const deployment = await aWebhookDeployment();
     const { receiver, crm } = deployment;
     const [tomorrow, soon] = [await deployment.createLead(), await deployment.createLead()];
@@ -279,7 +279,7 @@ describe('a lead that the receiver does not take', () => {
     const other = await deployment.createLead();
     const requests = () => receiver.received.map(({ leadId }) => leadId).toSorted();
     await expect.poll(requests).toEqual([tomorrow, soon, soon, other].toSorted());
-    // What comes again by itself waits.
+    // A change with a scheduled retry still counts as waiting.
     await expect.poll(() => deployment.waiting()).toBe(1);
     const listed = await crm.consumers.listSetAsideLeadChanges({ consumer: 'hooks' });
     expect(listed.leads).toMatchObject([{ leadId: tomorrow, reason: 'HTTP_500', attempts: 1 }]);
@@ -288,7 +288,7 @@ describe('a lead that the receiver does not take', () => {
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(3);
   });
 
-  test('is set aside for good at the tenth failure, told in the log, and sent again when it is taken back', async () => {
+  test('a change is set aside at its tenth failure, logged, and sent again once it is taken back', async () => {
     const deployment = await aWebhookDeployment();
     const { receiver, crm, studioId } = deployment;
     const leadId = await deployment.createLead();
@@ -301,7 +301,7 @@ describe('a lead that the receiver does not take', () => {
         leads: [{ studioId, leadId, revision, reason: 'HTTP_500', ...retry }],
       });
     };
-    // What nine attempts of a relay leave, without three days of pauses.
+    // The state after nine attempts of a relay, without three days of delays.
     for (let each = 0; each < 9; each += 1) await setAside(new Date(Date.now() + 10));
     receiver.answer = () => 500;
     const relay = deployment.relay({ RELAY_METRICS_ADDRESS: '127.0.0.1:0' });
@@ -328,7 +328,7 @@ describeIf(
   'a name server that never answers',
   'run as root on Linux',
   () => {
-    test('keeps no endpoint from its webhooks whose name it is not asked for', async () => {
+    test('endpoints whose names do not resolve block no other endpoint', async () => {
       const dead = Array.from({ length: 8 }, (_, index) => `dead-${index}`);
       const deployment = await aWebhookDeployment({ otherConsumers: dead });
       const { receiver, endpointsFile } = deployment;
@@ -361,7 +361,7 @@ describeIf(
 
 describe('an endpoint', () => {
   // @proves relay-7
-  test('with a certificate of an unknown authority is sent nothing, whatever the environment says of certificates', async () => {
+  test('an endpoint whose certificate has an unknown authority gets no request', async () => {
     const deployment = await aWebhookDeployment();
     const relay = deployment.relay({ NODE_EXTRA_CA_CERTS: '', NODE_TLS_REJECT_UNAUTHORIZED: '0' });
     await deployment.createLead();
@@ -370,7 +370,7 @@ describe('an endpoint', () => {
   });
 
   // @proves relay-7
-  test('is reached without a proxy that the environment names', async () => {
+  test('an endpoint is reached directly, whatever proxy the environment names', async () => {
     const deployment = await aWebhookDeployment();
     const proxy = 'http://127.0.0.1:9';
     deployment.relay({ HTTPS_PROXY: proxy, https_proxy: proxy, ALL_PROXY: proxy, NODE_USE_ENV_PROXY: '1' });
@@ -379,7 +379,7 @@ describe('an endpoint', () => {
   });
 });
 
-test('doctor says what keeps a relay from its feed', async () => {
+test('doctor explains what keeps a relay from its feed', async () => {
   const deployment = await aWebhookDeployment();
   const { coreUrl, relayToken, endpointsFile } = deployment;
   await deployment.createLead();
@@ -395,7 +395,7 @@ test('doctor says what keeps a relay from its feed', async () => {
       /^fault: has no consumer other for this caller \(.*\): create it, and name it in the callers file/,
     ),
   ]);
-  // What waits still does.
+  // The waiting change is still there.
   expect(await deployment.waiting()).toBe(1);
   deployment.putEndpoints('[]');
   expect(await wrongWith('relay settings', 'relay', env)).toEqual([
@@ -403,8 +403,8 @@ test('doctor says what keeps a relay from its feed', async () => {
   ]);
 });
 
-// @proves relay-9
-test('a relay shows nothing of a person, no secret and no address of an endpoint', async () => {
+// @proves secrets-5
+test("the relay's log and metrics have no personal data, secret or endpoint address", async () => {
   const deployment = await aWebhookDeployment();
   const { receiver, crm, studioId, relayToken } = deployment;
   deployment.putEndpoints({ url: `${receiver.url}/canary-path?canary-query=1`, payload: 'full' });

@@ -4,7 +4,7 @@ import { type CallerEntries, tokenHash } from '../../src/callers-file.ts';
 import type { CallerRole } from '../../src/domain/caller.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 
-/** A callers file, replaced atomically as an operator or a tool does. */
+/** Returns a callers file that is replaced atomically, as an operator or a tool does it. */
 export function aFileOf(callers: CallerEntries) {
   const path = join(temporaryFolder(), 'callers.json');
   const write = (text: string) => {
@@ -16,7 +16,7 @@ export function aFileOf(callers: CallerEntries) {
   return { path, put, write };
 }
 
-/** A caller with one token. */
+/** Returns a caller with one token. */
 export const entry = (token: string, may: readonly CallerRole[], studios?: readonly string[]) => ({
   may,
   tokens: [{ sha256: tokenHash(token) }],

@@ -36,7 +36,7 @@ export async function aCoreOn(store: Store, run: ReturnType<typeof callRunner>, 
   return {
     url,
     caller,
-    /** Stops the server; the client stays. */
+    /** Stops the server but not the client. */
     stop: () => server.close(),
     close() {
       caller.close();

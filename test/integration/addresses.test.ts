@@ -13,7 +13,7 @@ async function aCore(host: string) {
   return core;
 }
 
-/** Addresses to listen on, and the host of the URL by which this machine reaches them. */
+/** Addresses to listen on, and the host in the URL by which this machine reaches each. */
 const ADDRESSES = [
   ['127.0.0.2', '127.0.0.2'],
   ['0.0.0.0', '127.0.0.1'],
@@ -21,7 +21,7 @@ const ADDRESSES = [
 ] as const;
 
 describe.each(ADDRESSES)('a process that listens on %s', (host, inUrl) => {
-  test('is reached by a gateway, by doctor, and by Connect-ES in each protocol', async () => {
+  test('a process is reached by a gateway, doctor, and Connect-ES in each protocol', async () => {
     const core = await aCore(host);
     expect(core.url).toBe(`http://${inUrl}:${core.port}`);
 
@@ -39,7 +39,7 @@ describe.each(ADDRESSES)('a process that listens on %s', (host, inUrl) => {
     }
   });
 
-  test("is found healthy by its container's check, and nothing is where nothing listens", async () => {
+  test("the container's health check succeeds, and fails where nothing listens", async () => {
     const core = await aCore(host);
     const gateway = await aGateway(core.url, { GATEWAY_HOST: host });
     const checks = [

@@ -35,7 +35,7 @@ import { startTestCore } from '../support/grpc.ts';
 import { ROOT, temporaryFolder } from '../tools/processes.ts';
 import { aFileOf, entry } from './a-callers-file.ts';
 
-/** The methods that write, by the proto: all that do not say that they have no side effects. */
+/** The methods that write: all that the proto does not declare free of side effects. */
 const WRITING = ALL_SERVICES.filter(({ file }) => file.proto.package === 'leadintake.v1')
   .flatMap(({ methods }) => methods)
   .filter(({ idempotency }) => idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS)
@@ -58,12 +58,12 @@ const [studioId, trial] = ['one', 'trial'];
 const [sourceId, memberId] = [randomUUID(), 'owner'];
 const contact = { value: { case: 'email', value: 'ada@example.org' } } as const;
 const lead = { displayName: 'Ada', contact, idempotencyKey: randomUUID() };
-/** What the calls have made. */
+/** The ids created by the calls. */
 const made = { leadId: '', imported: '', apiKeyId: '' };
 const held = () => ({ studioId, leadId: made.leadId });
 const key = () => ({ studioId, memberId, apiKeyId: made.apiKeyId });
 
-/** A call of every method that leaves an event, in an order in which each has something to do, and the events. */
+/** A call of every method that leaves an event, and its event, ordered so that each call has an effect. */
 const CALLS: Readonly<Record<string, readonly [action: string, call: Call]>> = {
   PutStudio: [
     'studio-status-changed',
@@ -155,14 +155,14 @@ const CALLS: Readonly<Record<string, readonly [action: string, call: Call]>> = {
   ],
 };
 
-/** Returns the actions of all events, with their callers and ids of calls, oldest first. */
+/** Returns the actions of all events, oldest first, with their callers and call ids. */
 function eventsIn(path: string) {
   using database = new DatabaseSync(path, { readOnly: true });
   return database.prepare('SELECT action, caller, call_id AS callId FROM audit_events ORDER BY number').all();
 }
 
 // @proves audit-2
-test('every method that writes leaves an event with the name of its caller and the id of the call, or has a reason', async () => {
+test('every writing method leaves an event with its caller and call id, or has a reason', async () => {
   expect([...Object.keys(CALLS), ...Object.keys(WITHOUT_EVENT)].toSorted()).toEqual(WRITING.toSorted());
   const token = newCoreToken();
   const core = await startTestCore({
@@ -179,7 +179,7 @@ test('every method that writes leaves an event with the name of its caller and t
     const events = eventsIn(core.path).filter((event) => event.callId === callId);
     expect({ method, events }).toMatchObject({ method, events: [{ action, caller: 'platform' }] });
   }
-  // What is no id of a request is as none.
+  // An invalid request id counts as none.
   await crm.directory.putStudio(
     { studio: { id: 'x', status: StudioStatus.ACTIVE } },
     { headers: { 'x-request-id': 'a b' } },
@@ -187,7 +187,7 @@ test('every method that writes leaves an event with the name of its caller and t
   expect(eventsIn(core.path).at(-1)).toMatchObject({ caller: 'platform', callId: null });
 });
 
-/** Commands that are not tried, and why. */
+/** Commands that are not tried here, and why. */
 const OTHER_COMMANDS = {
   reads:
     'studios get, studios list, studios try-retention, sources list, keys list, keys ending, keys find, leads list, leads count, leads events, leads get, leads export, leads export-contact, leads find, erasures export, changes watch, consumers list, consumers list-set-aside, audit show, audit export, requests, doctor',
@@ -195,7 +195,7 @@ const OTHER_COMMANDS = {
   'writes no record of the database': 'callers token, vacuum, backup, verify',
 } as const;
 
-/** Runs commands in one process, and writes how many events there are after each of them. */
+/** Runs commands in one process, and writes the number of events after each of them. */
 const RUNNER = `
   import { appendFileSync } from 'node:fs';
   import { DatabaseSync } from 'node:sqlite';
@@ -209,8 +209,8 @@ const RUNNER = `
     appendFileSync(process.env.COUNTS, String(count) + ' ');
   }`;
 
-// @proves audit-3
-test('every command that writes leaves an event with the user, the machine and the id of the run, or has a reason', async () => {
+// @proves audit-2
+test('every writing command leaves an event with user, machine and run id, or has a reason', async () => {
   const folder = temporaryFolder();
   const [path, journal, csv] = ['leads.db', 'journal', 'leads.csv'].map((name) => join(folder, name)) as [
     string,
@@ -282,7 +282,7 @@ test('every command that writes leaves an event with the user, the machine and t
   expect(events[0]?.callId).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-/** A core whose database has events of an hour ago, in two studios and in none. */
+/** Starts a core whose database has hour-old events of two studios and of none. */
 async function aCoreWithEvents() {
   const past = (ms: number) => ({ ...BY, now: plus(HOUR_AGO, ms) });
   const core = await startTestCore({
@@ -290,7 +290,7 @@ async function aCoreWithEvents() {
   });
   const store = openSqliteStore(core.path);
   for (const id of [studioId, trial]) await store.putStudio(aStudio({ id }), past(0));
-  // More than a part of an export has.
+  // More than a part of an export holds.
   const acts = times(1500, (ms) => store.recordAct(studioId, { action: 'leads-resent', to: `relay-${ms}` }, past(ms)));
   await Promise.all(acts);
   await store.recordAct(OF_DEPLOYMENT, { action: 'leads-resent' }, past(2000));
@@ -310,7 +310,7 @@ const wireTime = (date: Date) => timestampFromMs(date.getTime());
 
 // @proves audit-4
 describe('an export of the audit log', () => {
-  test('has each event of all studios and of none once, also where it is resumed, and ends five minutes ago', async () => {
+  test('an audit export has each event once, resumes anywhere, and ends five minutes ago', async () => {
     const { auditor } = await aCoreWithEvents();
     const all = await Array.fromAsync(auditor.audit.exportAuditEvents({}));
     const eventsOf = (parts: typeof all) => parts.flatMap(({ events }) => events);
@@ -328,7 +328,7 @@ describe('an export of the audit log', () => {
     expect(eventsOf(some).map(({ to }) => to)).toEqual(times(10, (index) => `relay-${index + 10}`));
   });
 
-  test('is refused for what is wrong, and to a caller of some studios', async () => {
+  test('an audit export is refused for invalid requests, and to a caller of some studios', async () => {
     const { auditor, branch } = await aCoreWithEvents();
     const refusal = (request: object, client = auditor) =>
       Array.fromAsync(client.audit.exportAuditEvents(request)).then(
@@ -348,7 +348,7 @@ describe('an export of the audit log', () => {
       expect(await refusal(request, branch)).toBe('PermissionDenied');
   });
 
-  test('by the command has a line for each, and goes on behind the last that has a token', async () => {
+  test('audit export prints a line for each event, and resumes after the last with a token', async () => {
     const { path } = await aCoreWithEvents();
     const env = { DATABASE_URL: `sqlite:${path}` };
     const exported = async (...args: string[]) => {

@@ -58,7 +58,7 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
   ).flatMap(([names, roles]) => names.split(' ').map((name) => [name, roles] as const)),
 );
 
-/** The names of the lists in a message whose elements name a studio, however deep. */
+/** Returns the names of the lists in a message whose elements name a studio, however deep. */
 const listsOfStudios = ({ fields }: DescMessage): string[] =>
   fields.flatMap((field) => {
     const { message, localName } = field;
@@ -68,7 +68,7 @@ const listsOfStudios = ({ fields }: DescMessage): string[] =>
     return isOne ? [localName, ...within] : within;
   });
 
-/** A valid request about some leads, and an element of its list, for each method that takes leads of several studios. */
+/** For each method that takes leads of several studios: a valid request, and an element of its list. */
 const ABOUT_SOME_LEADS: Readonly<Record<string, () => { readonly each: object } & object>> = {
   'LeadIntakeService/AcknowledgeLeadChanges': () => ({ consumer: 'copy', each: { revision: 0 } }),
   'ConsumerService/SetAsideLeadChanges': () => ({ consumer: 'copy', each: { revision: 0, reason: 'ANY' } }),
@@ -93,7 +93,7 @@ async function aCore(env: Environment) {
   return { core, caller };
 }
 
-/** A core in a separate process, without CORE_TOKEN, whose log the test reads. */
+/** Starts a core in a separate process, without CORE_TOKEN, whose log the test reads. */
 async function aLoggingCore(callersFile: string) {
   const core = run('src/main.ts', {
     env: { CORE_CALLERS_FILE: callersFile, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'l.db')}` },
@@ -109,7 +109,7 @@ const as =
   (rpc: string, request: object = {}) =>
     caller.call(rpc, request, { authorization: `Bearer ${token}` });
 
-/** The refusal of a call, or 'succeeded'. */
+/** Returns the refusal of a call, or 'succeeded'. */
 async function outcomeOf(call: Promise<unknown>) {
   return call.then(
     () => 'succeeded',
@@ -125,7 +125,7 @@ async function isForbidden(call: Promise<unknown>): Promise<boolean> {
 
 // @proves secrets-1
 describe('callers of a file', () => {
-  test('the table names every method', () =>
+  test('the table of roles names every method', () =>
     expect([...METHODS.keys()].toSorted()).toEqual(CONTRACT_RPCS.map(nameOf).toSorted()));
 
   test.each(CALLER_ROLES)('%s may call its own methods and no others', async (role) => {
@@ -136,18 +136,18 @@ describe('callers of a file', () => {
     const call = (rpc: string) =>
       caller.call(rpc, role === 'feed' && !/CreateConsumer|ListConsumers/.test(rpc) ? { consumer: 'relay' } : {}, {
         authorization: `Bearer ${token}`,
-        // Who may watch the feed gets no answer.
+        // A permitted watch of the feed gets no response.
         deadline: Date.now() + (mayCall(rpc) && rpc.includes('Watch') ? 1000 : 30_000),
       });
     const allowed: string[] = [];
     for (const rpc of CONTRACT_RPCS) {
-      // With access, an empty request fails by the method's own rules, succeeds in time, or stays open, as the feed does.
+      // With access, an empty request fails by the method's own rules, succeeds, or stays open like the feed.
       if (!(await isForbidden(call(rpc)))) allowed.push(rpc);
     }
     expect(allowed).toEqual(CONTRACT_RPCS.filter(mayCall));
   });
 
-  test('no other token is accepted; a refusal names the caller', async () => {
+  test('only tokens of the callers file are accepted, and a refusal names the caller', async () => {
     const token = newCoreToken();
     const { caller } = await aCore({
       CORE_TOKEN: undefined,
@@ -171,7 +171,7 @@ describe('callers of a file', () => {
     expect(await as(caller, token)('DirectoryService/ListStudios')).toMatchObject({ studios: [] });
   });
 
-  test('CORE_TOKEN may do everything until the file has listed it, and never again after that', async () => {
+  test('CORE_TOKEN may do everything until the callers file lists it, and never again after that', async () => {
     const file = aFileOf({ other: entry(newCoreToken(), ['read']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
     const list = () => outcomeOf(caller.call('DirectoryService/ListStudios'));
@@ -185,7 +185,7 @@ describe('callers of a file', () => {
 
 // @proves secrets-1 requests-3
 describe('a caller of some studios', () => {
-  test('has access to these only, and not to methods across all studios', async () => {
+  test('a caller of some studios has no access to others, or to methods across all studios', async () => {
     const token = newCoreToken();
     const file = aFileOf({ branch: entry(token, ['crm', 'operator'], ['own']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
@@ -226,7 +226,7 @@ describe('a caller of some studios', () => {
     });
   });
 
-  test('learns from no list of a request whether another studio has a lead, or exists', async () => {
+  test('no list in a request tells a caller whether another studio exists or has a lead', async () => {
     const token = newCoreToken();
     const file = aFileOf({ branch: entry(token, ['crm', 'gateway'], ['own']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
@@ -252,7 +252,7 @@ describe('a caller of some studios', () => {
         const answer = call(rpc, { ...rest, [field]: [own, { ...each, studioId, leadId }] });
         return answer.catch(() => refusalOf(answer));
       };
-      // This changes what is known of the caller's own lead, so the calls below differ in the other element only.
+      // This changes the caller's own lead, so the calls below differ only in the other element.
       expect(await about('own', ownLead)).not.toHaveProperty('reason');
       const learnt = [
         await about('other', otherLead),
@@ -263,7 +263,7 @@ describe('a caller of some studios', () => {
     }
   });
 
-  test('as a gateway, gets the same refusal for the keys of other studios as for unknown ones', async () => {
+  test("a gateway of some studios cannot tell other studios' keys from unknown ones", async () => {
     const token = newCoreToken();
     const file = aFileOf({ branch: entry(token, ['gateway'], ['own']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
@@ -300,7 +300,7 @@ describe('a caller of some studios', () => {
 });
 
 // @proves secrets-4
-test('the operator lists and revokes keys of any studio without being a member, and no other role does', async () => {
+test('only the operator lists and revokes keys of any studio without being a member', async () => {
   const [operator, crm] = [newCoreToken(), newCoreToken()];
   const file = aFileOf({ platform: entry(operator, ['operator']), crm: entry(crm, ['crm']) });
   const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
@@ -331,7 +331,7 @@ test('the operator lists and revokes keys of any studio without being a member, 
 
 // @proves secrets-2
 describe('a file that changes', () => {
-  test('applies to new calls immediately, and ends open ones without losing a result', async () => {
+  test('a changed callers file applies to new calls at once, and open ones lose no result', async () => {
     const [first, second] = [newCoreToken(), newCoreToken()];
     const tokens = [first, second].map((token) => ({ sha256: tokenHash(token) }));
     const file = aFileOf({ website: { may: ['gateway'], tokens } });
@@ -345,7 +345,7 @@ describe('a file that changes', () => {
     }
 
     file.put({ website: { may: ['gateway'], tokens: tokens.slice(1) } });
-    // The core ends the call, but not as a failure.
+    // The core ends the call, but not with a failure.
     expect(await Promise.race([calls[0]?.ended.then(() => 'ended'), sleep(60_000, 'still open')])).toBe('ended');
     expect(await refusalOf(as(caller, first)('ApiKeyService/AuthenticateApiKey', { secretSha256 }))).toMatchObject(
       UNAUTHENTICATED,
@@ -356,8 +356,8 @@ describe('a file that changes', () => {
     await calls[1]?.ended;
   });
 
-  // @proves secrets-17
-  test('lets a caller that gains a studio have it on the stream that it has open', async () => {
+  // @proves secrets-9
+  test('a caller that gains a studio has it on its open stream', async () => {
     const token = newCoreToken();
     const file = aFileOf({ website: entry(token, ['gateway'], ['none']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
@@ -376,7 +376,7 @@ describe('a file that changes', () => {
     await exchange.ended;
   });
 
-  test('and cannot be used leaves the former in use, which the log says once, without its content', async () => {
+  test('an unusable callers file leaves the former in use, logged once and without its content', async () => {
     const token = newCoreToken();
     const file = aFileOf({ reporting: entry(token, ['read']) });
     const { core, caller } = await aLoggingCore(file.path);
@@ -401,7 +401,7 @@ describe('a file that changes', () => {
 });
 
 // @proves secrets-4
-test('metrics and audit name the caller', async () => {
+test('metrics and audit events name the caller', async () => {
   const [token, reader] = [newCoreToken(), newCoreToken()];
   const file = aFileOf({ 'crm-berlin': entry(token, ['crm']), reporting: entry(reader, ['read']) });
   const { core, caller } = await aCore({ CORE_CALLERS_FILE: file.path, CORE_METRICS_ADDRESS: '127.0.0.1:0' });
@@ -422,17 +422,17 @@ test('metrics and audit name the caller', async () => {
   ]);
 });
 
-/** The methods that are for callers; those of health are for all. */
+/** The methods that need a role; anyone may call those of health. */
 const LISTED = ALL_SERVICES.filter(({ typeName }) => typeName !== Health.typeName);
 
-test('each method of each service is for a role, but those of health, which are for all', () => {
+test('every method needs a role, except health checks', () => {
   for (const method of LISTED.flatMap(({ methods }) => methods)) {
     expect([method.name, roleRefusal(ANY_CALLER, method)]).toEqual([method.name, undefined]);
     expect(roleRefusal({ ...ANY_CALLER, may: new Set() }, method)?.reason).toBe('CALLER_FORBIDDEN');
   }
 });
 
-test('a service, or a method, that the table of roles does not list is for no caller', () => {
+test('a method or service that the table of roles does not list is forbidden to all callers', () => {
   const [service] = LISTED;
   const unlisted = [
     { parent: { typeName: 'leadintake.v1.LaterService' }, name: 'ListLeads', localName: 'listLeads' },
@@ -444,7 +444,7 @@ test('a service, or a method, that the table of roles does not list is for no ca
 });
 
 // @proves bounds-40
-test('all tokens of a caller share its number of streams, which another caller does not use', async () => {
+test('all tokens of a caller share its number of streams, and other callers have their own', async () => {
   const [former, next, other] = [newCoreToken(), newCoreToken(), newCoreToken()];
   const both = { may: ['crm'] as const, tokens: [former, next].map((token) => ({ sha256: tokenHash(token) })) };
   const { path } = aFileOf({ crm: both, sales: entry(other, ['crm']) });
@@ -457,7 +457,7 @@ test('all tokens of a caller share its number of streams, which another caller d
   const watches = times(MAX_STREAMS_PER_CALLER, (index) =>
     streamAs(index % 2 === 0 ? former : next, 'WatchLeadChanges'),
   );
-  // Each gets the lead, and waits for more.
+  // Each watch gets the lead and waits for more.
   await Promise.all(watches.map((watch) => watch[Symbol.asyncIterator]().next()));
 
   for (const token of [former, next]) {

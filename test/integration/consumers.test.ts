@@ -45,13 +45,13 @@ beforeEach(async () => {
   };
 });
 
-/** Connects with a token of its own. */
+/** Connects with its own token. */
 async function connectAs(may: readonly CallerRole[], limits: { studios?: string[]; consumers?: string[] }) {
   const token = newCoreToken();
   callers.put({ it: { ...entry(token, may), ...limits } });
   const client = connectToCore(core.url, token);
   onTestFinished(() => client.close());
-  // Once the file is read, and not before: a call that takes too long has another code.
+  // Waits until the file is loaded. A call that takes too long has another code.
   const known = expect.poll(() => codeOf(client.leads.pullLeadChanges({ consumer: 'nobody' })));
   await known.toBeOneOf([Code.PermissionDenied, Code.NotFound]);
   return client;
@@ -87,7 +87,7 @@ const codeOf = (call: Promise<unknown>) =>
     ({ code }) => code as Code,
   );
 
-/** Watches changes; returns those received so far, and `ended`, which settles when the call ends. */
+/** Watches changes; returns those received so far, and a promise that settles when the call ends. */
 function watch(consumer = '', signal = new AbortController().signal) {
   const received: LeadChange[] = [];
   const ended = (async () => {
@@ -103,7 +103,7 @@ describe('the consumer without a name', () => {
   /** Longer than any test waits for changes. */
   const wait = { seconds: 20n, nanos: 0 };
 
-  test('pulls whole leads, oldest first, until they are acknowledged', async () => {
+  test('the default consumer pulls whole leads, oldest first, until they are acknowledged', async () => {
     const ids = [await created(), await created(), await created()];
 
     const { changes } = await crm.leads.pullLeadChanges({ max: 2 });
@@ -119,7 +119,7 @@ describe('the consumer without a name', () => {
     expect(idsOf(await pulled(''))).toEqual(ids.slice(2));
   });
 
-  test('waits for changes, and gets none when there are none in the given time', async () => {
+  test('a pull waits for changes, and returns none if there are none in the given time', async () => {
     const id = await created();
     await acknowledge('', await pulled(''));
     expect((await crm.leads.pullLeadChanges({ wait: { seconds: 0n, nanos: 1_500_000 } })).changes).toEqual([]);
@@ -135,7 +135,7 @@ describe('the consumer without a name', () => {
   });
 
   // @proves bounds-53
-  test('gets no changes, and no error, when the core stops', async () => {
+  test('a pull returns no changes and no error when the core stops', async () => {
     const id = await created();
     const { received, ended } = watch();
     await expect.poll(() => idsOf(received)).toEqual([id]);
@@ -152,7 +152,7 @@ describe('the consumer without a name', () => {
 
 // @proves feed-8 feed-9
 describe('a named consumer', () => {
-  test('watches, each state once, until it is removed', async () => {
+  test('a watch of a named consumer gets each state once, until the consumer is removed', async () => {
     await create('relay');
     const { received, ended } = watch('relay');
     const leadId = await created();
@@ -164,7 +164,7 @@ describe('a named consumer', () => {
     expect(await crm.consumers.removeConsumer({ consumer: 'relay' })).toMatchObject({ removed: false });
   });
 
-  test('that begins with all leads is sent those of all its studios, as it acknowledges others', async () => {
+  test('a consumer that starts with all leads gets those of all its studios as it acknowledges', async () => {
     const ids = await Promise.all([...times(20, () => created('one')), ...times(3, () => created('two'))]);
     await acknowledge('', await pulled(''));
     const { consumer } = await create('relay', ALL_LEADS);
@@ -186,7 +186,7 @@ describe('a named consumer', () => {
     expect(consumers[1]?.waiting?.oldestTime).toBeDefined();
   });
 
-  test('is sent some leads again, or those of all its studios', async () => {
+  test('a named consumer gets some leads again, or those of all its studios', async () => {
     await create('relay');
     const ids = [await created(), await created(), await created('two')];
     for (const consumer of ['relay', '']) await acknowledge(consumer, await pulled(consumer));
@@ -201,12 +201,12 @@ describe('a named consumer', () => {
     expect(await codeOf(crm.leads.resendLeads({ allStudios: true }))).toBe(Code.InvalidArgument);
   });
 
-  // @proves feed-11 bounds-56
-  test('is sent again what changed in a range of times, of which a call examines 500 leads', async () => {
+  // @proves feed-7 bounds-56
+  test('leads changed in a time range are sent again, of which a call examines 500', async () => {
     await create('relay');
     const store = openSqliteStore(core.path);
     onTestFinished(() => store.close());
-    // The leads of two minutes, in a second one.
+    // The leads of two minutes.
     const start = new Date('2026-03-01T10:00:00Z');
     const leads = times(501, (index) => aLead({ studioId: 'one', createdAt: new Date(start.getTime() + 240 * index) }));
     await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
@@ -235,14 +235,14 @@ describe('a named consumer', () => {
     }
   });
 
-  test('is not sent leads again of a studio that is not its own', async () => {
+  test('a consumer cannot have leads of another studio sent again', async () => {
     await create('relay', NOW, ['one']);
     for (const studioId of ['two', 'none'])
       expect(await codeOf(crm.leads.resendLeads({ studioId, consumer: 'relay' }))).toBe(Code.InvalidArgument);
     expect((await crm.consumers.listConsumers({})).consumers[0]?.isBackfilling).toBe(false);
   });
 
-  test('sets aside what it cannot process, and has it again when it is time, or taken back', async () => {
+  test('a change set aside is sent again at its retry time, or when it is taken back', async () => {
     await create('relay');
     const ids = await Promise.all(times(3, () => created()));
     const [first, second] = await pulled('relay');
@@ -284,7 +284,7 @@ describe('a named consumer', () => {
     await expect.poll(async () => idsOf(await pulled('relay'))).toHaveLength(3);
   });
 
-  test('has what it takes back once more over the same watch', async () => {
+  test('a change taken back is sent once more over the same watch', async () => {
     await create('relay');
     const ending = new AbortController();
     const { received, ended } = watch('relay', ending.signal);
@@ -299,7 +299,7 @@ describe('a named consumer', () => {
     await expect(ended).rejects.toMatchObject({ code: Code.Canceled });
   });
 
-  test('sets nothing aside for too long, and takes nothing back that it does not name', async () => {
+  test('a consumer cannot set changes aside for too long, or take back changes without naming any', async () => {
     await create('relay');
     const retryTime = timestampFromMs(Date.now() + 8 * 86_400_000);
     const lead = { studioId: 'one', leadId: newId(), revision: 1n, reason: 'ANY', retryTime };
@@ -314,7 +314,7 @@ describe('a named consumer', () => {
   });
 
   // @proves bounds-51
-  test('is told of leads that are held back, of states that have changed since, and of leads that there are not', async () => {
+  test('a consumer learns of leads held back, outdated states and unknown leads', async () => {
     await create('relay');
     const ids = await Promise.all(times(MAX_LEADS_PER_POLL + 1, () => created()));
     const some = await crm.leads.pullLeadChanges({ max: 2, consumer: 'relay' });
@@ -347,7 +347,7 @@ describe('a named consumer', () => {
     expect(await crm.leads.pullLeadChanges({ consumer: 'relay' })).toMatchObject({ heldBack: false });
   });
 
-  test('that watches without changes gets heartbeats, if it asks for them', async () => {
+  test('a watch without changes gets heartbeats if it asks for them', async () => {
     await create('relay');
     const began = performance.now();
     let beats = 0;
@@ -366,7 +366,7 @@ describe('a named consumer', () => {
     expect(await codeOf(tooOften())).toBe(Code.InvalidArgument);
   });
 
-  test('that does not exist is not found, whatever is asked for it', async () => {
+  test('an unknown consumer is not found, whatever the call', async () => {
     for (const call of [
       () => pulled('relay'),
       () => acknowledge('relay', []),
@@ -386,7 +386,7 @@ describe('a named consumer', () => {
   });
 
   // @proves bounds-66
-  test('has a name of its own, a bounded number of studios, and few beside it', async () => {
+  test('a consumer has a unique name and limited studios, and the number of consumers is limited', async () => {
     await create('relay', NOW, ['one']);
     expect((await create('relay', NOW, ['one'])).consumer?.name).toBe('relay');
     expect(await codeOf(create('relay', NOW))).toBe(Code.AlreadyExists);
@@ -402,7 +402,7 @@ describe('a named consumer', () => {
 
 // @proves feed-10
 describe('a consumer of a restored database', () => {
-  test('is told so with each response, whatever its name, and a watch with its next message', async () => {
+  test('each response after a restore reports it to any consumer, even on an open watch', async () => {
     const store = openSqliteStore(core.path);
     onTestFinished(() => store.close());
     await create('relay');
@@ -427,7 +427,7 @@ describe('a consumer of a restored database', () => {
     }
   });
 
-  test('asks which of its leads are missing', async () => {
+  test('a consumer can ask which of its leads are missing after a restore', async () => {
     const [here, there, lost] = [await created('one'), await created('two'), newId()];
     const missing = async (studioId: string, leadIds: string[], by = crm) =>
       (await by.consumers.findMissingLeads({ studioId, leadIds })).missingLeadIds;
@@ -444,7 +444,7 @@ describe('a consumer of a restored database', () => {
 
 // @proves secrets-1
 describe('a caller that may feed', () => {
-  test('pulls and acknowledges for its own consumers, and does nothing else', async () => {
+  test('a caller with the feed role only pulls and acknowledges for its own consumers', async () => {
     await create('relay');
     await create('reporting');
     const id = await created();
@@ -466,7 +466,7 @@ describe('a caller that may feed', () => {
     expect(idsOf(await pulled('reporting'))).toEqual([id]);
   });
 
-  test('of some studios has consumers of these only', async () => {
+  test('a feed caller of some studios has only consumers of these studios', async () => {
     await create('own', NOW, ['one']);
     await create('others', NOW, ['one', 'two']);
     await create('all');
@@ -489,7 +489,7 @@ describe('a caller that may feed', () => {
     expect((await branch.consumers.listConsumers({})).consumers.map(({ name }) => name)).toEqual(['own']);
   });
 
-  test('and is of the CRM of some studios, manages consumers of these only', async () => {
+  test('a CRM caller of some studios manages only consumers of these studios', async () => {
     await create('others', NOW, ['two']);
     const branch = await connectAs(['crm'], { studios: ['one'] });
     const own = { name: 'own', studioIds: ['one'] };

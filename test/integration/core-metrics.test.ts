@@ -11,7 +11,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aConsumer, anApiKey, aStudio, BY, DAY_MS } from '../support/builders.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 
-test('after a failed count, lead changes are counted again with the next collection', async () => {
+test('after a failed count, lead changes are counted again at the next scrape', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   const store = openSqliteStore(path);
   onTestFinished(() => store.close());
@@ -28,7 +28,7 @@ test('after a failed count, lead changes are counted again with the next collect
 });
 
 // @proves feed-8
-test('a consumer that cannot be counted hides what waits for no other', async () => {
+test('a consumer that cannot be counted does not hide the backlog of another', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   const store = openSqliteStore(path);
   onTestFinished(() => store.close());
@@ -37,7 +37,7 @@ test('a consumer that cannot be counted hides what waits for no other', async ()
   const database = new DatabaseSync(path, { timeout: 100_000 });
   onTestFinished(() => database.close());
   watchLeadChanges(store);
-  // Its delivery has a time that no number holds.
+  // The time of this delivery exceeds any number.
   database.exec(
     "INSERT INTO deliveries (consumer, lead, revision, since, due, kinds) VALUES (1, 1, 1, 9223372036854775807, 5, '{}')",
   );
@@ -51,7 +51,7 @@ test('a consumer that cannot be counted hides what waits for no other', async ()
   expect(exported).toMatch(/^lead_intake_core_consumer_changes_set_aside\{consumer="second"\} 0$/m);
 });
 
-test('consumers that cannot be counted in time make a scrape wait for two named ones at most', async () => {
+test('a scrape waits for at most two named consumers that cannot be counted in time', async () => {
   const store = openSqliteStore(join(temporaryFolder(), 'leads.db'));
   onTestFinished(() => store.close());
   const names = ['first', 'second', 'third', 'fourth'];
@@ -74,7 +74,7 @@ test('consumers that cannot be counted in time make a scrape wait for two named 
 });
 
 // @proves feed-8
-test('acknowledgements of the consumer without a name are counted apart', async () => {
+test('acknowledgements of the default consumer are counted separately', async () => {
   const metrics = createCoreMetrics();
   const run = callRunner(pino({ enabled: false }), metrics);
   const acknowledge = async (consumer: string, body = async () => ({})) =>
@@ -93,8 +93,8 @@ test('acknowledgements of the consumer without a name are counted apart', async 
   expect(await counted()).toBe('2');
 });
 
-// @proves monitoring-2
-test('keys that end soon are counted if requests use them, and a scrape waits for no count', async () => {
+// @proves monitoring-1
+test('keys that expire soon are counted if they are in use, and a scrape waits for no count', async () => {
   const store = openSqliteStore(join(temporaryFolder(), 'leads.db'));
   onTestFinished(() => store.close());
   const now = new Date();

@@ -38,7 +38,7 @@ const refusal = expect.objectContaining({ message: expect.stringContaining('open
 
 // @proves leads-32
 describe('enquiries', () => {
-  test('are in a full GetLead, in changes and in exports; nowhere else, and not of imports', async () => {
+  test('enquiries are only in a full GetLead, changes and exports, and imports make none', async () => {
     const { leads } = await aCore();
     const ask = (displayName: string, note?: string) =>
       leads.createLead({ studioId, idempotencyKey: randomUUID(), displayName, contact, ...(note && { note }) });
@@ -76,7 +76,7 @@ describe('enquiries', () => {
   });
 
   // @proves bounds-83
-  test('with many of them a message has fewer leads, and no lead is missing', async () => {
+  test('messages of leads with many enquiries have fewer leads, and no lead is missing', async () => {
     const { store, leads } = await aCore();
     const ids: string[] = [];
     for (const lead of times(50, () => aLead())) {

@@ -38,7 +38,7 @@ let store: Store;
 let crm: CoreClients;
 /** The core's clock. */
 let now: Date;
-/** What has passed besides, by the clock that nobody sets; milliseconds. */
+/** The time passed on the monotonic clock; milliseconds. */
 let passedMs: number;
 const monotonicMs = performance.now.bind(performance);
 
@@ -66,7 +66,7 @@ const ENDED = 'STUDIO_ENDED' satisfies keyof typeof RefusalReason;
 const erase = (pageToken = '', id: string = studioId) =>
   crm.directory.eraseStudio({ studioId: id, confirmStudioId: id, pageToken, memberId: 'boss' });
 
-/** Calls until all is erased, and returns the sum of the reports. */
+/** Calls until everything is erased, and returns the sum of the reports. */
 async function eraseAll(pageToken = '') {
   const sum = { leads: 0, skipped: 0, keys: 0, members: 0, sources: 0 };
   for (let token = pageToken; ; ) {
@@ -93,7 +93,7 @@ const statusOf = async () => (await crm.directory.getStudio({ studioId })).studi
 // @proves erasure-6 requests-5
 describe('EraseStudio', () => {
   // @proves bounds-111
-  test('ends a studio and its keys at once, and erases all that it has, and nothing of another', async () => {
+  test("EraseStudio ends a studio and its keys at once, and erases all its data but no other's", async () => {
     const leads = await created(450);
     const [theirs] = await created(1, 'two');
     for (const id of ['owner', 'other']) await store.putMember(aMember({ id }), BY);
@@ -123,16 +123,16 @@ describe('EraseStudio', () => {
     expect(events).toMatchObject([{ memberId: 'boss' }]);
     expect((await crm.requestLog.listRequests({ studioId })).requests).toEqual([]);
     expect((await store.listRequests('two', null, 10)).records).toHaveLength(1);
-    // Again from the beginning: there is nothing left.
+    // Starting again finds nothing left.
     expect(await eraseAll()).toEqual({ leads: 0, skipped: 0, keys: 0, members: 0, sources: 0 });
     expect(await store.findLead('two', theirs?.id ?? '')).toEqual(theirs);
     expect(await store.findStudio('two')).toEqual(aStudio({ id: 'two' }));
   });
 
-  // @proves bounds-110 erasure-16
-  test('does not report to be complete before what had begun before can have been written, whatever clocks show', async () => {
+  // @proves bounds-110 erasure-6
+  test('EraseStudio completes only after late writes can have ended, whatever clocks show', async () => {
     const { nextPageToken: token } = await erase();
-    // A creation that has read the studio before it ended.
+    // A creation that read the studio before it ended.
     const [late] = await created(1);
     now = plus(now, 3_600_000);
     passedMs = STUDIO_ENDS_MS - 1500;
@@ -146,8 +146,8 @@ describe('EraseStudio', () => {
     for (const lead of [late, later]) expect(await store.findLead(studioId, lead?.id ?? '')).toBeNull();
   });
 
-  // @proves erasure-16
-  test('waits at each core from when that knows that the studio has ended', async () => {
+  // @proves erasure-6
+  test('EraseStudio waits at each core from the moment that core learns that the studio ended', async () => {
     const { nextPageToken: token } = await erase();
     passedMs += STUDIO_ENDS_MS;
     const run = callRunner(pino({ level: 'silent' }), createCoreMetrics());
@@ -165,7 +165,7 @@ describe('EraseStudio', () => {
   });
 
   // @proves bounds-140
-  test('waits once more for a studio of which a core has forgotten when it ended', () => {
+  test('EraseStudio waits again for a studio whose end the core has forgotten', () => {
     const known = new EndedStudios();
     expect(known.knownMs('first')).toBe(0);
     passedMs += STUDIO_ENDS_MS;
@@ -175,7 +175,7 @@ describe('EraseStudio', () => {
     expect(known.knownMs('first')).toBe(0);
   });
 
-  test('refuses all that would create something in a studio that has ended, or change it', async () => {
+  test('an ended studio refuses every creation and change', async () => {
     await store.putMember(aMember({ id: 'owner' }), BY);
     await erase();
     const contact = { value: { case: 'email', value: 'ada@example.org' } } as const;
@@ -199,7 +199,7 @@ describe('EraseStudio', () => {
     }
   });
 
-  test('is refused for what is wrong, and with tokens that are of something else', async () => {
+  test('EraseStudio refuses invalid requests and tokens of another studio', async () => {
     const faultsOf = async (request: object) =>
       (await refusalOf(crm.directory.eraseStudio({ studioId, confirmStudioId: studioId, ...request })))
         .findDetails(BadRequestSchema)

@@ -56,7 +56,7 @@ const createItem = (creation: object = aCreation(), of = key) => ({
 const getItem = (leadId: string, of = key) => ({ secretSha256: of.secretSha256, getLead: { leadId } });
 const listItem = (page: object = {}, of = key) => ({ secretSha256: of.secretSha256, listLeads: page });
 
-/** One item of each kind. */
+/** Returns one item of each kind. */
 const ofEachKind = (of = key, leadId: string = newId()) => [
   authenticateItem(of),
   createItem(aCreation(), of),
@@ -69,7 +69,7 @@ interface WirePage {
   readonly nextPageToken: string;
 }
 
-/** The public form of a lead of the CRM API. */
+/** Converts a lead of the CRM API to its public form. */
 function publicForm({ id, displayName, sourceId, note, stage, createTime, updateTime }: WireLead): PublicLead {
   return {
     id,
@@ -84,7 +84,7 @@ function publicForm({ id, displayName, sourceId, note, stage, createTime, update
 
 const timeOf = (time: WireTime) => new Date(millis(time)).toISOString();
 
-/** The method that corresponds to an item, as a single call. */
+/** Each of these is the single call that corresponds to an item. */
 const createAlone = (creation: object, of = key) =>
   caller.call<{ lead: WireLead; replayed: boolean }>('LeadIntakeService/CreateLead', {
     studioId: of.owner.studioId,
@@ -97,7 +97,7 @@ const listAlone = (page: object, of = key) =>
 const authenticateAlone = ({ secretSha256 }: Pick<KeyOfStudio, 'secretSha256'>) =>
   caller.call('ApiKeyService/AuthenticateApiKey', { secretSha256 });
 
-/** The outcome of an item, with its body parsed. */
+/** Returns the outcome of an item with its body parsed. */
 function parsed({ answer, refusal }: Outcome) {
   if (!answer) return { refusal };
   const { body, bearer, leadId, replayed } = answer;
@@ -107,9 +107,9 @@ function parsed({ answer, refusal }: Outcome) {
 /** Sends items in one message; returns their outcomes. */
 const send = (...items: readonly object[]) => exchange(caller, [items]);
 
-// @proves exchange-1 exchange-3
+// @proves exchange-1
 describe('each item gets one result, that of a single call', () => {
-  /** Items, each with the outcome of the corresponding single call. */
+  /** Returns items, each with the outcome of the corresponding single call. */
   async function itemsWithResults(): Promise<readonly (readonly [item: object, expected: object])[]> {
     const other = await createKey(caller);
     const sourceId = await putSource(caller, key.owner.studioId);
@@ -157,7 +157,7 @@ describe('each item gets one result, that of a single call', () => {
     ];
   }
 
-  test('in one message', async () => {
+  test('each item of a message gets the result of the corresponding single call', async () => {
     const pairs = await itemsWithResults();
     const outcomes = await send(...pairs.map(([item]) => item));
     expect(outcomes.map(parsed)).toEqual(pairs.map(([, expected]) => expected));
@@ -171,7 +171,7 @@ describe('a key', () => {
     ['API_KEY_SCOPE_LEADS_READ', ['createLead']],
     ['API_KEY_SCOPE_LEADS_CREATE', ['getLead', 'listLeads']],
   ])(
-    'that has only %s is refused other items, whatever else is wrong, and nothing is written',
+    'a key with only %s is refused all other items, and nothing is written',
     { tags: ['5.9', '7.order'] },
     async (scope, forbidden) => {
       const { lead } = await createAlone(aCreation());
@@ -192,7 +192,7 @@ describe('a key', () => {
         if (isForbidden) expect(refusal).toMatchObject({ code: 'PERMISSION_DENIED', reason: 'SCOPE_FORBIDDEN' });
         else if (wrong.includes(item)) expect(refusal?.reason).toMatch(/^(INVALID_REQUEST|SOURCE_INVALID)$/);
         else expect(answer).toBeDefined();
-        // A refusal for the key reveals nothing about the item.
+        // A refusal because of the key reveals nothing about the item.
         if (isForbidden) expect(refusal).not.toHaveProperty('fields');
       }
       expect(outcomes[0]?.answer?.bearer?.scopes).toEqual([scope]);
@@ -201,12 +201,12 @@ describe('a key', () => {
   );
 
   // @proves exchange-4
-  test('gives access to its own studio only, whatever the other items', { tags: ['1.own-studio', '5.2'] }, async () => {
+  test('a key accesses only its own studio, whatever the other items', { tags: ['1.own-studio', '5.2'] }, async () => {
     const other = await createKey(caller);
     const contact = { email: `${newId()}@example.org` };
     const creation = aCreation({ contact });
 
-    // The same idempotency key and contact: in two studios these are two leads.
+    // The same idempotency key and contact in two studios create two leads.
     const created = await send(createItem(creation), createItem(creation, other), createItem(creation));
     const [mine, theirs, again] = created.map(({ answer }) => answer);
     expect([mine?.replayed, theirs?.replayed, again?.replayed]).toEqual([false, false, true]);
@@ -230,7 +230,7 @@ describe('a key', () => {
   });
 
   // @proves exchange-4
-  test('is checked again for each message', async () => {
+  test('a key is checked again for each message', async () => {
     const call = openExchange(caller);
     const { lead } = await createAlone(aCreation());
     call.send(ofEachKind(key, lead.id));
@@ -244,7 +244,7 @@ describe('a key', () => {
 });
 
 describe('an item', () => {
-  test('of a kind of a later release is refused, and its neighbours get their results', async () => {
+  test("an item of a later release's kind is refused, and its neighbours get their results", async () => {
     const known = requestBytes('ExchangeService/Exchange', { items: [createItem()] });
     // Field 15, of type bytes, which a later release may send; the item is field 1.
     const unknown = Buffer.concat([Buffer.from([0x1a, 32]), key.secretSha256, Buffer.from([0x7a, 3, 1, 2, 3])]);
@@ -267,7 +267,7 @@ describe('a message', () => {
   test.each([
     ['no items', 0],
     ['a hundred and one items', 101],
-  ])('with %s fails the call and writes nothing, and earlier messages get their results', async (_, count) => {
+  ])('a message with %s fails the call, writes nothing, and leaves earlier results', async (_, count) => {
     const call = openExchange(caller);
     call.send(times(100, () => createItem()));
     call.send(times(count, () => createItem()));
@@ -286,7 +286,7 @@ describe('a message', () => {
 
 // @proves exchange-5 bounds-21
 describe('long pages', () => {
-  test('a dozen are returned whole, in messages within the limit of gRPC clients', async () => {
+  test('a dozen long pages are returned whole, in messages within the limit of gRPC clients', async () => {
     // JSON writes a control character as six bytes.
     const [displayName, note] = ['\u0001'.repeat(160), '\u0001'.repeat(2000)];
     const leads = await send(...times(100, () => createItem(aCreation({ displayName, note }))));
@@ -306,12 +306,12 @@ describe('long pages', () => {
   });
 
   // @proves exchange-6 bounds-39
-  test('are not read for a caller that does not read its results, and all arrive once it does', async () => {
+  test('pages are not read while the caller reads no results, and all arrive once it does', async () => {
     const own = await startTestCore({ CORE_METRICS_ADDRESS: '127.0.0.1:0' });
     const client = grpcCaller(`127.0.0.1:${own.port}`);
     const reader = await createKey(client);
     await exchange(client, [times(100, () => createItem(aCreation({ note: 'x'.repeat(1000) }), reader))]);
-    // As a gateway calls; the client of gRPC always reads from the network.
+    // Calls like a gateway, because the gRPC client always reads from the network.
     const session = connect(own.url);
     const stream = session.request({
       ':method': 'POST',
@@ -349,7 +349,7 @@ describe('long pages', () => {
     expect(await made()).toBe(240);
   });
 
-  /** Expects that no message grew after it was full, and that every client can read them. */
+  /** Checks that no message grew after it was full, and that every client can read each. */
   function expectFilledToTheBound({ messages, outcomes }: ReturnType<typeof openExchange>): void {
     for (const indexes of messages) {
       const sizes = indexes.map((index) => outcomes.get(index)?.answer?.body?.length ?? 0);
@@ -361,7 +361,7 @@ describe('long pages', () => {
   }
 });
 
-test('a message that cannot be written ends the call with the reason, and nothing else', async () => {
+test('a message that cannot be encoded ends only its own call, with the reason', async () => {
   const token = new CoreToken({ CORE_TOKEN: new Secret(CORE_TOKEN), coreTokenFile: undefined });
   const noFiles = new TlsCredentials({ ca: undefined, cert: undefined, key: undefined });
   const coreUrl = `http://127.0.0.1:${core.port}`;
@@ -370,7 +370,7 @@ test('a message that cannot be written ends the call with the reason, and nothin
   const messages = async function* () {
     const authenticate = { case: 'authenticate', value: {} } as const;
     yield { items: [{ secretSha256: key.secretSha256, request: authenticate }] };
-    // A field of another type, as only a fault of ours would have it.
+    // A field of another type, which only our own fault can cause.
     yield { items: [{ secretSha256: 'a text' as never, request: authenticate }] };
   };
   const received: number[] = [];
@@ -382,7 +382,7 @@ test('a message that cannot be written ends the call with the reason, and nothin
 });
 
 // @proves exchange-1
-test('items fail alone when the store refuses their writes, and later ones are written', async () => {
+test('items fail alone when the store refuses their writes, and later items are written', async () => {
   const lock = new DatabaseSync(core.path, { timeout: 100_000 });
   onTestFinished(() => lock.close());
   const call = openExchange(caller);
@@ -416,7 +416,7 @@ test.each(['LeadIntakeService/CreateLead', 'ExchangeService/Exchange'])(
     onTestFinished(() => session.destroy());
     const head = { ':method': 'POST', ':path': `/leadintake.v1.${rpc}`, 'content-type': 'application/grpc' };
     const stream = session.request({ ...head, te: 'trailers' });
-    // The prefix of a message that is too large, and nothing of the message.
+    // The prefix of a message that is too large, without the message.
     stream.write(Buffer.of(0, 0xff, 0xff, 0xff, 0xff));
 
     const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders];
@@ -428,7 +428,7 @@ test.each(['LeadIntakeService/CreateLead', 'ExchangeService/Exchange'])(
 
 // @proves exchange-6
 describe('a core that stops', () => {
-  /** Stops a core whose timeout for open connections never comes: it must wait for no peer. */
+  /** Stops a core whose timeout for open connections never fires, so it must not wait for any peer. */
   async function expectPromptStop(other: TestCore): Promise<void> {
     vi.useFakeTimers({ toFake: ['setTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
@@ -437,7 +437,7 @@ describe('a core that stops', () => {
   }
 
   // @proves connect-12
-  test('ends an open call without an error, before it has items', async () => {
+  test('a stopping core ends an open call without an error, even before it has items', async () => {
     const other = await startTestCore();
     const client = grpcCaller(`127.0.0.1:${other.port}`);
     onTestFinished(() => client.close());
@@ -450,7 +450,7 @@ describe('a core that stops', () => {
     await call.ended;
   });
 
-  test('does not wait for a caller that keeps its end of the connection open', async () => {
+  test('a stopping core does not wait for a caller that keeps its end of the connection open', async () => {
     const other = await startTestCore();
     const socket = connectSocket({ host: '127.0.0.1', port: other.port, allowHalfOpen: true });
     onTestFinished(() => void socket.destroy());

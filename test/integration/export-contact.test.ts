@@ -39,7 +39,7 @@ const exported = (contact: object, of = studioId) =>
 
 // @proves studios-3
 describe('ExportContact', () => {
-  test('sends every lead of a person with all that is kept of it, and at the end whether that is all', async () => {
+  test('ExportContact sends every lead of a person with all its data, and whether that is all', async () => {
     const first = await created(email('ada@example.org'), { note: 'first' });
     await crm.leads.updateLead({ studioId, lead: { id: first.leadId, displayName: 'Ada King', note: 'corrected' } });
     await close(first.leadId);
@@ -75,12 +75,12 @@ describe('ExportContact', () => {
     await crm.leads.eraseContact({ studioId, contact: email('ada@example.org') });
     expect(await exported(email('ada@example.org'))).toMatchObject([{ mayBeIncomplete: false }]);
     await expect(exported(email('ada@example.org'), 'none')).rejects.toMatchObject({ code: Code.NotFound });
-    // By a contact that a lead had before a correction.
+    // Erased by a contact from before a correction.
     await crm.leads.eraseContact({ studioId, contact: email('typo@example.org') });
     expect(await exported(phone('030 1234567'))).toMatchObject([{ mayBeIncomplete: false }]);
   });
 
-  test('sends more leads than a list has on a page, each once', async () => {
+  test('ExportContact sends more leads than a page holds, each once', async () => {
     const ids: string[] = [];
     for (const _ of times(101, () => 0)) {
       const { leadId } = await created(email('ada@example.org'));

@@ -32,7 +32,7 @@ const RPC = 'LeadIntakeService/ExportLeads';
 /** The maximum number of leads in a message. */
 const MAX_IN_A_MESSAGE = 100;
 
-/** The longest note, in characters of 3 bytes: a message of leads with it has half a megabyte. */
+/** The longest note, in characters of 3 bytes: a full message of such leads has half a megabyte. */
 const LONG_NOTE = '長'.repeat(2000);
 
 /** A message of the export, as the gRPC client returns it. */
@@ -41,7 +41,7 @@ interface Sent {
   readonly resumeToken: string;
 }
 
-/** A core in this process, with its page reads, log lines and metrics exposed. */
+/** Starts a core in this process whose page reads, log lines and metrics the test sees. */
 async function aCore(path = join(temporaryFolder(), 'leads.db')) {
   const store = await openStore(`sqlite:${path}`);
   const walkLeads = vi.fn(store.walkLeads);
@@ -81,7 +81,7 @@ async function exported(caller: GrpcCaller, request: object): Promise<Sent[]> {
 const idsIn = (messages: readonly Sent[]) => messages.flatMap(({ leads }) => leads.map(({ id }) => id));
 const idsOf = (leads: readonly Lead[]) => leads.map(({ id }) => id);
 
-/** A client without compression, which would change the size of the messages. */
+/** A client without compression, which would change the size of messages. */
 function clientOf({ url: baseUrl }: Core) {
   const sessionManager = new CoreSessions(baseUrl, {}, {});
   onTestFinished(() => sessionManager.abort());
@@ -90,7 +90,7 @@ function clientOf({ url: baseUrl }: Core) {
   return createClient(LeadIntakeService, transport);
 }
 
-/** A lead with every field, in the JSON form of the contract. */
+/** Returns a lead with every field in the JSON form of the contract. */
 const inJson = ({ id, studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt }: Lead) => ({
   id,
   studioId,
@@ -103,7 +103,7 @@ const inJson = ({ id, studioId, displayName, contact, sourceId, note, stage, cre
   updateTime: updatedAt.toISOString().replace('.000Z', 'Z'),
 });
 
-test('all leads of a studio arrive unchanged and complete, lowest id first', async () => {
+test('all leads of a studio are exported unchanged and complete, lowest id first', async () => {
   const core = await aCore();
   await studioWith(core, 's0', some(1));
   const texts = Object.values(HARD_TEXTS).map((text) => ({ displayName: text, note: text, sourceId: newId() }));
@@ -121,7 +121,7 @@ test('all leads of a studio arrive unchanged and complete, lowest id first', asy
 
 describe('an export', () => {
   // @proves leads-14
-  test('has all studios in order, and resumes at a later core after each message', async () => {
+  test('an export has all studios in order, and resumes at a later core after each message', async () => {
     const first = await aCore();
     const [b, , a] = [
       await studioWith(first, 'b', some(130)),
@@ -140,7 +140,7 @@ describe('an export', () => {
     }
   });
 
-  test('is refused with the token of another export or of a list, and with a truncated one', async () => {
+  test('an export refuses a truncated resume token and one of another export or list', async () => {
     const core = await aCore();
     await studioWith(core, 's1', some(2));
     await studioWith(core, 's2', some(2));
@@ -159,8 +159,8 @@ describe('an export', () => {
     }
   });
 
-  // @proves leads-37 bounds-120
-  test('with events has each lead with what ListLeadEvents has of it, 10 in a message, which clients accept', async () => {
+  // @proves leads-36 bounds-120
+  test('an export with events equals ListLeadEvents, 10 leads in a message that clients accept', async () => {
     const core = await aCore();
     const leads = await studioWith(core, 's1', some(25, { note: LONG_NOTE }));
     const client = clientOf(core);
@@ -201,7 +201,7 @@ describe('an export', () => {
     expect(without).toMatchObject({ leads: { length: 25 }, histories: [] });
   });
 
-  test('is logged with the number of leads, and counted', async () => {
+  test('an export is counted, and logged with its number of leads', async () => {
     const core = await aCore();
     await studioWith(core, 's1', some(150));
     await exported(core.caller, { studioId: 's1' });
@@ -218,7 +218,7 @@ describe('an export', () => {
   });
 });
 
-/** An export of a studio whose reader has one message, and reads no more until the test calls `rest`. */
+/** Starts an export whose reader has one message, and reads no more until the test calls `rest`. */
 async function heldExport(core: Core) {
   const client = clientOf(core);
   const stream = client.exportLeads({ studioId: 's1' })[Symbol.asyncIterator]();
@@ -236,7 +236,7 @@ async function heldExport(core: Core) {
   };
 }
 
-/** Returns the number of pages read, once it stays the same while other calls are served. */
+/** Returns the number of pages read once it stays the same while other calls are served. */
 async function pagesRead({ caller, walkLeads }: Core): Promise<number> {
   for (let before = -1; walkLeads.mock.calls.length !== before; ) {
     before = walkLeads.mock.calls.length;
@@ -247,14 +247,14 @@ async function pagesRead({ caller, walkLeads }: Core): Promise<number> {
 }
 
 // @proves bounds-41
-test('a reader that reads nothing delays nobody, has few messages buffered, and gets all later', async () => {
+test('a reader that pauses delays no one, has few messages buffered, and gets all later', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const core = await aCore();
   const leads = await studioWith(core, 's1', some(5000, { note: LONG_NOTE }));
   const held = await heldExport(core);
 
-  // The page that the reader has, the page in flight, and those that the network buffers.
+  // The page that the reader has, the page in flight, and pages that the network buffers.
   expect(await pagesRead(core)).toBeLessThan(10);
   for (const _ of times(60, () => 0)) vi.advanceTimersByTime(MAX_CALL_MS);
   await core.caller.call('LeadIntakeService/ListLeads', { studioId: 's1' });

@@ -18,10 +18,10 @@ const START = {
     startGateway(readGatewayConfig({ ...ENV, PUBLIC_URL, CORE_URL: 'http://127.0.0.1:1', ...env })),
 };
 
-/** The open ports and connections of this process, by kind. */
+/** Returns the kinds of the open ports and connections of this process. */
 const resources = () => process.getActiveResourcesInfo().filter((kind) => /Server|Socket|Connect/.test(kind));
 
-/** Listens on a port, until the test ends. */
+/** Listens on a port until the test ends. */
 async function takenPort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -36,7 +36,7 @@ test.each([
   ['core', (port: number) => ({ CORE_PORT: '0', CORE_METRICS_ADDRESS: `127.0.0.1:${port}` })],
   ['gateway', (port: number) => ({ GATEWAY_PORT: `${port}`, GATEWAY_METRICS_ADDRESS: FREE })],
   ['gateway', (port: number) => ({ GATEWAY_PORT: '0', GATEWAY_METRICS_ADDRESS: `127.0.0.1:${port}` })],
-] as const)('a %s that cannot listen says so, and closes whatever it has opened', async (name, settings) => {
+] as const)('a %s that cannot listen reports that, and closes everything it opened', async (name, settings) => {
   const port = await takenPort();
   const database = join(temporaryFolder(), 'leads.db');
   const before = resources().length;

@@ -33,7 +33,7 @@ const inDays = (days: number) => timestamp(plus(new Date(), days * DAY_MS));
 const { core, caller } = aSharedCore();
 let studioId: string;
 
-// Calls of the one core that most tests share; each test has a separate studio there.
+// Calls the core that most tests share; each test has its own studio there.
 const call: GrpcCaller['call'] = (rpc, request, options) => caller.call(rpc, request, options);
 const leads = <Answer>(method: string, request: object) => call<Answer>(`LeadIntakeService/${method}`, request);
 const keys = <Answer>(method: string, request: object) => call<Answer>(`ApiKeyService/${method}`, request);
@@ -130,8 +130,8 @@ describe('the directory', () => {
     expect(await refusalOf(put({}, ['members']))).toMatchObject({ ...INVALID, fields: ['updateMask'] });
   });
 
-  describe('a studio with more members and sources, of the longest names, than it may have', () => {
-    // An earlier release had no bound; no message may exceed the default limit of gRPC clients, 4 MB.
+  describe('a studio above the limits of members and sources, with the longest names', () => {
+    // An earlier release had no limit; no message may exceed the default limit of gRPC clients, 4 MB.
     const FIRST_PAGE = 1000;
     const there = times(7000, newId);
     let full: string;
@@ -155,7 +155,7 @@ describe('the directory', () => {
     const page = (request: object) => directory<Page>('ListLeadSources', { studioId: full, ...request });
     const ids = ({ leadSources }: Page) => leadSources.map(({ id }) => id);
 
-    test('accepts no more of either, but changes of existing ones', async () => {
+    test('a studio above its limits accepts no new members and sources, but changes of existing ones', async () => {
       const limit = refused('FAILED_PRECONDITION', 'DIRECTORY_LIMIT_REACHED');
       const leadSource = { studioId: full, id: newId(), name: 'Form', enabled: true };
       const member = { studioId: full, id: 'another', role: 'MEMBER_ROLE_STAFF' };
@@ -166,8 +166,8 @@ describe('the directory', () => {
       await directory('PutStudio', { studio: { id: full, status: 'STUDIO_STATUS_SUSPENDED' } });
     });
 
-    // @proves limits-9
-    test('is listed to the end, page by page, with any page size', async () => {
+    // @proves exchange-5
+    test('all sources of a studio above its limits are listed, page by page, with any page size', async () => {
       for (const pageSize of [0, 1, 999, 1000, 5000]) {
         const first = await page({ pageSize });
         expect(ids(first)).toEqual(there.slice(0, Math.min(pageSize || FIRST_PAGE, FIRST_PAGE)));
@@ -202,7 +202,7 @@ test.each<[rpc: string, request: () => object]>([
   expect(await refusalOf(call(rpc, { ...request(), studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
 });
 
-test('a core that has no token and listens on the loopback interface requires none', async () => {
+test('a core without a token on the loopback interface requires none', async () => {
   const open = await startTestCore({ CORE_TOKEN: undefined });
   const another = grpcCaller(`127.0.0.1:${open.port}`);
   onTestFinished(async () => {
@@ -220,7 +220,7 @@ test('a deadline beyond the longest counts as the longest', async () => {
 });
 
 // @proves connect-11
-test('an RPC that does not exist is unimplemented, in the protocol of its caller', async () => {
+test('an unknown RPC is unimplemented, in the protocol of its caller', async () => {
   const session = connect(core.url);
   onTestFinished(() => session.destroy());
   const answerTo = (type: string) => {
@@ -253,7 +253,7 @@ describe('one port, every protocol', () => {
     ['Connect with GET', () => createConnectTransport({ ...options(), useHttpGet: true })],
     ['gRPC-Web', () => createGrpcWebTransport(options())],
     ['gRPC', () => createGrpcTransport(options())],
-  ])('%s', async (_, transport) => {
+  ])('one port serves %s', async (_, transport) => {
     const client = createClient(LeadIntakeService, transport());
     const request = { ...capture(), contact: { value: { case: 'email' as const, value: `${newId()}@example.org` } } };
 
@@ -271,7 +271,7 @@ describe('one port, every protocol', () => {
     ]);
   });
 
-  test('no cache may keep the answer to a GET', async () => {
+  test('responses to GET may not be cached', async () => {
     const session = connect(core.url);
     onTestFinished(() => session.destroy());
     const query = `connect=v1&encoding=json&message=${encodeURIComponent(JSON.stringify({ studioId }))}`;
@@ -300,12 +300,12 @@ describe('one port, every protocol', () => {
   };
 
   // @proves connect-7
-  test('half of a surrogate pair, which only JSON can carry, is refused', async () => {
+  test('an unpaired surrogate, which only JSON can carry, is refused', async () => {
     expect(await inJson('CreateLead', capture({ displayName: '\ud83e' }))).toMatchObject({ code: 'invalid_argument' });
     expect(await leads('ListLeads', { studioId })).toMatchObject({ leads: [] });
   });
 
-  test('a stage that there is not, which only JSON can carry, is no filter that matches every lead', async () => {
+  test('an unknown stage, which only JSON can carry, does not match every lead', async () => {
     await leads('CreateLead', capture());
     const listed = (stage: string) => inJson('ListLeads', { studioId, filter: { stages: [stage] }, more: 'ignored' });
     expect(await listed('LEAD_STAGE_NEW')).toMatchObject({ leads: [{ studioId }] });

@@ -25,7 +25,7 @@ function clientOf(port: number): Client {
 const asBytes = (request: HealthCheckRequest) => Buffer.from(toBinary(HealthCheckRequestSchema, request));
 const statusIn = (bytes: Buffer) => fromBinary(HealthCheckResponseSchema, bytes).status;
 
-/** Calls Check over gRPC; by default, without a token. */
+/** Calls Check over gRPC, by default without a token. */
 function check(client: Client, token = ''): Promise<Status | undefined> {
   const metadata = new Metadata();
   if (token) metadata.set('authorization', `Bearer ${token}`);
@@ -48,7 +48,7 @@ function watch({ port }: Pick<TestCore, 'port'>, { service = '', token = '', cli
 }
 
 describe('watching the health of a core', () => {
-  test('reports SERVING immediately, and NOT_SERVING before the core stops', async () => {
+  test("watching a core's health reports SERVING at once, and NOT_SERVING before it stops", async () => {
     const core = await startTestCore({ SHUTDOWN_DRAIN_MS: '500' });
     const { call, next } = watch(core);
     expect(await next()).toBe(Status.SERVING);
@@ -58,7 +58,7 @@ describe('watching the health of a core', () => {
     const client = clientOf(core.port);
     expect(await check(client)).toBe(Status.SERVING);
     const stopped = core.stop();
-    // Regardless of the last check.
+    // Regardless of the last readiness check.
     expect(await check(client)).toBe(Status.NOT_SERVING);
 
     expect(await status).toBe(Status.NOT_SERVING);
@@ -66,7 +66,7 @@ describe('watching the health of a core', () => {
   });
 
   // @proves bounds-60
-  test('without a token is limited to a number of concurrent watchers, and unlimited with it; one that ends its call makes room for another', async () => {
+  test('the number of health watchers is limited without a token and unlimited with one', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
     const watchers = times(MAX_UNAUTHENTICATED_WATCHERS, () => watch(core));
@@ -87,7 +87,7 @@ describe('watching the health of a core', () => {
   });
 });
 
-test('health is available without a token and with the right one, and refused with a wrong one', async () => {
+test('health checks work without a token or with the right one, but not with a wrong one', async () => {
   const core = await startTestCore();
   onTestFinished(() => core.stop());
   const client = clientOf(core.port);
@@ -95,7 +95,7 @@ test('health is available without a token and with the right one, and refused wi
   await expect(check(client, 'another')).rejects.toMatchObject({ code: grpcStatus.UNAUTHENTICATED });
   expect(await watch(core, { token: 'another', client }).failed).toBe(grpcStatus.UNAUTHENTICATED);
   expect(await check(client, CORE_TOKEN)).toBe(Status.SERVING);
-  // Even on a connection on which the right token was presented.
+  // Even on a connection that has presented the right token.
   await expect(check(client, 'another')).rejects.toMatchObject({ code: grpcStatus.UNAUTHENTICATED });
 });
 
@@ -108,7 +108,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
   });
   afterAll(() => Promise.all([core.stop(), silent.stop()]));
 
-  /** Returns the output of grpcurl with the address and the token only. */
+  /** Returns the output of grpcurl, given only the address and the token. */
   async function grpcurl(target: TestCore, ...args: string[]): Promise<string> {
     const options = ['-plaintext', '-H', `authorization: Bearer ${CORE_TOKEN}`];
     const data = args[0]?.startsWith('{') ? ['-d', args.shift() as string] : [];
@@ -119,7 +119,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
     );
   }
 
-  test('lists every service', async () => {
+  test('reflection lists every service', async () => {
     expect((await grpcurl(core, 'list')).trim().split('\n')).toEqual([
       'grpc.health.v1.Health',
       'grpc.reflection.v1.ServerReflection',
@@ -133,7 +133,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
     ]);
   });
 
-  test('is enough to make calls and to decode refusals', async () => {
+  test('reflection is enough to make calls and to decode refusals', async () => {
     const studio = '{"studio": {"id": "s1", "status": "STUDIO_STATUS_ACTIVE"}}';
     expect(JSON.parse(await grpcurl(core, studio, 'leadintake.v1.DirectoryService/PutStudio'))).toEqual({
       studio: { id: 's1', status: 'STUDIO_STATUS_ACTIVE', keepEnquiries: true },
@@ -142,7 +142,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
     expect(refused).toMatch(/Code: NotFound[\s\S]*google.rpc.ErrorInfo[\s\S]*"reason": "STUDIO_NOT_FOUND"/);
   });
 
-  test('is disabled by default', async () => {
+  test('reflection is disabled by default', async () => {
     expect(await grpcurl(silent, 'list')).toMatch(/does not support the reflection API/);
   });
 });

@@ -7,22 +7,22 @@ import { times } from '../support/builders.ts';
 import { aCapture, aService, LEADS } from '../support/service.ts';
 import { ROOT } from '../tools/processes.ts';
 
-/** Two kinds of entries may stay, because bounds limit them: the owners of keys, and the connections that clients keep open. */
+/** Two kinds of entries may stay because they have limits: the owners of keys, and open client connections. */
 const KEPT = /^(?:ApiKeyCache\.#entries|ClientConnections\.|Connections\.)/;
 
-/** How many more listeners and timers there may be: those of connections, which are fewer than requests. */
+/** How many more listeners and timers there may be for connections, which are fewer than requests. */
 const MORE = 20;
 
 const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
 
 const service = aService();
 
-/** A private field that is a map, a set or an array. */
+/** Matches a private field that is a map, a set or an array. */
 const COLLECTION = /^ +(?:readonly )?#\w+[^\n=]*= (?:new (?:Map|Set)\b|\[\])/m;
 
 type Class = { readonly prototype: object };
 
-/** Loads the classes of both processes that are exported and have such fields. */
+/** Loads the exported classes of both processes that have such fields. */
 async function productClasses(): Promise<Class[]> {
   const files = globSync('{gateway,common,src}/**/*.ts', { cwd: ROOT }).map((file) => join(ROOT, file));
   const modules = await Promise.all(
@@ -33,7 +33,7 @@ async function productClasses(): Promise<Class[]> {
 
 type Properties = Runtime.GetPropertiesReturnType & { readonly privateProperties?: Runtime.PropertyDescriptor[] };
 
-/** Asks the inspector of this process. */
+/** Returns functions that query the inspector of this process. */
 function inspector() {
   const session = new Session();
   session.connect();
@@ -46,7 +46,7 @@ function inspector() {
     });
     return answer as Answer;
   };
-  /** Finds all live objects of a class: an array of them. */
+  /** Finds all live objects of a class, as an array. */
   const findAll = (of: Class): string | undefined => {
     Object.assign(globalThis, { lookedFor: of });
     const { result } = ask<Runtime.EvaluateReturnType>('Runtime.evaluate', { expression: 'lookedFor.prototype' });
@@ -57,7 +57,7 @@ function inspector() {
   return { ask, findAll };
 }
 
-/** Counts the listeners of each emitter and signal that is alive now; what is returned counts them again, of those that have more. */
+/** Counts the listeners of each live emitter and signal. The returned function names those that have more by then. */
 function listeners(): () => readonly string[] {
   const { ask, findAll } = inspector();
   const alive = [EventEmitter, EventTarget].flatMap((each) => {
@@ -67,7 +67,7 @@ function listeners(): () => readonly string[] {
   });
   const count = (each: EventEmitter | EventTarget) => {
     if (each instanceof EventTarget) return getEventListeners(each, 'abort').length;
-    // A prototype is found, too, and has no events.
+    // A prototype is also found, and has no events.
     const names = Object.hasOwn(each, '_events') ? each.eventNames() : [];
     return names.reduce((sum, name) => sum + each.listenerCount(name), 0);
   };
@@ -79,14 +79,14 @@ function listeners(): () => readonly string[] {
 }
 
 /**
- * Finds the live objects of some classes. What is returned reads how many entries the maps, sets and arrays in their private fields
- * have, by class and field: nothing else sees a map that is never emptied.
+ * Finds the live objects of some classes. The returned function counts the entries of the maps, sets and arrays in
+ * their private fields, by class and field: nothing else notices a map that is never emptied.
  */
 function lookInside(classes: readonly Class[]): () => Readonly<Record<string, number>> {
   const { ask, findAll } = inspector();
   const propertiesOf = (objectId: string | undefined) =>
     ask<Properties>('Runtime.getProperties', { objectId, ownProperties: true });
-  // One query for all, because each goes through the whole heap.
+  // One query for all classes, because each goes through the whole heap.
   class LookedInside {}
   const prototypes = classes
     .map(({ prototype }) => prototype)
@@ -111,7 +111,7 @@ function lookInside(classes: readonly Class[]): () => Readonly<Record<string, nu
 }
 
 // @proves hostile-1
-test('once all requests are answered, a process has no entry, listener or timer of them', async () => {
+test('after all responses, a process has no entry, listener or timer left of the requests', async () => {
   const classes = await productClasses();
   expect(classes.length).toBeGreaterThan(10);
   const visit = async (studios: number) => {

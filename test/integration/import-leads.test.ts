@@ -33,7 +33,7 @@ const reasonsOf = (results: Results): (string | undefined)[] =>
 
 // @proves imports-1
 describe('ImportLeads', () => {
-  test('writes leads with their stages and times, listed by creation time', async () => {
+  test('ImportLeads writes leads with their stages and times, listed by creation time', async () => {
     const { studioId, secret, sourceId } = await service.aStudioWithKey();
     const { id: today } = await leadOf(
       await service.post(secret, { displayName: 'Ada', contact: anEmail(`${randomUUID()}@example.org`) }),
@@ -53,12 +53,12 @@ describe('ImportLeads', () => {
     const { changes } = await service.leads.pullLeadChanges({ max: 100 });
     const change = changes.find(({ lead }) => lead?.id === won);
     expect(change?.kinds.map(({ kind }) => kind)).toEqual([LeadChangeKind.CREATED]);
-    // Its change is pending since the import.
+    // The change counts from the import.
     expect(timestampDate(change?.firstChangeTime as never).getTime()).toBeGreaterThan(Date.now() - 60_000);
   });
 
   // @proves feed-8
-  test('a named consumer hears of the creation of a lead that is moved before it polls', async () => {
+  test('a named consumer gets the creation of a lead that is moved before it polls', async () => {
     const { studioId } = await service.aStudioWithKey();
     const consumer = `c-${randomUUID()}`;
     await service.consumers.createConsumer({
@@ -76,7 +76,7 @@ describe('ImportLeads', () => {
   });
 
   // @proves imports-3
-  test('recognises a lead by its id, whatever became of it, and no lead of another studio', async () => {
+  test('ImportLeads recognises a lead by its id in its own studio, whatever became of it', async () => {
     const { studioId, secret } = await service.aStudioWithKey();
     const post = () => service.post(secret, { displayName: 'Ada', contact: anEmail(`${randomUUID()}@example.org`) });
     const ids = await Promise.all(times(3, async () => (await leadOf(await post(), 201)).id));

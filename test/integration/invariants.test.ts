@@ -31,7 +31,7 @@ import { aCreateLeadRequest, type GrpcCaller, refusalOf } from '../support/grpc.
 import { createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
 import { aCoreOn } from './a-core.ts';
 
-/** What no line of a log may contain. */
+/** Personal data that no log line may contain. */
 const NAME = 'Ada Canary';
 const EMAIL = 'ada@canary.example';
 
@@ -77,13 +77,13 @@ const createdLead = async () =>
   (await caller.call<{ lead: { id: string } }>('LeadIntakeService/CreateLead', aRequest())).lead;
 const leadOfAnother = () => aLead({ studioId: 'another', displayName: NAME });
 
-/** Runs work that no RPC reaches in this test, as a call is run. */
+/** Runs work like a call that no RPC makes in this test. */
 const asCall = (work: () => Promise<object>) =>
   run(newCall(undefined, new Headers(), undefined), work).catch(({ code, rawMessage }) =>
     Promise.reject({ code, details: rawMessage }),
   );
 
-/** Makes the file ignore a kind of write, as long as the work takes. */
+/** Makes the file ignore a kind of write while the work runs. */
 async function ignoring<Result>(write: string, work: () => Promise<Result>): Promise<Result> {
   const file = new DatabaseSync(path, { timeout: 100_000 });
   file.exec(`CREATE TRIGGER ignored BEFORE ${write} ON leads BEGIN SELECT RAISE(IGNORE); END`);
@@ -95,7 +95,7 @@ async function ignoring<Result>(write: string, work: () => Promise<Result>): Pro
   }
 }
 
-/** How the core relies on each invariant, broken; rejects with what the caller of the item gets. */
+/** By invariant: a call of the core that breaks it, and rejects with what its caller gets. */
 const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
   acknowledged_at_most_named: () => {
     broken = { acknowledgeDeliveries: async (_, named) => countSettled(named.length + 1, [], () => null) };
@@ -147,7 +147,7 @@ const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
   },
   revision_grows: async () => {
     await createdLead();
-    // The time of its event is one.
+    // One time is used up by the event.
     const times = [new Date()];
     now = () => times.pop() ?? new Date(Number.NaN);
     return caller.call('LeadIntakeService/ResendLeads', { studioId: studioId() });
@@ -159,7 +159,7 @@ const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
   },
 };
 
-/** The same of the gateway. */
+/** The same for the gateway. */
 const OF_GATEWAY: Partial<Record<Invariant, () => Promise<unknown>>> = {
   key_check_in_order: async () => senderToCheck(new RequestState()),
   pending_not_negative: () => {
@@ -184,7 +184,7 @@ const countOf = (name: Invariant) => brokenInvariants.get(name) ?? 0;
 const countIn = (text: string, name: Invariant) =>
   Number(new RegExp(`^lead_intake_invariants_broken_total\\{invariant="${name}"\\} (\\d+)$`, 'm').exec(text)?.[1]);
 
-/** One line of an error, with the name of the invariant and no data. */
+/** Expects one error line with the name of the invariant and no data. */
 function expectLogged(name: Invariant): void {
   const errors = lines.filter((line) => JSON.parse(line).level >= 50);
   expect(errors).toHaveLength(1);
@@ -192,24 +192,27 @@ function expectLogged(name: Invariant): void {
   for (const line of lines) expect(line).not.toMatch(new RegExp(`${NAME}|${EMAIL}|canary`, 'i'));
 }
 
-describe('a broken invariant fails the item that relies on it, is counted and logged once without data, and the next is served', () => {
-  test('every invariant is here', () => {
+describe('a broken invariant', () => {
+  test('every invariant is tested', () => {
     expect([...Object.keys(OF_CORE), ...Object.keys(OF_GATEWAY)].sort()).toEqual([...brokenInvariants.keys()].sort());
   });
 
-  test.each(Object.entries(OF_CORE) as [Invariant, () => Promise<unknown>][])('in the core: %s', async (name, item) => {
-    const before = countOf(name);
-    lines.length = 0;
-    expect(await refusalOf(item())).toEqual({ code: 'INTERNAL', message: 'internal error' });
-    expect(countOf(name)).toBeGreaterThan(before);
-    expect(countIn(await metrics.registry.metrics(), name)).toBe(countOf(name));
-    expectLogged(name);
-    [broken, now] = [{}, systemClock];
-    expect(await createdLead()).toHaveProperty('id');
-  });
+  test.each(Object.entries(OF_CORE) as [Invariant, () => Promise<unknown>][])(
+    'a broken invariant of the core fails only its item, counted and logged without data: %s',
+    async (name, item) => {
+      const before = countOf(name);
+      lines.length = 0;
+      expect(await refusalOf(item())).toEqual({ code: 'INTERNAL', message: 'internal error' });
+      expect(countOf(name)).toBeGreaterThan(before);
+      expect(countIn(await metrics.registry.metrics(), name)).toBe(countOf(name));
+      expectLogged(name);
+      [broken, now] = [{}, systemClock];
+      expect(await createdLead()).toHaveProperty('id');
+    },
+  );
 
   test.each(Object.entries(OF_GATEWAY) as [Invariant, () => Promise<unknown>][])(
-    'in the gateway: %s',
+    'a broken invariant of the gateway fails only its request, logged without data: %s',
     async (name, item) => {
       const before = countOf(name);
       lines.length = 0;
@@ -233,7 +236,7 @@ describe('a broken invariant fails the item that relies on it, is counted and lo
   );
 });
 
-test('what holds costs nothing', () => {
+test('an invariant that holds is not counted', () => {
   const before = [...brokenInvariants.values()];
   assert(true, 'page_moves');
   expect([...brokenInvariants.values()]).toEqual(before);

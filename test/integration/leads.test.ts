@@ -45,7 +45,7 @@ const read = async ({ id }: { readonly id: string }) =>
   (await leads<{ lead: WireLead }>('GetLead', { studioId, leadId: id, view: 'LEAD_VIEW_FULL' })).lead;
 const anEmail = () => ({ email: `${newId()}@example.org` });
 
-/** Creates a lead by a request of the public API; returns its id. */
+/** Creates a lead by a request of the public API and returns its id. */
 async function createdWith({ secretSha256 }: KeyOfStudio): Promise<string> {
   const [outcome] = await exchange(caller, [[{ secretSha256, createLead: aCreation() }]]);
   return outcome?.answer?.leadId ?? expect.fail('no lead was created');
@@ -54,16 +54,16 @@ async function createdWith({ secretSha256 }: KeyOfStudio): Promise<string> {
 const move = async ({ id }: WireLead, stage: string) =>
   (await leads<{ lead: WireLead }>('ChangeLeadStage', { studioId, leadId: id, stage: `LEAD_STAGE_${stage}` })).lead;
 
-/** The ids of leads in the order of their changes: several may have one time. */
+/** Returns the ids of leads in the order of their changes, then by id. */
 const byUpdate = (changed: readonly WireLead[]) =>
   changed.toSorted((a, b) => millis(a.updateTime) - millis(b.updateTime) || (a.id < b.id ? -1 : 1)).map(({ id }) => id);
 
-/** A time of a lead, and some nanoseconds more. */
+/** Returns a time of a lead plus some nanoseconds. */
 const later = ({ seconds, nanos }: WireLead['createTime'], by: number) => ({ seconds, nanos: nanos + by });
 
 // @proves leads-34
 describe('a filter', () => {
-  test('finds leads by stage and source, those that changed last first', async () => {
+  test('a filter finds leads by stage and source, last changed first', async () => {
     const [form, fair] = [await putSource(caller, studioId), await putSource(caller, studioId)];
     const [first, second, third] = [await aLead({ sourceId: form }), await aLead({ sourceId: fair }), await aLead()];
     const won = byUpdate([await move(third, 'WON'), await move(first, 'WON')]);
@@ -79,10 +79,10 @@ describe('a filter', () => {
     }
   });
 
-  test('compares times to the nanosecond: the start of a range is in it, and the end is not', async () => {
+  test('a filter compares times to the nanosecond, including the start but not the end', async () => {
     const { id, createTime: at } = await aLead();
 
-    // By the order of ids, by that of changes, and by either with another condition.
+    // In the order of ids and of changes, each with and without another condition.
     const lists = ['createTime', 'updateTime'].flatMap((field) =>
       [{}, { stages: ['LEAD_STAGE_NEW'] }].map(
         (more) => async (range: object) => idsOf(await list({ ...more, [field]: range })),
@@ -104,7 +104,7 @@ describe('a filter', () => {
   });
 
   // @proves leads-43
-  test('finds the leads that a key created, also once that is revoked, and each lead names its key', async () => {
+  test('a filter finds the leads that a key created, even a revoked one, and leads name their key', async () => {
     const [leaked, other] = [await createKey(caller, { studioId }), await createKey(caller, { studioId })];
     const [one, another] = [await createdWith(leaked), await createdWith(other)];
     const again = await createdWith(leaked);
@@ -133,7 +133,7 @@ describe('a filter', () => {
   });
 
   // @proves leads-35
-  test('counts by stage and source, of its studio alone', async () => {
+  test('counts leads by stage and source, only in their own studio', async () => {
     const source = await putSource(caller, studioId);
     const [first] = [await aLead({ sourceId: source }), await aLead({ sourceId: source }), await aLead()];
     await move(first, 'WON');
@@ -158,7 +158,7 @@ describe('a filter', () => {
     expect(await refusalOf(leads('CountLeads', { studioId: 'nowhere' }))).toMatchObject({ reason: 'STUDIO_NOT_FOUND' });
   });
 
-  test('a token continues the list of its filter, however that is written, and no other', async () => {
+  test('a page token continues only a list with an equivalent filter', async () => {
     const source = await putSource(caller, studioId);
     const all = [await aLead({ sourceId: source }), await aLead({ sourceId: source })];
     const [stages, sourceIds] = [
@@ -192,7 +192,7 @@ describe('a filter', () => {
     }
   });
 
-  test('an export by changes resumes behind the message that was processed last', async () => {
+  test('an export by changes resumes after the last processed message', async () => {
     await Promise.all(times(101, () => aLead()));
     const filter = { updateTime: { startTime: { seconds: 1 } } };
     const messages = await exported(filter);
@@ -212,7 +212,7 @@ describe('FindLeads', () => {
   const find = (contact: object, more: object = {}) =>
     leads<Listed & { readonly mayBeIncomplete: boolean }>('FindLeads', { studioId, contact, ...more });
 
-  test('says that leads of a number may be missing if some may have been opened without a region', async () => {
+  test('FindLeads reports that leads may be missing if some were opened without a region', async () => {
     const contact = { phone: '+49 30 1234567' };
     const putRegion = (id: string, regionCode: string) =>
       caller.call('DirectoryService/PutStudio', { studio: { id, regionCode, status: 'STUDIO_STATUS_ACTIVE' } });
@@ -226,7 +226,7 @@ describe('FindLeads', () => {
     expect(await find(contact, { studioId: other })).toMatchObject({ mayBeIncomplete: false });
   });
 
-  test('returns all leads in pages', async () => {
+  test('FindLeads returns all leads in pages', async () => {
     const contact = anEmail();
     const all = [await aLead({ contact })];
     for (const _ of [1, 2]) {
@@ -241,7 +241,7 @@ describe('FindLeads', () => {
 });
 
 // @proves leads-36
-test('ListLeadEvents has moves, corrections and enquiries in order, and none of the texts', async () => {
+test('ListLeadEvents has moves, corrections and enquiries in order, without their texts', async () => {
   const KINDS = ['stageMove', 'correction', 'erasure', 'enquiry'] as const;
   type Event = { readonly time: WireTime } & { readonly [Kind in (typeof KINDS)[number]]?: object };
   const kindOf = (event: Event) => KINDS.find((kind) => event[kind]);
@@ -272,7 +272,7 @@ test('ListLeadEvents has moves, corrections and enquiries in order, and none of 
     { time: corrected.lead.updateTime, correction: { fields: ['source_id', 'note'] } },
   ]);
   expect(byKind.get('enquiry')).toMatchObject([{ enquiry: { sourceId: source } }]);
-  // An enquiry may have the millisecond of the move before it, or of the correction after it.
+  // An enquiry may have the same millisecond as the move before it or the correction after it.
   const times = events.map(({ time }) => millis(time));
   expect(times).toEqual(times.toSorted((a, b) => a - b));
   expect(TEXTS.filter((secret) => JSON.stringify(events).includes(secret))).toEqual([]);
@@ -291,7 +291,7 @@ describe('UpdateLead', () => {
   const mask = (...paths: string[]) => ({ updateMask: { paths } });
 
   // @proves leads-44
-  test('and ChangeLeadStage return the revision of the change feed, even if nothing changes', async () => {
+  test('UpdateLead and ChangeLeadStage return the revision of the feed, even without a change', async () => {
     const consumer = { name: 'of-one', studioIds: [studioId] };
     await caller.call('ConsumerService/CreateConsumer', { consumer, start: 'CONSUMER_START_NOW' });
     const lead = await aLead();
@@ -316,7 +316,7 @@ describe('UpdateLead', () => {
     expect(await call('ChangeLeadStage', moved)).toBe(second);
   });
 
-  test('changes exactly the fields of a mask, and clears those that are not given', async () => {
+  test('UpdateLead changes exactly the fields of a mask, and clears those that are not given', async () => {
     const lead = await read(await aLead({ note: 'Calls back.', sourceId: await putSource(caller, studioId) }));
     const others = { displayName: 'x', contact: anEmail() };
 
@@ -326,7 +326,7 @@ describe('UpdateLead', () => {
     expect(answer).toEqual({ ...rest, updateTime: answer.updateTime });
   });
 
-  test('accepts only an enabled source of the studio, or the current one of the lead', async () => {
+  test("UpdateLead accepts only an enabled source of the studio or the lead's current one", async () => {
     const sourceId = await putSource(caller, studioId);
     const lead = await read(await aLead({ sourceId }));
     await caller.call('DirectoryService/PutLeadSource', {
@@ -346,7 +346,7 @@ describe('UpdateLead', () => {
     });
   });
 
-  test('checks the request, the lead, the time, the source and the contact, in this order', async () => {
+  test('UpdateLead checks the request, lead, time, source and contact, in this order', async () => {
     const [lead, other] = [await aLead(), await read(await aLead())];
     const faulty = { displayName: '', id: newId(), sourceId: newId(), contact: other.contact };
     const all = mask('display_name', 'contact', 'source_id');

@@ -7,7 +7,7 @@ import { times } from '../support/builders.ts';
 const MAX_LINGERING = 3;
 const PATIENCE = { timeout: 60_000 };
 
-/** A server that answers with the first byte of a connection, and then ends it in stages. */
+/** Starts a server that answers the first byte of a connection and then ends it in stages. */
 async function aServer() {
   const lingering = new Lingering(MAX_LINGERING);
   const sockets: Socket[] = [];
@@ -28,7 +28,7 @@ async function aServer() {
   });
   const { port } = server.address() as AddressInfo;
   return {
-    /** Connects, and resolves to both ends once the answer and the end after it have come. Its own side stays open. */
+    /** Connects, and returns both ends after the answer and the end have come. The caller's side stays open. */
     async anAnswered() {
       const caller = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
       onTestFinished(() => void caller.destroy());
@@ -47,7 +47,7 @@ async function aServer() {
 }
 
 // @proves bounds-220 bounds-221 node-7
-test('a connection with its last answer ends with its peer, and else by silence, time and bytes', async () => {
+test('a connection after its last answer ends with its peer, or by silence, time and bytes', async () => {
   const { anAnswered } = await aServer();
   const polite = await anAnswered();
   expect(polite.socket.destroyed).toBe(false);
@@ -65,7 +65,7 @@ test('a connection with its last answer ends with its peer, and else by silence,
 });
 
 // @proves bounds-220 bounds-221
-test('when more connections linger than the bound allows, the oldest one ends', () => {
+test('when too many connections linger, the oldest one ends', () => {
   const lingering = new Lingering(MAX_LINGERING);
   const sockets = times(MAX_LINGERING + 1, () => new Socket());
   for (const socket of sockets) {

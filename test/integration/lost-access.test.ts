@@ -21,7 +21,7 @@ const EXPORT = 'LeadIntakeService/ExportLeads';
 const ADMIN = newCoreToken();
 const TOKEN = newCoreToken();
 
-/** Of the certificate of a caller that presents no token. */
+/** The certificate subject of a caller without a token. */
 const SUBJECT = { CN: 'website-7' };
 
 const admin = entry(ADMIN, ['crm', 'operator']);
@@ -30,7 +30,7 @@ const certified = { may: CALLER_ROLES, certificateSubject: SUBJECT };
 
 type Way = readonly [token: string | undefined, before: CallerEntries, after: CallerEntries];
 
-/** Ways to lose access: the token, if not the certificate, and the callers of the file before and after. */
+/** Ways to lose access: the token unless a certificate is used, and the callers before and after. */
 const WAYS: Readonly<Record<string, Way>> = {
   'is removed': [TOKEN, { admin, it }, { admin }],
   'has other studios': [TOKEN, { admin, it }, { admin, it: entry(TOKEN, CALLER_ROLES, ['studio-2']) }],
@@ -46,7 +46,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   ],
 };
 
-/** What opens each streaming method so that it stays open; an item of a key that does not exist gets an answer. */
+/** The message that opens each streaming method and keeps it open; an item of an unknown key gets an answer. */
 const secretSha256 = Buffer.alloc(32);
 const OPENING: Readonly<Record<string, () => Buffer>> = {
   'LeadIntakeService/WatchLeadChanges': () => requestOf('LeadIntakeService/WatchLeadChanges', {}),
@@ -71,7 +71,7 @@ const requestOf = (rpc: string, request: object) => framed(requestBytes(rpc, req
 const STREAMS = ALL_SERVICES.flatMap(({ methods }) => methods).filter(({ methodKind }) => methodKind !== 'unary');
 const nameOf = ({ parent, name }: (typeof STREAMS)[number]) => `${parent.name}/${name}`;
 
-/** Each by gRPC, and the exchange also as gateways call it. */
+/** Each method over gRPC, and the exchange also as gateways call it. */
 const CALLS = STREAMS.flatMap((method) =>
   (method.name === 'Exchange' ? ['application/grpc', 'application/connect+proto'] : ['application/grpc']).map(
     (type) => ({
@@ -81,76 +81,73 @@ const CALLS = STREAMS.flatMap((method) =>
   ),
 );
 
-test('every streaming method is tried', () =>
+test('every streaming method is tested', () =>
   expect(Object.keys(OPENING).toSorted()).toEqual(STREAMS.map(nameOf).toSorted()));
 
 // @proves bounds-49
-test.each(Object.keys(WAYS))(
-  'nothing arrives by any stream after its caller %s, and its connection ends',
-  async (way) => {
-    const [token, before, after] = WAYS[way] as Way;
-    const { asAdmin, begin, session, caller, put } = await startWith(before, token);
-    const closed = once(session, 'close');
-    const create = (note: string) => asAdmin('LeadIntakeService/CreateLead', aCreateLeadRequest(STUDIO, { note }));
-    await Promise.all(times(300, () => create('x'.repeat(2000))));
+test.each(Object.keys(WAYS))('after a caller %s, no stream sends it anything, and its connection ends', async (way) => {
+  const [token, before, after] = WAYS[way] as Way;
+  const { asAdmin, begin, session, caller, put } = await startWith(before, token);
+  const closed = once(session, 'close');
+  const create = (note: string) => asAdmin('LeadIntakeService/CreateLead', aCreateLeadRequest(STUDIO, { note }));
+  await Promise.all(times(300, () => create('x'.repeat(2000))));
 
-    const streams = CALLS.map(({ method, type }) => {
-      const name = nameOf(method);
-      const stream = begin(`/${method.parent.typeName}/${method.name}`, token, type);
-      const seen = { name, status: undefined as number | undefined };
-      stream.on('trailers', (trailers) => {
-        seen.status = Number(trailers['grpc-status']);
-      });
-      const message = (OPENING[name] as () => Buffer)();
-      if (method.methodKind === 'server_streaming') stream.end(message);
-      else stream.write(message);
-      return { seen, stream, method, message };
+  const streams = CALLS.map(({ method, type }) => {
+    const name = nameOf(method);
+    const stream = begin(`/${method.parent.typeName}/${method.name}`, token, type);
+    const seen = { name, status: undefined as number | undefined };
+    stream.on('trailers', (trailers) => {
+      seen.status = Number(trailers['grpc-status']);
     });
-    await Promise.all(streams.map(({ stream }) => once(stream, 'readable')));
+    const message = (OPENING[name] as () => Buffer)();
+    if (method.methodKind === 'server_streaming') stream.end(message);
+    else stream.write(message);
+    return { seen, stream, method, message };
+  });
+  await Promise.all(streams.map(({ stream }) => once(stream, 'readable')));
 
-    // The export is not read, so that it cannot be complete.
-    const rests = streams.map(({ seen, stream }) => (seen.name === EXPORT ? undefined : restOf(stream)));
+  // The export is not read, so it cannot complete.
+  const rests = streams.map(({ seen, stream }) => (seen.name === EXPORT ? undefined : restOf(stream)));
 
-    put(after);
-    const isKnown = JSON.stringify(after).includes(token ? tokenHash(token) : SUBJECT.CN);
-    const expected = isKnown ? 'CALLER_FORBIDDEN' : 'CALLER_UNAUTHENTICATED';
-    const reason = () =>
-      refusalOf(caller.call('DirectoryService/ListStudios', {}, { authorization: token && `Bearer ${token}` })).then(
-        (refusal) => refusal.reason,
-        () => undefined,
-      );
-    await expect.poll(reason).toBe(expected);
-    await create('later-lead');
-    for (const { stream, method, message } of streams) {
-      if (method.methodKind !== 'server_streaming' && stream.writable) stream.write(message);
-    }
-    for (const [index, { seen, stream }] of streams.entries()) {
-      const bytes = await (rests[index] ?? restOf(stream));
-      expect(bytes.includes('later-lead'), seen.name).toBe(false);
-      if (seen.name === EXPORT) expect(seen.status).not.toBe(0);
-    }
-    await closed;
-  },
-);
+  put(after);
+  const isKnown = JSON.stringify(after).includes(token ? tokenHash(token) : SUBJECT.CN);
+  const expected = isKnown ? 'CALLER_FORBIDDEN' : 'CALLER_UNAUTHENTICATED';
+  const reason = () =>
+    refusalOf(caller.call('DirectoryService/ListStudios', {}, { authorization: token && `Bearer ${token}` })).then(
+      (refusal) => refusal.reason,
+      () => undefined,
+    );
+  await expect.poll(reason).toBe(expected);
+  await create('later-lead');
+  for (const { stream, method, message } of streams) {
+    if (method.methodKind !== 'server_streaming' && stream.writable) stream.write(message);
+  }
+  for (const [index, { seen, stream }] of streams.entries()) {
+    const bytes = await (rests[index] ?? restOf(stream));
+    expect(bytes.includes('later-lead'), seen.name).toBe(false);
+    if (seen.name === EXPORT) expect(seen.status).not.toBe(0);
+  }
+  await closed;
+});
 
-/** More than a client of Node buffers that reads nothing, and less than a page of the leads below; bytes. */
+/** More than a Node client buffers without reading, and less than a page of the leads below; bytes. */
 const MAX_HELD_BYTES = 150_000;
 
-/** The callers of the file after the access of one is limited to another studio. */
+/** The callers of the file after one is limited to another studio. */
 const AFTERWARDS: CallerEntries = { admin, it: entry(TOKEN, CALLER_ROLES, ['studio-2']) };
 
 const UNARY = ALL_SERVICES.filter((service) => service !== Health)
   .flatMap(({ methods }) => methods)
   .filter(({ methodKind }) => methodKind === 'unary');
 
-/** Requests that would be executed; the others would at least be refused for what they lack. */
+/** Requests that would be executed; the others would be refused for missing fields. */
 const VALID: Readonly<Record<string, object>> = {
   PutStudio: { studio: { id: 'studio-3', status: 'STUDIO_STATUS_ACTIVE' } },
   ListLeads: { studioId: STUDIO },
   CreateLead: aCreateLeadRequest(STUDIO),
 };
 
-/** Starts a core with some callers; those without a token have a certificate. */
+/** Starts a core with some callers; those without a token use a certificate. */
 async function startWith(callers: CallerEntries, token: string | undefined) {
   const { path, put } = aFileOf(callers);
   const tls = JSON.stringify(callers).includes(SUBJECT.CN) ? await mutualTls(temporaryFolder()) : undefined;
@@ -178,7 +175,7 @@ async function startWith(callers: CallerEntries, token: string | undefined) {
     });
     return stream.on('error', () => {});
   };
-  /** Replaces the file, and waits until it counts. */
+  /** Replaces the file, and waits until it applies. */
   const replace = async (next: CallerEntries) => {
     put(next);
     const isRefused = () =>
@@ -191,7 +188,7 @@ async function startWith(callers: CallerEntries, token: string | undefined) {
   return { asAdmin, begin, session, caller, put, replace };
 }
 
-test('no call whose message arrives after its caller has lost its access is executed', async () => {
+test('no call is executed whose message arrives after its caller lost access', async () => {
   const { asAdmin, begin, replace } = await startWith({ admin, it }, TOKEN);
   const calls = UNARY.map(({ parent, name }) => {
     const stream = begin(`/${parent.typeName}/${name}`);
@@ -219,28 +216,28 @@ test('no call whose message arrives after its caller has lost its access is exec
 });
 
 // @proves bounds-65
-test('what waits to be sent when its caller loses its access never arrives', async () => {
+test('buffered responses never arrive after their caller lost access', async () => {
   const { asAdmin, begin, replace } = await startWith({ admin, it }, TOKEN);
   const note = 'x'.repeat(2000);
   await Promise.all(times(100, () => asAdmin('LeadIntakeService/CreateLead', aCreateLeadRequest(STUDIO, { note }))));
-  // Keeps the connection open: it is that of a caller with access, too.
+  // This connection stays open, because a caller with access uses it, too.
   await restOf(begin('/leadintake.v1.DirectoryService/ListStudios', ADMIN).end(framed(Buffer.alloc(0))));
   const [list, exporting, watch] = ['ListLeads', 'ExportLeads', 'WatchLeadChanges'].map((name) => {
     const stream = begin(`/leadintake.v1.LeadIntakeService/${name}`);
     const request = name === 'WatchLeadChanges' ? {} : { studioId: STUDIO };
     return stream.end(framed(requestBytes(`LeadIntakeService/${name}`, request)));
   }) as [ClientHttp2Stream, ClientHttp2Stream, ClientHttp2Stream];
-  // Until their windows are full; a paused stream opens no further one.
+  // Waits until their windows are full; a paused stream opens no further one.
   await Promise.all([list, exporting, watch].map((stream) => once(stream, 'readable')));
 
   await replace(AFTERWARDS);
-  // They end although their client reads nothing.
+  // The streams end although their client reads nothing.
   await expect.poll(() => [list, exporting, watch].map(({ closed }) => closed)).toEqual([true, true, true]);
 
   for (const stream of [list, exporting, watch]) expect(stream.readableLength).toBeLessThan(MAX_HELD_BYTES);
 });
 
-/** A core with mutual TLS, and clients with a certificate of the subject. */
+/** Returns settings of a core with mutual TLS, and clients with a certificate of the subject. */
 async function mutualTls(folder: string) {
   const authority = await anAuthority('The authority of the tests');
   const own = writeCertificate(folder, 'core', await authority.issue('localhost', 'server'));

@@ -29,7 +29,7 @@ import { anAuthority, writeCertificate } from '../tools/certificates.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 import { aGateway } from './a-gateway.ts';
 
-/** The minimum of the setting, and a time after which a connection is older; milliseconds. */
+/** The minimum of the setting, and the time after which a connection exceeds it; milliseconds. */
 const MAX_AGE_MS = 1000;
 const OLD_AFTER_MS = 1.1 * MAX_AGE_MS;
 
@@ -47,7 +47,7 @@ beforeEach(() => {
   };
 });
 
-/** A gRPC client with its own connection. */
+/** Returns a gRPC client with its own connection. */
 function aCaller(): GrpcCaller {
   const caller = grpcCaller(`127.0.0.1:${core.port}`, undefined, { 'grpc.use_local_subchannel_pool': 1 });
   callers.push(caller);
@@ -56,18 +56,18 @@ function aCaller(): GrpcCaller {
 
 describe('a connection that is old', () => {
   // @proves node-15
-  test('is ended by GOAWAY with its next call, which gets its response; later streams are not processed, and the GOAWAY says so', async () => {
+  test('an old connection gets a GOAWAY with its next call, and later streams are not processed', async () => {
     const { send, frames, socket } = await aWire();
     send(call(1));
     await expect.poll(() => endedStreams(frames())).toEqual([1]);
     expect(goAways(frames())).toEqual([]);
     await sleep(OLD_AFTER_MS);
 
-    // An unfinished request keeps the connection open meanwhile.
+    // An unfinished request keeps the connection open for now.
     send(frame(FRAME.headers, FLAG.endHeaders, 3, LIST), call(5));
     await expect.poll(() => endedStreams(frames())).toEqual([1, 5]);
     await expect.poll(() => goAways(frames())).toEqual([LAST_STREAM_ID]);
-    // As if it had been in flight: the caller has not acknowledged the GOAWAY yet.
+    // Simulates a call in flight: the caller has not acknowledged the GOAWAY yet.
     send(call(7));
     send(pong(frames()));
     await expect.poll(() => goAways(frames())).toEqual([LAST_STREAM_ID, 5]);
@@ -76,7 +76,7 @@ describe('a connection that is old', () => {
   });
 
   // @proves node-16
-  test('is closed when no call is in flight, also if the caller does not close it', async () => {
+  test('an old connection without calls in flight is closed, even if the caller does not close it', async () => {
     const { send, frames, closed } = await aWire();
     send(call(1));
     await expect.poll(() => endedStreams(frames())).toEqual([1]);
@@ -89,7 +89,7 @@ describe('a connection that is old', () => {
     expect(goAways(frames()).at(-1)).toBe(3);
   });
 
-  test('of HTTP/1.1 is closed with the response to its next call', async () => {
+  test('an old HTTP/1.1 connection is closed with the response to its next call', async () => {
     const { secure, ca } = await aSecureCore();
     const agent = new Agent({ keepAlive: true, maxSockets: 1, ca });
     onTestFinished(() => agent.destroy());
@@ -115,7 +115,7 @@ describe('a connection that is old', () => {
 describe('on a connection that becomes old,', () => {
   // @proves crashes-26
   test.each(['1.1', '2'] as const)(
-    'long-lived calls are ended by the core, also without other calls, over HTTP/%s',
+    'the core ends long calls on an old connection, even without other calls, over HTTP/%s',
     async (httpVersion) => {
       const { secure, ca } = await aSecureCore();
       const agent = new Agent({ keepAlive: true, maxSockets: 2, ca });
@@ -137,14 +137,14 @@ describe('on a connection that becomes old,', () => {
 
       const all = Promise.all(watching);
       expect(await Promise.race([all, sleep(60_000, 'still open')])).toEqual(['ended', 'ended']);
-      // The next goes over another connection, and is served.
+      // The next call uses another connection and is served.
       const { status } = await createClient(Health, transport).check({}, { headers });
       expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING);
     },
   );
 
   // @proves bounds-60
-  test('an endless call without a token ends, and its connection, though its client heeds no GOAWAY and calls again', async () => {
+  test('an endless call without a token ends with its connection, though its client ignores GOAWAY', async () => {
     const { send, frames, socket, closed } = await aWire();
     const endless = (stream: number) => wholeCall(stream, callBlock('/grpc.health.v1.Health/Watch'), Buffer.alloc(5));
     send(endless(1));
@@ -156,7 +156,7 @@ describe('on a connection that becomes old,', () => {
     await closed;
   });
 
-  test('an export continues to its end, and a watch of changes ends', async () => {
+  test('on an old connection, an export continues to its end, and a watch of changes ends', async () => {
     const caller = aCaller();
     const { studioId } = (await createKey(caller)).owner;
     const request = () => aCreateLeadRequest(studioId, { note: NOTE });
@@ -183,8 +183,8 @@ describe('on a connection that becomes old,', () => {
 });
 
 // @proves crashes-26 connect-5
-test('a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error', async () => {
-  // Of the default age: the one connection behind the front is not replaced.
+test('a gateway retries calls that an old connection refused unprocessed, without an error', async () => {
+  // The core has the default age, so the one connection behind the front is not replaced.
   const young = await startTestCore();
   onTestFinished(() => young.stop());
   const refused = new Set<string>();
@@ -219,7 +219,7 @@ test('a gateway retries what a core refuses unprocessed on an old connection, an
 });
 
 // @proves crashes-26 connect-5
-test('a gateway or relay repeats a call that crosses the GOAWAY, and it is processed once', async () => {
+test('a gateway or relay retries a call that crosses the GOAWAY, and it is processed once', async () => {
   const { port, crossing } = await aWayToTheCore();
   const caller = aCaller();
   const { studioId } = (await createKey(caller)).owner;
@@ -246,8 +246,8 @@ test('a gateway or relay repeats a call that crosses the GOAWAY, and it is proce
 });
 
 /**
- * A way to the core for the current test. `crossing` holds what the core sends until the client has begun another call after the next
- * GOAWAY, and resolves once that GOAWAY is held.
+ * Opens a way to the core for the current test. `crossing` holds back the core's bytes from the next GOAWAY until the
+ * client begins another call, and resolves once it holds that GOAWAY.
  */
 async function aWayToTheCore(): Promise<{ port: number; crossing: () => Promise<unknown> }> {
   let held: { readonly goAway: PromiseWithResolvers<void>; isSent: boolean; bytes: Buffer } | undefined;
@@ -282,12 +282,12 @@ async function aWayToTheCore(): Promise<{ port: number; crossing: () => Promise<
   return { port: (way.address() as AddressInfo).port, crossing };
 }
 
-/** Long enough that an export of some leads exceeds the buffers of its connection. */
+/** Long enough for an export of some leads to exceed the buffers of its connection. */
 const NOTE = 'x'.repeat(2000);
 
 const LAST_STREAM_ID = 2 ** 31 - 1;
 
-/** A core with TLS, which therefore supports HTTP/1.1 as well. */
+/** Starts a core with TLS, which therefore also supports HTTP/1.1. */
 async function aSecureCore(): Promise<{ secure: TestCore; ca: string }> {
   const authority = await anAuthority('The authority of the tests');
   const { cert, key } = writeCertificate(temporaryFolder(), 'core', await authority.issue('localhost', 'server'));
@@ -307,19 +307,19 @@ type Frames = ReturnType<typeof framesIn>;
 
 const LIST = callBlock('/leadintake.v1.DirectoryService/ListStudios', { authorization: `Bearer ${CORE_TOKEN}` });
 
-/** A call with an empty request, which gets a response. */
+/** Returns a call with an empty request, which gets a response. */
 const call = (stream: number) => wholeCall(stream, LIST, Buffer.alloc(5));
 
-/** The acknowledgement of the last ping. */
+/** Returns the acknowledgement of the last ping. */
 const pong = (frames: Frames): Buffer =>
   frame(FRAME.ping, FLAG.ack, 0, frames.findLast(({ type }) => type === FRAME.ping)?.payload);
 
-/** The streams whose responses are complete. */
+/** Returns the streams whose responses are complete. */
 const endedStreams = (frames: Frames): number[] =>
   frames
     .filter(({ type, flags }) => (type === FRAME.data || type === FRAME.headers) && flags & FLAG.endStream)
     .map(({ stream }) => stream);
 
-/** The last stream id of each GOAWAY frame. */
+/** Returns the last stream id of each GOAWAY frame. */
 const goAways = (frames: Frames): number[] =>
   frames.filter(({ type }) => type === FRAME.goAway).map(({ payload }) => payload.readUInt32BE(0));

@@ -16,7 +16,7 @@ import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 const MAX_CALLS = 2048;
 const DEADLINE_MS = 4000;
 
-/** An insert whose id exists is attempted eight times in total. */
+/** The attempts after the first, which an insert makes if its id exists. */
 const RETRIES_OF_A_TAKEN_ID = 7;
 
 describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
@@ -43,12 +43,12 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     await untilChecked(store);
   });
 
-  // @proves exchange-2 mongodb-17
-  test('of creations in one insert, each has the outcome of a single one, whatever index its neighbours violate', async () => {
+  // @proves exchange-1 mongodb-17
+  test('creations in one insert have the same outcomes as single ones, whatever their neighbours', async () => {
     const together = await arrange();
     const inserts = countRequests('insert');
     const inOne = await Promise.all(together.map((creation) => outcomeOf(store, creation)));
-    // Less than one for each; where they take long, the deadline ends the attempts.
+    // Less than one per creation; if inserts take long, the deadline ends the attempts.
     expect(inserts()).toBeLessThanOrEqual(1 + RETRIES_OF_A_TAKEN_ID);
 
     const alone: unknown[] = [];
@@ -67,24 +67,21 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     ]);
   });
 
-  // @proves exchange-2 crashes-5 crashes-18 mongodb-10 mongodb-11
+  // @proves exchange-1 crashes-5 mongodb-10 mongodb-11
   test.each([
     ['cut', 4],
     ['silence', 1],
-  ] as const)(
-    'replies get lost by %s during inserts of many (%i of them): each creation is one lead, and reported as created',
-    async (by, count) => {
-      const creations = times(300, () => aCreation(studioId));
-      proxy.loseReplies({ of: isCommand('insert'), from: 2, count, by });
+  ] as const)('no lead is lost or doubled when replies to inserts get lost by %s, %i times', async (by, count) => {
+    const creations = times(300, () => aCreation(studioId));
+    proxy.loseReplies({ of: isCommand('insert'), from: 2, count, by });
 
-      const outcomes = await Promise.all(creations.map(({ lead, claims }) => store.createLead(lead, claims)));
+    const outcomes = await Promise.all(creations.map(({ lead, claims }) => store.createLead(lead, claims)));
 
-      expect(proxy.lost()).toBe(count);
-      expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['created']));
-      for (const { lead } of creations) expect(await store.findLead(studioId, lead.id)).toEqual(lead);
-      expect(await countLeads()).toBe(creations.length);
-    },
-  );
+    expect(proxy.lost()).toBe(count);
+    expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['created']));
+    for (const { lead } of creations) expect(await store.findLead(studioId, lead.id)).toEqual(lead);
+    expect(await countLeads()).toBe(creations.length);
+  });
 
   test('an insert that fails as a whole is retried, and each creation is one lead', async () => {
     const creations = times(300, () => aCreation(studioId));
@@ -103,7 +100,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     expect(await countLeads()).toBe(creations.length);
   });
 
-  /** In a separate studio, a creation for each possible conflict; none conflicts with another. */
+  /** Returns, in a separate studio, a creation for each possible conflict; none conflicts with another. */
   async function arrange(): Promise<Creation[]> {
     const of = await aStudioIn(store);
     const earlier = async (stage: 'new' | 'won'): Promise<Creation> => {
@@ -154,10 +151,10 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
   }
 });
 
-// @proves exchange-9
+// @proves crashes-8
 describeWithMongoServer('a store whose MongoDB does not reply', () => {
   // @proves bounds-45
-  test('refuses calls above the maximum immediately and the others at their deadline, and bounds their memory', async () => {
+  test('refuses excess calls at once and the others at their deadline, and bounds their memory', async () => {
     const mongo = await startWireServer();
     onTestFinished(() => mongo.stop());
     const store = await openedStore(`${mongo.url}test-${randomUUID()}`);
@@ -182,7 +179,7 @@ describeWithMongoServer('a store whose MongoDB does not reply', () => {
     expect(heapBytes() - idle).toBeLessThan(100e6);
 
     mongo.resume();
-    // Waits for everything in flight.
+    // Closing waits for everything in flight.
     await store.close();
     expect(heapBytes() - idle).toBeLessThan(30e6);
   });

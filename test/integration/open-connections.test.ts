@@ -17,14 +17,14 @@ import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
 import { describeIf, hasCommand } from '../tools/servers.ts';
 
-/** More than the socket buffers on both ends hold for a peer that does not read; bytes. */
+/** More than the socket buffers of both ends hold for a peer that does not read; bytes. */
 const ANSWER_BYTES = 6 * 1024 * 1024;
 
-/** A tenth of the product's timeouts. Where another bound is tested, none ends a connection. */
+/** A tenth of the product's timeouts. Tests of other bounds have no read timeout. */
 const TIMEOUTS = { readTimeoutMs: 3000, checkIntervalMs: 100 };
 const NO_READ_TIMEOUT = { ...TIMEOUTS, readTimeoutMs: 600_000 };
 
-/** How long something may take on a machine that is busy with other work. */
+/** The longest that something may take on a busy machine. */
 const PATIENCE = { timeout: 100_000 };
 
 /** The speed of a slow caller; bytes per millisecond. Socket buffers drain only in steps of some hundred KB. */
@@ -37,7 +37,7 @@ afterAll(() => {
   for (const server of servers) server.close();
 });
 
-/** A server of long responses, each for the key in its path; `/` has no key. */
+/** Starts a server of long responses, each for the key in its path; `/` has no key. */
 async function aServer(answerBytes = ANSWER_BYTES, { isText = false, timeouts = NO_READ_TIMEOUT } = {}) {
   // Longer than any test takes.
   const server = createServer({ keepAliveTimeout: 600_000 });
@@ -58,9 +58,9 @@ async function aServer(answerBytes = ANSWER_BYTES, { isText = false, timeouts = 
   return {
     server,
     port,
-    /** The server's ends, by the keys of the requests. */
+    /** The server's sockets, by the name in the request. */
     sockets,
-    /** Requests a response for a key, and reads nothing of it. Returns the server's end of the connection. */
+    /** Requests a response for a key without reading it. Returns both ends of the connection. */
     async ask(
       path: string,
       options: { readonly onread?: OnReadOpts; readonly localAddress?: string } = {},
@@ -76,7 +76,7 @@ async function aServer(answerBytes = ANSWER_BYTES, { isText = false, timeouts = 
   };
 }
 
-/** Has a server see the addresses of its connections, by their order, so. */
+/** Makes a server see other addresses of its connections, by their order. */
 function connectionsFrom(server: Server, addressOf: (index: number) => string): void {
   let index = 0;
   server.prependListener('connection', (socket) =>
@@ -84,33 +84,33 @@ function connectionsFrom(server: Server, addressOf: (index: number) => string): 
   );
 }
 
-/** The first address is of another network of 64 bits than the others, each of which is another one. */
+/** The first address is in another /64 network than the others, which all differ. */
 const ofTwoNetworks = (index: number) => (index === 0 ? '2001:db8:0:2::1' : `2001:db8:0:1::${index}`);
 
-/** Another address of this machine for each index. */
+/** Returns a different local address for each index. */
 const localAddressOf = (index: number) => `127.0.0.${2 + (index % (2 * ADDRESS_SHARE_DIVISOR))}`;
 
 const unreadBytes = (sockets: readonly Socket[]) =>
   sockets.reduce((sum, { destroyed, writableLength }) => sum + (destroyed ? 0 : writableLength), 0);
 
-/** Expects that no more connections are closed than the bound requires. */
+/** Checks that no more connections are closed than the bound requires. */
 async function expectBounded(sockets: readonly Socket[], maxBytes: number): Promise<void> {
   await expect.poll(() => unreadBytes(sockets)).toBeLessThanOrEqual(maxBytes);
   await sleep(5 * TIMEOUTS.checkIntervalMs);
   expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
 }
 
-/** Expects connections to be closed, but not before the timeout. */
+/** Checks that connections are closed, but not before the timeout. */
 async function expectClosedInTime(sockets: readonly Socket[], begun: number): Promise<void> {
   const closed = () => sockets.map(({ destroyed }) => destroyed);
   await expect.poll(closed).toEqual(sockets.map(() => true));
   expect(performance.now() - begun).toBeGreaterThanOrEqual(TIMEOUTS.readTimeoutMs);
 }
 
-// @proves hostile-4 fastify-4
-describe('of a slow reader', () => {
+// @proves hostile-2 fastify-4
+describe('a slow reader', () => {
   // @proves bounds-1 bounds-11
-  test('the connection is closed after the timeout, with a key and without', async () => {
+  test('the connection of a reader that reads nothing is closed after the timeout', async () => {
     const { ask } = await aServer(ANSWER_BYTES, { timeouts: TIMEOUTS });
     const begun = performance.now();
     const requests = [await ask('/'), await ask('/key')];
@@ -142,8 +142,8 @@ describe('of a slow reader', () => {
   });
 });
 
-describeIf(hasCommand('python3'), 'of a reader of small pieces', 'install python3', () => {
-  /** Reads up to `bytes` bytes ten times a second, with a small receive buffer and the segments of Ethernet, which Node cannot request. */
+describeIf(hasCommand('python3'), 'a reader of small pieces', 'install python3', () => {
+  /** Reads up to `bytes` bytes ten times a second, with a small buffer and Ethernet segments, which Node cannot set. */
   const reads = (port: number, bytes: number) => `
 import socket, time
 s = socket.socket()
@@ -155,7 +155,7 @@ while s.recv(${bytes}): time.sleep(0.1)
 `;
 
   // @proves bounds-11
-  test('the connection is closed below the minimum rate, and stays open above it', async () => {
+  test('a connection that reads below the minimum rate is closed, and one above it stays open', async () => {
     const { port, sockets } = await aServer(500_000, { timeouts: TIMEOUTS });
     const begun = performance.now();
     const [tooSlow, fastEnough] = [MIN_READ_BYTES / 2, 4 * MIN_READ_BYTES].map((inTime) => {
@@ -174,10 +174,10 @@ while s.recv(${bytes}): time.sleep(0.1)
   });
 });
 
-// @proves hostile-4
-describe('unread responses are bounded, and the oldest is closed first:', () => {
+// @proves hostile-2
+describe('unread responses have a limit', () => {
   // @proves bounds-13
-  test('those to one key', async () => {
+  test('too many unread responses to one key close its oldest connection', async () => {
     const { ask } = await aServer();
     const [first, other, ...more] = [await ask('/key'), await ask('/other'), await ask('/key'), await ask('/key')];
     await expect.poll(() => first?.socket.destroyed).toBe(true);
@@ -188,7 +188,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
   });
 
   // @proves node-12 bounds-13
-  test('text to one key, by its bytes and not by its characters', async () => {
+  test('unread text to one key counts by its bytes, not by its characters', async () => {
     // Two responses exceed the bound by their bytes, whatever the socket buffers hold, but not by their characters.
     const { ask } = await aServer(9 * 1024 * 1024, { isText: true });
     const [first, second] = [await ask('/key'), await ask('/key')];
@@ -197,7 +197,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
   });
 
   // @proves bounds-14
-  test('those to all keys', async () => {
+  test('too many unread responses to all keys close the oldest connections', async () => {
     const { ask } = await aServer();
     const count = Math.ceil(MAX_UNREAD_BYTES / ANSWER_BYTES) + 3;
     const sockets: Socket[] = [];
@@ -211,7 +211,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
   test.each([
     ['one address', undefined],
     ['one network of IPv6', ofTwoNetworks],
-  ])('those to %s, whatever keys it has; another one is not affected', async (_, addressOf) => {
+  ])('too many unread responses to %s close only its own oldest connections', async (_, addressOf) => {
     const pathOf = (index: number) => `/${index}`;
     const { server, ask } = await aServer();
     if (addressOf) connectionsFrom(server, addressOf);
@@ -228,7 +228,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
 });
 
 // @proves bounds-1 bounds-3
-test('connections are bounded, and when all are taken, idle ones are closed for others', async () => {
+test('connections are limited, and idle ones are closed for others when all are taken', async () => {
   const { server, ask } = await aServer(1);
   expect(server.maxConnections).toBe(MAX_CONNECTIONS);
   // A number that every machine allows.
@@ -243,7 +243,7 @@ test('connections are bounded, and when all are taken, idle ones are closed for 
 });
 
 // @proves bounds-2
-test('one address cannot have all connections: another has its share, and closed ones are free again', async () => {
+test('one address cannot have all connections, and its closed connections are free again', async () => {
   const { server, ask } = await aServer(1);
   server.maxConnections = 20;
   const { port } = server.address() as AddressInfo;
@@ -268,7 +268,7 @@ test('one address cannot have all connections: another has its share, and closed
 });
 
 // @proves bounds-2
-test('all addresses of a network of IPv6 share its connections, and another network has its share', async () => {
+test('all addresses of an IPv6 network share its connections, and another network has its own', async () => {
   const { server, port } = await aServer(1);
   server.maxConnections = 20;
   const most = 20 / ADDRESS_SHARE_DIVISOR;

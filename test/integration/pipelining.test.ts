@@ -13,7 +13,7 @@ import { lines } from '../support/raw-http.ts';
 /** The size of a read of Node; bytes. */
 const ONE_READ_BYTES = 64 * 1024;
 
-/** The gateway's HTTP server with a handler that records requests, and responds only when the test allows it. */
+/** Starts the gateway's HTTP server with a handler that records requests and responds only when the test allows it. */
 async function aServer(arrivalMs?: number) {
   const handled: string[] = [];
   const sockets: Socket[] = [];
@@ -29,7 +29,7 @@ async function aServer(arrivalMs?: number) {
   const answers = new ProblemAnswers('http://test', undefined);
   server.on(
     'clientError',
-    answers.ofClients(() => ({ allowedMethods: new Map() }), connections),
+    answers.ofClients(() => new Map(), connections),
   );
   server.on('connection', (socket) => sockets.push(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -69,8 +69,8 @@ async function aServer(arrivalMs?: number) {
 
 const aGet = (path: string) => lines(`GET ${path} HTTP/1.1`, 'Host: a', '');
 
-// @proves hostile-3 node-9 node-10 bounds-9
-test('while requests wait, their connection is not read, and reading resumes when none does', async () => {
+// @proves hostile-2 node-9 node-10 bounds-9
+test('a connection is not read while its requests wait, and reading resumes when none does', async () => {
   const server = await aServer();
   const paths = times(50_000, (index) => `/${index}`);
   const socket = server.connect().resume();
@@ -87,7 +87,7 @@ test('while requests wait, their connection is not read, and reading resumes whe
 });
 
 // @proves bounds-4
-test('a request on a connection that is held back does not time out meanwhile', async () => {
+test('a request on a connection that is held back does not time out', async () => {
   const arrivalMs = 3000;
   const server = await aServer(arrivalMs);
   // More than one read of requests.
@@ -104,8 +104,8 @@ test('a request on a connection that is held back does not time out meanwhile', 
   expect(complete.socket.readableEnded).toBe(false);
 });
 
-// @proves hostile-3 bounds-9
-test('a connection full of requests is one caller among many', async () => {
+// @proves hostile-2 bounds-9
+test('a connection full of requests does not delay other connections', async () => {
   const server = await aServer();
   server.respond();
   const [many, one] = [server.connect().resume(), server.connect().resume()];
@@ -124,7 +124,7 @@ test('a connection whose responses are not read is not read either', async () =>
   const socket = server.connect().pause();
   socket.write(aGet('/').repeat(400_000));
 
-  // Until the socket buffers on both ends are full.
+  // Waits until the socket buffers of both ends are full.
   const counts = () => [server.sockets[0]?.bytesRead, server.handled.length];
   let [before, after]: unknown[][] = [[], counts()];
   while (before?.toString() !== after?.toString() || server.handled.length === 0) {
@@ -136,11 +136,11 @@ test('a connection whose responses are not read is not read either', async () =>
   expect(socket.writableLength).toBeGreaterThan(0);
 });
 
-// @proves hostile-3 bounds-10
-test('waiting requests of all connections are bounded: a connection that brings more ends after its waiting ones', async () => {
+// @proves hostile-2 bounds-10
+test('waiting requests are limited, and a connection that brings too many ends after its own', async () => {
   const server = await aServer();
   const OF_ONE = 1500;
-  // A packet that is read in one piece.
+  // A packet that fits into one read.
   const packet = times(OF_ONE, (index) => aGet(`/${index}`)).join('');
   expect(packet.length).toBeLessThan(ONE_READ_BYTES);
   const callers = times(Math.ceil(MAX_WAITING_REQUESTS / OF_ONE) + 2, () => server.send(packet));
@@ -152,7 +152,7 @@ test('waiting requests of all connections are bounded: a connection that brings 
   expect(server.handled.length).toBeLessThanOrEqual(MAX_WAITING_REQUESTS + callers.length);
   expect(server.handled.length).toBeGreaterThanOrEqual(MAX_WAITING_REQUESTS);
   expect(callers.filter(({ count }) => count(200) < OF_ONE).length).toBeGreaterThanOrEqual(2);
-  // Afterwards requests are accepted again.
+  // Requests are accepted again afterwards.
   const later = server.connect();
   later.write(aGet('/later').repeat(2));
   await once(later, 'data');

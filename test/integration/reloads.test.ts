@@ -20,7 +20,7 @@ import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 import { startProxy } from '../tools/tcp-proxy.ts';
 import { aFileOf } from './a-callers-file.ts';
 
-/** The streams of some methods that a core in this process has served, and how many of them have ended. */
+/** Counts the streams of some methods that a core in this process has served, and those that ended. */
 function streamsOf(...methods: readonly string[]) {
   const seen = { begun: 0, ended: 0 };
   const watched = new WeakSet<ServerHttp2Stream>();
@@ -42,15 +42,15 @@ function streamsOf(...methods: readonly string[]) {
   return seen;
 }
 
-/** The texts that a stream has received. */
+/** Returns the texts that a stream receives. */
 function textsOf(stream: ClientHttp2Stream): string[] {
   const texts: string[] = [];
   stream.on('data', (chunk: Buffer) => void texts.push(chunk.toString()));
   return texts;
 }
 
-// @proves secrets-17
-test('reloads end no stream and no connection of callers, gateways and relays that stay', async () => {
+// @proves secrets-9
+test('reloads end no stream or connection of callers, gateways and relays that stay', async () => {
   const folder = temporaryFolder();
   const write = (name: string, text: string) => {
     writeFileSync(join(folder, name), text);
@@ -116,7 +116,7 @@ test('reloads end no stream and no connection of callers, gateways and relays th
       ...{ RELAY_ENDPOINTS_FILE: write('endpoints.json', endpoints), NODE_EXTRA_CA_CERTS: receiver.caFile },
     },
   });
-  // As a proxy has it: the calls of many on one connection.
+  // Like a proxy: calls of several callers on one connection.
   const session = connect(coreUrl, tls);
   session.on('error', () => {});
   onTestFinished(() => session.destroy());
@@ -178,7 +178,7 @@ test('reloads end no stream and no connection of callers, gateways and relays th
   expect(session.closed).toBe(false);
 });
 
-/** The serial number of the certificate that a core presents to a new connection. */
+/** Returns the serial number of the certificate that a core presents to a new connection. */
 async function presentedBy(port: number, tls: object): Promise<string | undefined> {
   const socket = connectTls({ host: 'localhost', port, ALPNProtocols: ['h2'], ...tls });
   onTestFinished(() => void socket.destroy());

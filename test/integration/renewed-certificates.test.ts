@@ -30,14 +30,14 @@ beforeEach(() => {
   folder = temporaryFolder();
 });
 
-/** The validity of a certificate: from yesterday, for this number of days from now. */
+/** The validity of a certificate: from yesterday, for this many days from now. */
 const lasting = (days: number) => [daysFromNow(-1), daysFromNow(days)] as const;
 const daysFromNow = (days: number) => new Date(Math.floor(plus(new Date(), days * DAY_MS).getTime() / 1000) * 1000);
 
 const expired = () => authority.issue('localhost', 'server', [daysFromNow(-2), daysFromNow(-1)]);
 const aCertificate = (by = authority) => by.issue('localhost', 'server');
 
-/** Writes a certificate and optionally client authorities into the folder of the test; returns the settings of a core with them. */
+/** Writes a certificate, and optionally client authorities, and returns the settings of a core with them. */
 function presenting(certificate: Certificate, ca?: string) {
   const { cert, key } = writeCertificate(folder, 'core', certificate);
   const env: Record<string, string> = { CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key };
@@ -57,7 +57,7 @@ async function aCore(env: Record<string, string>) {
   return core;
 }
 
-/** A core in a separate process whose log the test reads. */
+/** Starts a core in a separate process whose log the test reads. */
 async function aLoggingCore(env: Record<string, string>): Promise<{ port: number; running: RunningProcess }> {
   const running = run('src/main.ts', {
     env: { ...env, CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
@@ -75,7 +75,7 @@ async function handshake(port: number, options: object = {}): Promise<TLSSocket>
   return socket;
 }
 
-/** The certificate (PEM) that a core uses for a new connection. */
+/** Returns the certificate (PEM) that a core uses for a new connection. */
 async function presentedBy(port: number, own?: Certificate): Promise<string | undefined> {
   const socket = await handshake(port, own);
   const presented = socket.getPeerX509Certificate()?.toString();
@@ -97,7 +97,7 @@ function aCaller(port: number, own?: Certificate): GrpcCaller {
 
 const list = (caller: GrpcCaller) => caller.call('DirectoryService/ListStudios');
 
-/** The log lines about files that cannot be used. */
+/** Returns the log lines about unusable files. */
 const warnings = (running: RunningProcess): Record<string, unknown>[] =>
   running
     .output()
@@ -120,7 +120,7 @@ describe('a certificate of a core that is replaced', () => {
       /-key\.pem has no private key/,
     ],
     ['by no file', () => rmSync(join(folder, 'core.pem')), /core\.pem cannot be read \(ENOENT\)/],
-  ])('%s leaves the former in use, which is logged once; a valid one is used afterwards', async (_, damage, said) => {
+  ])('a certificate replaced %s stays in use, logged once, until there is a valid one', async (_, damage, said) => {
     const [former, renewed] = [await aCertificate(), await aCertificate()];
     const { port, running } = await aLoggingCore(presenting(former));
 
@@ -136,7 +136,7 @@ describe('a certificate of a core that is replaced', () => {
   });
 
   // @proves node-23
-  test('is noticed when a symbolic link of a parent folder changes, as in Kubernetes', async () => {
+  test('a changed symbolic link of a parent folder is noticed, as in Kubernetes', async () => {
     const [former, renewed] = [await aCertificate(), await aCertificate()];
     for (const [name, certificate] of [
       ['first', former],
@@ -159,8 +159,8 @@ describe('a certificate of a core that is replaced', () => {
   });
 });
 
-// @proves secrets-10
-test('authorities that are replaced: a certificate of the former gets no new connection, also not with an earlier session', async () => {
+// @proves secrets-11
+test('after authorities change, a former certificate gets no new connection or resumed session', async () => {
   const [known, later] = [await authority.issue('caller', 'client'), await next.issue('caller', 'client')];
   const { port } = await aCore(presenting(await aCertificate(), authority.cert));
   const stays = aCaller(port, known);
@@ -189,7 +189,7 @@ test('authorities that are replaced: a certificate of the former gets no new con
 });
 
 // @proves secrets-9 node-22
-test('a gateway and a core get new authorities and certificates under load, step by step, and no request fails', async () => {
+test('a gateway and core get new authorities and certificates under load without an error', async () => {
   // Concatenated files may lack the line end between them.
   const both = authority.cert.trim() + next.cert;
   const core = await aCore({ ...presenting(await aCertificate(), authority.cert), CORE_CONNECTION_MAX_AGE_MS: '1000' });
@@ -242,7 +242,7 @@ test('a gateway and a core get new authorities and certificates under load, step
     writeFile('trusted.pem', next.cert);
     writeFile('authorities.pem', next.cert);
     await expect.poll(() => isServed(known)).toBe(false);
-    // New connections depend on none of the former certificates, on either side.
+    // New connections depend on no former certificate, on either side.
     const before = proxy.opened();
     await expect.poll(() => proxy.opened()).toBeGreaterThan(before + 2);
   } finally {
@@ -252,7 +252,7 @@ test('a gateway and a core get new authorities and certificates under load, step
   expect(failures.slice(0, 3)).toEqual([]);
 });
 
-test('the metrics have the expiry of certificates in use, of core and gateway', async () => {
+test('the metrics of core and gateway have the expiry of their certificates in use', async () => {
   const [soon, late] = [lasting(20), lasting(40)];
   const env = presenting(await authority.issue('localhost', 'server', soon));
   const core = await aCore({ ...env, CORE_METRICS_ADDRESS: '127.0.0.1:0' });
@@ -270,6 +270,6 @@ test('the metrics have the expiry of certificates in use, of core and gateway', 
   await expect.poll(coreExpiry).toBe(late[1].getTime() / 1000);
 });
 
-/** Returns when the certificates that a process uses expire, by its metrics; seconds since 1970. */
+/** Returns when the certificates that a process uses expire, from its metrics; seconds since 1970. */
 const expiryOf = async (process: 'core' | 'gateway', url: string | undefined, file = '') =>
   (await scrape(url)).get(`lead_intake_${process}_certificate_expiry_timestamp_seconds{file="${file}"}`);

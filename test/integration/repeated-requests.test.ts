@@ -21,8 +21,8 @@ import {
 import { createKey, putSource } from '../support/grpc-studios.ts';
 
 /**
- * What a repetition of each method may undo of what others have written since its first call. `nothing`: clients repeat it
- * automatically. `by request_id`: nothing, with that. `something`: only the caller knows whether to repeat it.
+ * Whether a retry of each method can undo what others wrote since the first call. `nothing`: clients retry
+ * automatically. `by request_id`: nothing with that id. `something`: only the caller knows whether to retry.
  */
 const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'something' | 'a stream'>> = {
   CreateLead: 'nothing',
@@ -85,23 +85,23 @@ const METHODS: readonly DescMethod[] = [
 const named = (kind: (typeof REPETITIONS)[string]) =>
   METHODS.flatMap(({ name }) => (REPETITIONS[name] === kind ? [name] : [])).sort();
 
-// @proves crashes-20
+// @proves crashes-19
 describe('repetitions', () => {
-  test('are classified for each method', () => {
+  test('retries are classified for each method', () => {
     expect(Object.keys(REPETITIONS).sort()).toEqual(METHODS.map(({ name }) => name).sort());
     expect(METHODS.flatMap(({ name, methodKind }) => (methodKind === 'unary' ? [] : [name])).sort()).toEqual(
       named('a stream'),
     );
   });
 
-  test('have a request_id where, and only where, they need one', () => {
+  test('exactly the methods that need one have a request_id', () => {
     const having = METHODS.flatMap(({ name, methodKind, input }) =>
       methodKind === 'unary' && input.field.requestId ? [name] : [],
     );
     expect(having.sort()).toEqual(named('by request_id'));
   });
 
-  test('are automatic where, and only where, they can undo nothing', () => {
+  test('exactly the methods whose retry undoes nothing are retried automatically', () => {
     const { methodConfig } = JSON.parse(
       readFileSync(join(import.meta.dirname, '../../proto/service-config.json'), 'utf8'),
     ) as { methodConfig: { name: { method: string }[] }[] };
@@ -110,16 +110,16 @@ describe('repetitions', () => {
   });
 });
 
-/** A request, and what somebody else changes after it, which a repetition must not undo. */
+/** A request, and what somebody else changes after it, which a retry must not undo. */
 interface Case {
   readonly request: object;
   /** The rival's call. */
   readonly rival: readonly [method: string, request: object];
-  /** What makes sure that the request has something to change. */
+  /** A call that makes sure that the request has an effect. */
   readonly before?: readonly [method: string, request: object];
 }
 
-/** A studio with one of everything. */
+/** Creates a studio with one of everything. */
 async function aStudioWithAll(caller: GrpcCaller) {
   const { owner } = await createKey(caller);
   const { studioId, memberId, apiKeyId } = owner;
@@ -135,7 +135,7 @@ async function aStudioWithAll(caller: GrpcCaller) {
 
 type All = Awaited<ReturnType<typeof aStudioWithAll>>;
 
-/** Everything that the cases change; the events show who is a member. */
+/** Returns everything that the cases change; the events show who is a member. */
 async function stateOf(caller: GrpcCaller, { studioId, memberId, leadId }: All) {
   const read = (rpc: string, request: object = {}) => caller.call(rpc, { studioId, ...request });
   return Promise.all([
@@ -147,7 +147,7 @@ async function stateOf(caller: GrpcCaller, { studioId, memberId, leadId }: All) 
   ]);
 }
 
-/** Each method that needs a request_id. */
+/** A case for each method that needs a request_id. */
 const CASES: Readonly<Record<string, (all: All) => Case>> = {
   ChangeLeadStage: ({ studioId, leadId }) => ({
     request: { studioId, leadId, stage: 'LEAD_STAGE_CONTACTED' },
@@ -191,7 +191,7 @@ const rpcOf = (method: string) => {
   return `${parent.name}/${method}`;
 };
 
-// @proves crashes-20
+// @proves crashes-19
 describe('a request', () => {
   let cores: readonly TestCore[] = [];
   let callers: readonly GrpcCaller[] = [];
@@ -207,29 +207,25 @@ describe('a request', () => {
   });
   const both = () => callers as readonly [GrpcCaller, GrpcCaller];
 
-  test.each(named('by request_id'))(
-    '%s, whose response is lost, undoes nothing when it is repeated',
-    async (method) => {
-      const [one, other] = both();
-      const all = await aStudioWithAll(one);
-      const { before, request, rival } = (CASES[method] as (typeof CASES)[string])(all);
-      const send = (caller: GrpcCaller, [name, message]: readonly [string, object]) =>
-        caller.call(rpcOf(name), message);
-      if (before) await send(one, before);
-      const requestId = randomUUID();
-      await send(one, [method, { ...request, requestId }]);
-      await send(other, rival);
-      const after = await stateOf(one, all);
+  test.each(named('by request_id'))('a retry of %s after a lost response undoes nothing', async (method) => {
+    const [one, other] = both();
+    const all = await aStudioWithAll(one);
+    const { before, request, rival } = (CASES[method] as (typeof CASES)[string])(all);
+    const send = (caller: GrpcCaller, [name, message]: readonly [string, object]) => caller.call(rpcOf(name), message);
+    if (before) await send(one, before);
+    const requestId = randomUUID();
+    await send(one, [method, { ...request, requestId }]);
+    await send(other, rival);
+    const after = await stateOf(one, all);
 
-      await send(other, [method, { ...request, requestId }]);
-      await send(one, [method, { ...request, requestId }]);
-      await send(one, [method, { ...request, requestId: requestId.toUpperCase() }]);
+    await send(other, [method, { ...request, requestId }]);
+    await send(one, [method, { ...request, requestId }]);
+    await send(one, [method, { ...request, requestId: requestId.toUpperCase() }]);
 
-      expect(await stateOf(other, all)).toEqual(after);
-    },
-  );
+    expect(await stateOf(other, all)).toEqual(after);
+  });
 
-  test('an id names a request of one method and one record, and no other', async () => {
+  test('a request id identifies a request of one method and one record only', async () => {
     const [one, other] = both();
     const requestId = randomUUID();
     const all = await aStudioWithAll(one);
@@ -248,7 +244,7 @@ describe('a request', () => {
   });
 
   // @proves leads-33
-  test('a repeated move is not refused because of the time that it expected, and another one is', async () => {
+  test('a retried move is not refused as stale, but another one is', async () => {
     const [one, other] = both();
     const { studioId, leadId } = await aStudioWithAll(one);
     type WithLead = { lead: { updateTime: { seconds: string; nanos: number } } };
@@ -271,7 +267,7 @@ describe('a request', () => {
     }
   });
 
-  test('a repeated correction is not refused because of the time that it expected, or of a source disabled since', async () => {
+  test('a retried correction is not refused as stale, or because its source was disabled since', async () => {
     const [one, other] = both();
     const { leadSource } = await aStudioWithAll(one);
     const { studioId } = leadSource;

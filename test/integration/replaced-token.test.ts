@@ -19,15 +19,15 @@ import { scrape } from '../support/metrics.ts';
 import { aReplacedToken } from '../support/replaced-token.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 
-// CORE_TOKEN, after the file of a gateway or relay was replaced, and while that of its core was not. No health check tries the
-// token first: what is called here is all that is called.
+// CORE_TOKEN after the file of a gateway or relay was replaced, but not its core's. No health check tries the token
+// first: the calls here are the only ones.
 
 const [FORMER, NEWEST, OTHER] = [newCoreToken(), newCoreToken(), newCoreToken()];
 
 /** The number of concurrent requests of each kind. */
 const COUNT = 40;
 
-// All wait for their files at the same time.
+// All tokens wait for their files at the same time.
 let tokens: readonly CoreToken[] = [];
 beforeAll(async () => {
   tokens = await Promise.all(times(7, () => aReplacedToken(FORMER, NEWEST)));
@@ -39,7 +39,7 @@ test.each<[string, accepted: string[], number]>([
   ['with the new one', [NEWEST], 1],
   ['with the former, and then, restarted, with the new one', [FORMER, NEWEST], 2],
   ['with the new one, and then, as another of several, with the former', [NEWEST, FORMER], 3],
-])('all first calls of a gateway to a core %s succeed, and each is executed once', async (_, accepted, at) => {
+])('all first calls of a gateway to a core %s succeed, each executed once', async (_, accepted, at) => {
   const cores = severalCores();
   let gateway: ReturnType<typeof aGatewayOf> | undefined;
   for (const each of accepted) {
@@ -74,7 +74,7 @@ test.each<[string, accepted: string[], number]>([
 test.each([
   { first: 'former', accepted: [FORMER, NEWEST], at: 4 },
   { first: 'new', accepted: [NEWEST, FORMER], at: 5 },
-])('a relay that only watches has its feed of a core with the $first token, and then with the other', async (each) => {
+])('a relay that only watches gets its feed with the $first token first, then with the other', async (each) => {
   const cores = severalCores();
   let relay: ReturnType<typeof aRelayOf> | undefined;
   for (const token of each.accepted) {
@@ -109,7 +109,7 @@ test('a core that accepts neither token is called a bounded number of times', as
   await expect(feed.next()).rejects.toThrow('unauthenticated');
 });
 
-/** Cores of one database at one address, of which one runs at a time. */
+/** Starts cores of one database at one address, one at a time. */
 function severalCores() {
   const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
   let running: { readonly core: TestCore; readonly crm: CoreClients } | undefined;
@@ -119,7 +119,7 @@ function severalCores() {
   };
   onTestFinished(stop);
   return {
-    /** Stops one, and starts another that accepts a token. */
+    /** Stops the running core, and starts another that accepts a token. */
     async next(CORE_TOKEN: string) {
       await stop();
       const CORE_PORT = `${running?.core.port ?? 0}`;
@@ -155,7 +155,7 @@ const aCreation = (studioId = '') => ({
   contact: { value: { case: 'email', value: `${newId()}@example.org` } } as const,
 });
 
-/** A report of one request of a key. */
+/** Returns a report of one request of a key. */
 const aReport = ({ studioId, apiKeyId }: { readonly studioId: string; readonly apiKeyId: string }) => ({
   batchId: randomUUID(),
   requests: [

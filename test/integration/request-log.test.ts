@@ -26,7 +26,7 @@ import { aGateway } from './a-gateway.ts';
 const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
 const file = join(folder, 'leads.db');
 const store = openSqliteStore(file);
-/** While it is true, the store records nothing. */
+/** While true, recording reports an error. */
 let isBroken = false;
 let core: Awaited<ReturnType<typeof aCoreOn>>;
 let crm: CoreClients;
@@ -36,7 +36,7 @@ beforeAll(async () => {
     ...store,
     async recordRequests(...args: Parameters<typeof store.recordRequests>) {
       await store.recordRequests(...args);
-      // It has recorded them, and nobody knows.
+      // The requests are recorded, but nobody knows.
       if (isBroken) throw new StoreUnavailable('broken by the test');
     },
   };
@@ -57,7 +57,7 @@ const recording = (env = {}) =>
 const listed = async (studioId: string, query: MessageInitShape<typeof ListRequestsRequestSchema> = {}) =>
   (await crm.requestLog.listRequests({ studioId, ...query })).requests;
 
-/** Waits until a studio has so many, and returns them, oldest first. */
+/** Waits until a studio has this many requests, and returns them, oldest first. */
 async function recorded({ studioId }: StudioWithKey, count: number): Promise<LoggedRequest[]> {
   await expect.poll(async () => (await listed(studioId)).length).toBe(count);
   return (await listed(studioId)).toReversed();
@@ -72,8 +72,8 @@ const read = (url: string, secret: string, path: string, requestId: string, init
   });
 
 describe('the log of requests', () => {
-  // @proves requests-1 requests-4
-  test('has each answered request of a key by the names of the contract, and nothing that its sender typed', async () => {
+  // @proves requests-1 requests-3
+  test('the request log has each answered request of a key, but no text of its sender', async () => {
     const canaries = new Canaries();
     const { url } = await recording({ QUOTA_LIMIT: '14' });
     const studio = await arrangeStudio(crm);
@@ -101,7 +101,7 @@ describe('the log of requests', () => {
     await post('large', {}, aCapture({ note: 'x'.repeat(40_000) }));
     await post('source', {}, aCapture({ sourceId: randomUUID() }));
     await read(url, secret, `/${leadId.toUpperCase()}`, 'read');
-    // Somebody may take anything for an id.
+    // A caller may mistake anything for an id.
     const typed = canaries.add('typed id', `00000000-0000-4000-8000-0049${'3012345678'.slice(0, 8)}`);
     await read(url, secret, `/${typed}`, 'unknown');
     await read(url, secret, `/${encodeURIComponent(mail)}`, 'no-id');
@@ -124,7 +124,7 @@ describe('the log of requests', () => {
     await read(url, second.secret, '', 'second');
     await crm.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId: second.apiKey?.id ?? '' });
     await read(url, second.secret, '', 'revoked');
-    // From now on the gateway does not know whose it was.
+    // From now on the gateway does not know whose key it was.
     await read(url, second.secret, '', 'unknown-key');
 
     const requests = await recorded(studio, 17);
@@ -185,7 +185,7 @@ describe('the log of requests', () => {
   }, 60_000);
 
   // @proves requests-3
-  test('of a studio never has what another one sent, nor anything without the setting', async () => {
+  test("a studio's request log has no requests of another, and none without the setting", async () => {
     const [gateway, silent] = [await recording(), await aGateway(core.url)];
     const studios = [await arrangeStudio(crm), await arrangeStudio(crm, { scopes: [ApiKeyScope.LEADS_READ] })];
     await Promise.all(
@@ -209,10 +209,10 @@ describe('the log of requests', () => {
   });
 
   // @proves requests-2
-  test('has what a killed gateway had answered two seconds before, and of one that stops all', async () => {
+  test('the request log has all requests of 2 s before a gateway was killed, or before it stopped', async () => {
     const studio = await arrangeStudio(crm);
     const env = { CORE_URL: core.url, CORE_TOKEN, GATEWAY_REQUEST_LOG: 'yes', SHUTDOWN_DRAIN_MS: '0' };
-    /** Whether all is there of a gateway that is killed two seconds after its last answer. */
+    /** Whether all requests of a gateway are recorded that is killed two seconds after its last response. */
     async function isAllRecorded(attempt: number): Promise<boolean> {
       const killed = run('gateway/main.ts', { env });
       const url = await addressOf(killed);
@@ -224,7 +224,7 @@ describe('the log of requests', () => {
       const found = (await listed(studio.studioId)).map(({ requestId }) => requestId);
       return sent.every((requestId) => found.includes(requestId));
     }
-    // On a machine that stands still, two seconds may be none.
+    // On a stalled machine, two seconds may be no time.
     const attempts = [1, 2, 3].values();
     let isAll = false;
     for (let attempt = attempts.next(); !isAll && !attempt.done; attempt = attempts.next())
@@ -238,14 +238,14 @@ describe('the log of requests', () => {
     expect((await listed(studio.studioId))[0]?.requestId).toBe('last');
   }, 120_000);
 
-  // @proves requests-7 requests-8
-  test('that cannot be written delays and changes no response, and has each request once later', async () => {
+  // @proves requests-7 requests-1
+  test('a request log that cannot be written delays no response, and is complete later', async () => {
     const gateway = await recording();
     const studio = await arrangeStudio(crm);
     isBroken = true;
     const answers = await Promise.all(times(10, () => createAt(gateway.url, studio.secret)));
     expect(answers.map(({ status }) => status)).toEqual(times(10, () => 201));
-    // By attempts of which nobody knows that they have recorded it.
+    // Recorded by attempts whose outcome is unknown.
     await expect.poll(async () => (await listed(studio.studioId)).length).toBeGreaterThan(0);
     expect((await createAt(gateway.url, studio.secret)).status).toBe(201);
     isBroken = false;

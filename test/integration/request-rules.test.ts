@@ -27,8 +27,8 @@ import { ROOT } from '../tools/processes.ts';
 import { sizeOf } from '../tools/size-of.ts';
 import { aSharedCore } from './shared-core.ts';
 
-// The rules of the fields are in the contract, for protovalidate, and in the core's domain, which decides. These tests put values at
-// and around each bound into each field of each request, and compare both verdicts.
+// The rules of fields are in the contract, for protovalidate, and in the core's domain, which decides. These tests put values at and
+// around each bound into each field of each request, and compare both verdicts.
 
 const buf = join(ROOT, 'node_modules/.bin/buf');
 const contract = createFileRegistry(
@@ -46,7 +46,7 @@ const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOS
 const aContact = () => ({ email: `${id()}@example.org` });
 const aCreation = () => ({ idempotencyKey: id(), displayName: 'Ada', contact: aContact(), sourceId: id(), note: 'n' });
 const aRange = () => ({ startTime: '2026-01-01T00:00:00Z', endTime: '2026-01-02T00:00:00Z' });
-/** Times about the ends of that range that differ by less than the milliseconds that are stored. */
+/** Times near the ends of that range that differ by less than a stored millisecond. */
 const SLIVERS = ['2026-01-01T23:59:59.999999999Z', '2026-01-02T00:00:00.000000001Z', '2025-12-31T23:59:59.999999999Z'];
 const aFilter = () => ({
   ...{ stages: [1, 5], sourceIds: [id()], apiKeyIds: [id()] },
@@ -128,7 +128,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'AuditService/ExportAuditEvents': () => ({ resumeToken: '' }),
 };
 
-/** Methods of gateways only: their items are refused or skipped separately. */
+/** Methods only for gateways, which refuse or skip their items separately. */
 const GATEWAY_METHODS = /^ExchangeService|\/Record/;
 
 const UUID = '0190163d-8694-739b-aea5-966c26f8ad90';
@@ -175,7 +175,7 @@ const OF_TYPES: Readonly<Record<string, readonly JsonValue[]>> = {
   ],
 };
 
-/** Values of a field at and around possible bounds. @param given its valid value, if it has one */
+/** Returns values of a field at and around possible bounds. @param given its valid value, if it has one */
 function valuesOf(field: DescField, given: JsonValue | undefined): readonly JsonValue[] {
   if (field.fieldKind !== 'list') return elementsOf(field);
   if (field.enum) return [[], [1], [1, 1], [0], [1, 99]];
@@ -183,7 +183,7 @@ function valuesOf(field: DescField, given: JsonValue | undefined): readonly Json
   return field.message ? counts : [...elementsOf(field).map((each) => [each]), ...counts];
 }
 
-/** Values of a field, or of an element of a list. */
+/** Returns values of a field, or of an element of a list. */
 function elementsOf(field: DescField): readonly JsonValue[] {
   if (field.message) return OF_TYPES[field.message.typeName] ?? [{}];
   if (field.enum) return [...field.enum.values.map(({ number }) => number), 99, -1];
@@ -264,7 +264,7 @@ beforeAll(async () => {
   await caller.call('DirectoryService/PutMember', { member: { ...MEMBER, id: 'owner', role: 'MEMBER_ROLE_OWNER' } });
 });
 
-/** The fields that the core refuses a request for, or a lead in it; undefined: it does not refuse it as invalid. */
+/** Returns the fields for which the core refuses a request, or a lead in it; undefined: it is not refused as invalid. */
 async function fieldsRefusedByCore(rpc: string, { input, methodKind }: DescMethod, request: JsonObject) {
   const fieldsOf = ({ reason, fields = [] }: Refused) => (reason === 'INVALID_REQUEST' ? fields : undefined);
   const call: Promise<unknown> =
@@ -279,7 +279,7 @@ async function fieldsRefusedByCore(rpc: string, { input, methodKind }: DescMetho
 
 type Refused = Awaited<ReturnType<typeof refusalOf>>;
 
-/** Whether one of the fields that a refusal names is the changed one, or has it, or is in it. */
+/** Whether one of the fields in a refusal is the changed one, contains it, or is part of it. */
 const isNamed = ({ path }: Variant, fields: readonly string[]) => {
   const name = path.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
   const named = fields.map((field) => field.replace(/\[\d+\]/g, ''));
@@ -287,7 +287,7 @@ const isNamed = ({ path }: Variant, fields: readonly string[]) => {
 };
 
 async function drain(rpc: string, request: JsonObject, bytes: Uint8Array): Promise<void> {
-  // It would last.
+  // This request would not end.
   if (rpc === WATCH && !request.consumer) return;
   for await (const _ of caller.stream(rpc, {}, { authorization: `Bearer ${CORE_TOKEN}`, bytes }));
 }
@@ -299,13 +299,13 @@ const methods = allMethods.filter(([rpc]) => !GATEWAY_METHODS.test(rpc));
 const used = new Set<string>();
 
 /**
- * How many texts with the same rule are given all values. Further ones have those at which the verdict of the rule changes: whether the
- * core applies that rule to them.
+ * The number of texts with the same rule that get all values. Further texts get only the values at which the rule's verdict changes, which
+ * show whether the core applies that rule to them.
  */
 const TEXTS_OF_A_RULE = sizeOf('TEXTS_OF_A_RULE', { usual: 1, soak: 1000 });
 const textsByRule = new Map<string, Set<string>>();
 
-/** Whether all values are tried of a field of a method. What has no rule has one of its own in the core. */
+/** Whether all values of a field are tried. A field without a rule in the contract has its own rule in the core. */
 function isTriedInFull(rpc: string, { field, path }: Variant): boolean {
   const { options } = field.proto;
   if (field.scalar !== ScalarType.STRING || !options) return true;
@@ -317,7 +317,7 @@ function isTriedInFull(rpc: string, { field, path }: Variant): boolean {
 }
 
 // @proves clients-7 bounds-55 bounds-56 bounds-95 bounds-115
-test.each(methods)('%s: the rules in the contract and the core agree on its request', async (rpc, method) => {
+test.each(methods)('the rules of the contract and of the core agree on the request of %s', async (rpc, method) => {
   const request = REQUESTS[rpc]?.() as JsonObject;
   const isRefusedByRules = (request: JsonObject) => {
     const { kind, error } = validator.validate(method.input, fromJson(method.input, request));
@@ -378,7 +378,7 @@ function* fieldsIn({ fields }: DescMessage): Generator<[DescField, put: (value: 
 }
 
 // @proves clients-7
-test('JSON is refused for a time or a word that is none, and read with a valid one', () => {
+test('JSON is refused if a time is invalid or an enum word is unknown, and read otherwise', () => {
   let times = 0;
   for (const [, { input }] of allMethods) {
     const { decode } = safeJson(input).textDecoder;
@@ -420,10 +420,10 @@ function* momentsOf(
 
 const moments = new Set<string>();
 
-// In JSON, which the variants above are made from, no such value can be written.
+// JSON, from which the variants above are made, cannot express these values.
 // @proves clients-7
 test.each(methods)(
-  '%s refuses times and durations outside their range, with the name of the field',
+  '%s refuses times and durations outside their range, and names the faulty field',
   async (rpc, method) => {
     if (method.methodKind !== 'unary') return;
     const message = () => fromJson(method.input, REQUESTS[rpc]?.() as JsonObject) as unknown as Record<string, unknown>;
@@ -439,7 +439,7 @@ test.each(methods)(
       ]) {
         const changed = message();
         const { message: moment, names, isDuration } = [...momentsOf(method.input, changed)][index] as Moment;
-        // A longer wait than the core's is cut.
+        // The core cuts a wait that is longer than its own.
         if (isDuration && (change.seconds ?? 0n) > 0n) continue;
         // Ranges may begin before 1970.
         if (names[0] === 'filter' && change.seconds === -1n) continue;
@@ -467,7 +467,7 @@ test.each(methods)(
   },
 );
 
-/** Returns the highest number that is allowed; 0: each below twice a power of two is. */
+/** Returns the highest allowed number; 0: every number below twice the power of two is allowed. */
 function most(power: number, isAllowed: (number: number) => boolean): number {
   let number = 0;
   for (let step = power; step >= 1; step /= 2) if (isAllowed(number + step)) number += step;
@@ -478,7 +478,7 @@ const bytesOf = (value: JsonValue) => Buffer.byteLength(JSON.stringify(value));
 
 type IsAllowed = (value: JsonObject) => boolean;
 
-/** Returns a message with as much in each of its fields as a rule allows, one after the other; fields without a rule stay short. */
+/** Returns a message whose fields are as long as their rules allow. Fields without a rule stay short. */
 function longest(desc: DescMessage, request: JsonObject, isAllowed: IsAllowed): JsonObject {
   let best = request;
   for (const field of desc.fields) {
@@ -515,7 +515,7 @@ const longestOf = (rpc: string, input: DescMessage) =>
     return validator.validate(input, fromJson(input, request)).kind === 'valid';
   });
 
-test('the longest message has as many elements as its rules allow, each with its longest values', () => {
+test('the longest message has as many elements as allowed, each with its longest values', () => {
   const [, { input }] = methods.find(([rpc]) => rpc === SET_ASIDE) ?? expect.fail();
   const { leads } = longestOf(SET_ASIDE, input) as { leads: JsonObject[] };
   expect(leads).toHaveLength(500);
@@ -524,7 +524,7 @@ test('the longest message has as many elements as its rules allow, each with its
 
 const text = (count: number, character = 'x') => character.repeat(count);
 
-/** The largest messages of gateways, whose items are refused or skipped separately, so that the contract has no rules of them. */
+/** The largest messages of gateways. The contract has no rules for them, because their items are refused or skipped separately. */
 const OF_GATEWAYS: Readonly<Record<string, JsonObject>> = {
   'ExchangeService/Exchange': {
     items: Array(100).fill({
@@ -547,7 +547,7 @@ const OF_GATEWAYS: Readonly<Record<string, JsonObject>> = {
   },
 };
 
-/** Calls a method in a protocol; returns what it answers, in which it says so if it could not read the message. */
+/** Calls a method in a protocol; returns its answer, which tells if it could not read the message. */
 async function answerTo(rpc: string, contentType: string, message: Uint8Array): Promise<string> {
   const session = connect(core.url);
   onTestFinished(() => session.destroy());
@@ -560,7 +560,7 @@ async function answerTo(rpc: string, contentType: string, message: Uint8Array): 
   return decodeURIComponent(text.slice(0, text.indexOf('}')));
 }
 
-// A watch would last.
+// A watch would not end.
 // @proves bounds-54 bounds-55 bounds-67 bounds-156
 test.each(allMethods.filter(([rpc]) => rpc !== WATCH))(
   '%s reads the largest message that its rules allow',
@@ -576,7 +576,7 @@ test.each(allMethods.filter(([rpc]) => rpc !== WATCH))(
 );
 
 // @proves clients-7
-test('every method has a request, and every exception was needed', () => {
+test('every method has a request, and every exception is needed', () => {
   expect(Object.keys(REQUESTS).toSorted()).toEqual(methods.map(([rpc]) => rpc).toSorted());
   expect([...used].toSorted()).toEqual(Object.keys(ONLY_IN_CORE).toSorted());
   expect(moments.size).toBeGreaterThanOrEqual(6);

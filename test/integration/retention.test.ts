@@ -26,24 +26,21 @@ beforeEach(async () => {
 test.each([
   [5, NOW.getTime()],
   [30, 2 ** 62],
-])(
-  'a retention that cannot be read suspends the studio until it is put again: %s days since %s',
-  async (days, since) => {
-    await operator.directory.putStudio({ studio: { id, retentionDays: 3650 } });
-    {
-      using database = new DatabaseSync(core.path, { timeout: 100_000 });
-      database.prepare('UPDATE studios SET retention = ? WHERE id = ?').run(`{"days":${days},"since":${since}}`, id);
-    }
-    const { studio } = await operator.directory.getStudio({ studioId: id });
-    expect([studio?.status, studio?.retentionDays]).toEqual([StudioStatus.SUSPENDED, undefined]);
-    await operator.directory.putStudio({ studio: { id }, updateMask: { paths: ['retention_days'] } });
-    expect((await operator.directory.getStudio({ studioId: id })).studio).toMatchObject({
-      status: StudioStatus.ACTIVE,
-    });
-  },
-);
+])('an unreadable retention suspends its studio until it is put again: %s days since %s', async (days, since) => {
+  await operator.directory.putStudio({ studio: { id, retentionDays: 3650 } });
+  {
+    using database = new DatabaseSync(core.path, { timeout: 100_000 });
+    database.prepare('UPDATE studios SET retention = ? WHERE id = ?').run(`{"days":${days},"since":${since}}`, id);
+  }
+  const { studio } = await operator.directory.getStudio({ studioId: id });
+  expect([studio?.status, studio?.retentionDays]).toEqual([StudioStatus.SUSPENDED, undefined]);
+  await operator.directory.putStudio({ studio: { id }, updateMask: { paths: ['retention_days'] } });
+  expect((await operator.directory.getStudio({ studioId: id })).studio).toMatchObject({
+    status: StudioStatus.ACTIVE,
+  });
+});
 
-test('what retention erases is counted and logged, and the lag of its time while there is any', async () => {
+test('retention counts and logs what it erases, and reports the lag of its time', async () => {
   const lines: object[] = [];
   const log = { info: (line: object) => lines.push(line), warn: (line: object) => lines.push(line) };
   const { registry, ...metrics } = createCoreMetrics();

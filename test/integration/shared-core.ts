@@ -1,7 +1,7 @@
 import { type GrpcCaller, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
 import { forAllTests } from '../tools/for-all-tests.ts';
 
-/** A core for all tests of a file, and a client of it. Both can be used in tests and hooks only. */
+/** A core for all tests of a file, and a client of it. Only tests and hooks can use them. */
 export function aSharedCore(): { readonly core: TestCore; readonly caller: GrpcCaller } {
   const core = forAllTests(
     () => startTestCore(),

@@ -49,7 +49,7 @@ const fieldsOf = (call: Promise<unknown>) =>
 
 // @proves studios-1
 describe('a test studio', () => {
-  test('is created in, read and replayed like any other, and its leads come to those who ask', async () => {
+  test('a test studio works like any other, and its leads reach only those who ask', async () => {
     const { NOW, ALL_LEADS } = ConsumerStart;
     const before = await created(TEST);
     const create = (name: string, consumer: object, start: ConsumerStart = NOW) =>
@@ -86,7 +86,7 @@ describe('a test studio', () => {
   });
 
   // @proves studios-2 bounds-90
-  test('is emptied in parts, and no other studio is', async () => {
+  test('a test studio is emptied in batches, and no other studio can be', async () => {
     const kept = await created('one');
     const key = randomUUID();
     await created(TEST, key);
@@ -98,7 +98,7 @@ describe('a test studio', () => {
     expect(await crm.directory.emptyStudio({ studioId: TEST })).toMatchObject({ deletedLeadCount: 21, isEmpty: true });
     expect(await crm.directory.emptyStudio({ studioId: TEST })).toMatchObject({ deletedLeadCount: 0, isEmpty: true });
     expect(await exported({ includeTestStudios: true })).toEqual([kept]);
-    // The key names a new creation, and the contact is free.
+    // The key creates a lead again, and the contact is free.
     const again = await created(TEST, key);
     expect((await crm.leads.listLeads({ studioId: TEST })).leads.map(({ id }) => id)).toEqual([again]);
 

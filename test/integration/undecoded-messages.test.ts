@@ -30,7 +30,7 @@ afterAll(async () => {
 interface Protocol {
   readonly contentType: string;
   readonly isJson: boolean;
-  /** Whether messages are in frames, which say whether they are compressed. */
+  /** Whether messages are in frames, which contain whether they are compressed. */
   readonly hasFrames: boolean;
   /** The header that names the compression of messages. */
   readonly encoding: string;
@@ -72,10 +72,10 @@ interface Sent {
   readonly headers?: OutgoingHttpHeaders;
 }
 
-/** A message in a frame, if the protocol has frames. */
+/** Puts a message into a frame if the protocol has frames. */
 const inFrame = (bytes: Buffer, { hasFrames }: Protocol, flag = 0) => (hasFrames ? framed(bytes, { flag }) : bytes);
 
-/** Everything by which a message can be unreadable. */
+/** Every way in which a message can be unreadable. */
 const FAULTS: Readonly<Record<string, (protocol: Protocol) => Sent>> = {
   'text that is not UTF-8': (protocol) => ({
     body: inFrame(Buffer.from(protocol.isJson ? '7b2273747564696f4964223a22ff227d' : '0a0361ff62', 'hex'), protocol),
@@ -88,7 +88,7 @@ const FAULTS: Readonly<Record<string, (protocol: Protocol) => Sent>> = {
     body: inFrame(gzipSync(valid(protocol)).subarray(0, -9), protocol, 1),
     headers: { [protocol.encoding]: 'gzip' },
   }),
-  'what is not compressed, as compressed': (protocol) => ({
+  'uncompressed data, declared as compressed': (protocol) => ({
     body: inFrame(valid(protocol), protocol, 1),
     headers: { [protocol.encoding]: 'gzip' },
   }),
@@ -101,7 +101,7 @@ const FAULTS: Readonly<Record<string, (protocol: Protocol) => Sent>> = {
     body: inFrame(valid(protocol), protocol),
     headers: { [protocol.encoding]: 'zip' },
   }),
-  'a deadline that is none': (protocol) => ({
+  'an invalid deadline': (protocol) => ({
     body: inFrame(valid(protocol), protocol),
     headers: { [protocol.deadline]: 'soon' },
   }),
@@ -111,13 +111,13 @@ const CASES = METHODS.flatMap(([method, protocols]) =>
   protocols.flatMap((protocol) => Object.keys(FAULTS).map((fault) => ({ method, protocol, fault }))),
 );
 
-/** Sends a request, and expects that it is refused, logged and counted once. */
+/** Sends a request, and checks that it is refused, logged and counted once. */
 async function expectRefused(method: string, headers: OutgoingHttpHeaders, body: Buffer): Promise<void> {
   const [before, length] = [await scrape(metricsUrl), core.output().length];
   const all = { authorization: `Bearer ${CORE_TOKEN}`, 'x-request-id': 'the-request', ...headers };
   const { text } = await onStream(session, all, body);
 
-  // In the trailers, at the end of a stream, or as the status.
+  // The status is in the trailers, at the end of a stream, or in the HTTP status.
   expect(text).toMatch(/grpc-status"?: ?"?3\b|"code":"invalid_argument"|":status":400/);
   const name = method.split('/')[1];
   const lines = () => core.output().slice(length).split('\n').filter(Boolean);
@@ -131,7 +131,7 @@ async function expectRefused(method: string, headers: OutgoingHttpHeaders, body:
 describe('a message that cannot be read', () => {
   // @proves connect-9
   test.each(CASES)(
-    'is INVALID_REQUEST, logged and counted once: $fault, $method, $protocol.contentType',
+    'an unreadable message is INVALID_REQUEST: $fault, $method, $protocol.contentType',
     async ({ method, protocol, fault }) => {
       const { body, headers } = (FAULTS[fault] as (typeof FAULTS)[string])(protocol);
       const path = `/leadintake.v1.${method}`;
@@ -142,19 +142,19 @@ describe('a message that cannot be read', () => {
 
   // @proves connect-9
   test.each([
-    ['base64 that is none', 'encoding=proto&base64=1&message=!!!'],
+    ['invalid base64', 'encoding=proto&base64=1&message=!!!'],
     ['a message that ends in the middle', 'encoding=proto&base64=1&message=Cgk'],
     ['text that is not JSON', 'encoding=json&message=%7B'],
     ['an unknown compression', 'encoding=json&message=%7B%7D&compression=zip'],
-    ['what is not compressed', 'encoding=json&message=%7B%7D&compression=gzip'],
-  ])('is INVALID_REQUEST, logged and counted once: %s, by GET', async (_, query) => {
+    ['uncompressed data', 'encoding=json&message=%7B%7D&compression=gzip'],
+  ])('an unreadable message is INVALID_REQUEST, logged and counted once: %s, by GET', async (_, query) => {
     const method = 'LeadIntakeService/GetLead';
     const path = `/leadintake.v1.${method}?connect=v1&${query}`;
     await expectRefused(method, { ':method': 'GET', ':path': path }, Buffer.alloc(0));
   });
 });
 
-test('an import of which a part is refused is answered in JSON, with the reasons', async () => {
+test('an import that is partly refused is answered in JSON with the reasons', async () => {
   const call = (method: string, request: object) => {
     const head = { ':method': 'POST', ':path': `/leadintake.v1.${method}`, 'content-type': 'application/json' };
     const all = { ...head, authorization: `Bearer ${CORE_TOKEN}` };

@@ -1,4 +1,4 @@
-/** What an endpoint of the relay does when its feed ends, with cores that do as they are told. */
+/** Tests of an endpoint of the relay when its feed ends, with scripted cores. */
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http2';
@@ -35,7 +35,7 @@ const aChange = (id: string, kind: Kind = Kind.CREATED): FeedChange => ({
   restoredToTime: undefined,
 });
 
-/** A core whose watches send what the test gives one after the other, each until it is ended. */
+/** Returns a core whose watches send the given changes one after the other, each until it is ended. */
 function aCore(...feeds: readonly (readonly FeedChange[])[]) {
   let watches = 0;
   let end = () => {};
@@ -57,7 +57,7 @@ function aCore(...feeds: readonly (readonly FeedChange[])[]) {
   return { core, endWatch: () => end(), watches: () => watches };
 }
 
-/** An endpoint with one request at a time, and its receiver. */
+/** Returns an endpoint with one request at a time, and its receiver. */
 async function anEndpoint(core: Core, kinds?: readonly ['created']) {
   const receiver = await aWebhookReceiver(temporaryFolder());
   const [secret = ''] = receiver.secrets;
@@ -78,11 +78,11 @@ async function anEndpoint(core: Core, kinds?: readonly ['created']) {
 }
 
 // @proves relay-11
-describe('when its feed ends, an endpoint is sent nothing more that had waited for it', () => {
+describe('an endpoint whose feed ends', () => {
   test.each<[string, readonly (readonly FeedChange[])[]]>([
-    ['a revoked token, also while the core refuses to be told of kinds that it does not name', []],
+    ['a revoked token, even while the core refuses acknowledgements of unwanted kinds', []],
     ['a restored database, which has other leads', [[aChange('other')]]],
-  ])('%s', async (_, later) => {
+  ])('an endpoint whose feed ends gets nothing more that waited: %s', async (_, later) => {
     const others = [aChange('unwanted', Kind.UPDATED)];
     const { core, endWatch, watches } = aCore([aChange('first'), aChange('second'), ...others], ...later);
     core.acknowledge = async () => Promise.reject(new ConnectError('unknown token', Code.Unauthenticated));
@@ -103,7 +103,7 @@ describe('when its feed ends, an endpoint is sent nothing more that had waited f
   });
 });
 
-/** A client of a core that has services as given. */
+/** Returns a client of a core with the given services. */
 async function clientOfCore(routes: (router: ConnectRouter) => void) {
   const server = createServer(connectNodeAdapter({ routes }));
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
@@ -119,7 +119,7 @@ async function clientOfCore(routes: (router: ConnectRouter) => void) {
   return core;
 }
 
-/** A feed, and the calls that it has. */
+/** Returns a feed, and the calls that it gets. */
 function aFeed() {
   const calls: string[] = [];
   const feed = (router: ConnectRouter) =>
@@ -136,7 +136,7 @@ function aFeed() {
   return { feed, calls };
 }
 
-test('a core that cannot read what was set aside is watched', async () => {
+test('a core that cannot read the changes set aside is still watched', async () => {
   const { feed, calls } = aFeed();
   const listSetAsideLeadChanges = () => {
     throw new ConnectError('not readable', Code.Internal);

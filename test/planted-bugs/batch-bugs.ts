@@ -6,9 +6,9 @@ const EXCHANGE = 'src/rpc/exchange-service.ts';
 /** Faults of the exchange and of writes that go to MongoDB together. */
 export const BATCH_BUGS: readonly PlantedBug[] = [
   {
-    name: 'the batcher keeps an entry of each caller that it has sent for',
+    name: 'the batcher retains an entry for each caller that it has served',
     suite: 'test/integration/idleness.test.ts',
-    caughtBy: 'once all requests are answered, a process has no entry, listener or timer of them',
+    caughtBy: 'after all responses, a process has no entry, listener or timer left of the requests',
     patches: [
       {
         file: 'gateway/core/exchange-batcher.ts',
@@ -20,7 +20,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'the core numbers results in the order of completion',
     suite: EXCHANGE_SUITE,
-    caughtBy: 'in one message',
+    caughtBy: 'each item of a message gets the result of the corresponding single call',
     patches: [
       { file: EXCHANGE, find: 'let pendingLeads = 0;', put: 'let pendingLeads = 0; let place = 0;' },
       {
@@ -31,9 +31,9 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a core does not wait for a gateway that reads nothing',
+    name: 'a core keeps sending to a gateway that does not read',
     suite: EXCHANGE_SUITE,
-    caughtBy: 'are not read for a caller that does not read its results, and all arrive once it does',
+    caughtBy: 'pages are not read while the caller reads no results, and all arrive once it does',
     patches: [
       {
         file: 'src/rpc/exchange-stream.ts',
@@ -43,17 +43,15 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a message that is cut off counts as refused by the core',
+    name: 'a truncated message counts as a refusal by the core',
     suite: 'test/crash/cut-connections.test.ts',
-    caughtBy:
-      'a reply is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',
+    caughtBy: 'after a reply is cut at any byte, the caller gets a response and a repetition the one lead',
     patches: [{ file: 'common/envelopes.ts', find: 'new Error(message)', put: 'undefined' }],
   },
   {
     name: 'the core does not check the scopes of a key',
     suite: EXCHANGE_SUITE,
-    caughtBy:
-      'that has only API_KEY_SCOPE_LEADS_READ is refused other items, whatever else is wrong, and nothing is written',
+    caughtBy: 'a key with only API_KEY_SCOPE_LEADS_READ is refused all other items, and nothing is written',
     patches: [{ file: EXCHANGE, find: 'refuseUnlessScoped(bearer, SCOPE_OF[request.case as KeyOperation]);', put: '' }],
   },
 ];

@@ -10,7 +10,7 @@ const HEALTH_SERVICE = 'src/rpc/health-service.ts';
 /** Faults of the core's port, of callers, health and shutdown. */
 export const CORE_BUGS: readonly PlantedBug[] = [
   {
-    name: 'the router of the framework decides which method a path means',
+    name: "the framework's router decides which method a path names",
     suite: ANSWERS,
     caughtBy: 'with a token, a path with an encoded letter gets its answer, and is logged and counted once',
     patches: [{ file: SCOPE, find: 'if (!handler) return 404;', put: 'if (!handler) return undefined;' }],
@@ -30,7 +30,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a stopping core reports SERVING',
     suite: HEALTH,
-    caughtBy: 'reports SERVING immediately, and NOT_SERVING before the core stops',
+    caughtBy: "watching a core's health reports SERVING at once, and NOT_SERVING before it stops",
     patches: [
       {
         file: HEALTH_SERVICE,
@@ -40,15 +40,15 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a day that is not on the calendar becomes one of the next month',
+    name: 'a date that does not exist becomes one of the next month',
     suite: 'test/integration/request-rules.test.ts',
-    caughtBy: 'JSON is refused for a time or a word that is none, and read with a valid one',
+    caughtBy: 'JSON is refused if a time is invalid or an enum word is unknown, and read otherwise',
     patches: [{ file: 'src/rpc/routes.ts', find: '!new Date(day).toISOString().startsWith(day)', put: 'false' }],
   },
   {
     name: 'a list may name studios that the caller may not access',
     suite: CALLERS,
-    caughtBy: 'learns from no list of a request whether another studio has a lead, or exists',
+    caughtBy: 'no list in a request tells a caller whether another studio exists or has a lead',
     patches: [
       {
         file: 'src/rpc/callers.ts',

@@ -3,7 +3,7 @@ import type { PlantedBug } from './planted-bug.ts';
 const CONNECTIONS = 'gateway/port/connections.ts';
 const PIPELINE_SUITE = 'test/integration/pipelining.test.ts';
 
-/** Faults of the bounds on what clients of the gateway send and leave unread, of its responses, connections and packages; and of clients. */
+/** Faults of clients, and of the gateway: its limits on requests and unread data, responses, connections and packages. */
 export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core that refuses the gateway is an internal error to callers',
@@ -18,15 +18,15 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a body is parsed, however many values it has',
+    name: 'a body is parsed however many values it has',
     suite: 'test/security/work-of-refusals.test.ts',
-    caughtBy: 'a request with as many elements of a list as it can have costs hardly more than another',
+    caughtBy: 'a request with as many elements of a list as it can have costs hardly more than any other',
     patches: [{ file: 'gateway/routes/leads.ts', find: 'if (hasTooManyValues(bytes)) return UNREADABLE;', put: '' }],
   },
   {
-    name: 'a download that its client ends is an error in the log',
+    name: 'a download that its client aborts is logged as an error',
     suite: 'test/e2e/left-clients.test.ts',
-    caughtBy: 'clients that leave at each kind of response write no warning and no error into the log',
+    caughtBy: 'clients that disconnect during any kind of response cause no warnings or errors in the log',
     patches: [
       {
         file: 'gateway/port/problem-json.ts',
@@ -38,26 +38,25 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the number of queued requests is unbounded',
     suite: PIPELINE_SUITE,
-    caughtBy:
-      'waiting requests of all connections are bounded: a connection that brings more ends after its waiting ones',
+    caughtBy: 'waiting requests are limited, and a connection that brings too many ends after its own',
     patches: [{ file: CONNECTIONS, find: 'this.#waiting < MAX_WAITING_REQUESTS', put: 'true' }],
   },
   {
     name: 'requests after a response that closes the connection are executed',
     suite: 'test/security/request-smuggling.test.ts',
-    caughtBy: 'end with a length above the maximum: nothing after it is executed',
+    caughtBy: 'a connection executes no request after a length above the maximum',
     patches: [{ file: CONNECTIONS, find: 'if (socket.writable) turns[0]?.();', put: 'turns[0]?.();' }],
   },
   {
     name: 'a request whose body is malformed loses its id and its quota headers',
     suite: 'test/e2e/http/http-faults.test.ts',
-    caughtBy: 'behind a good head keeps the request id and the quota headers: in one packet',
+    caughtBy: 'a bad body after a good head keeps the request id and the quota headers: in one packet',
     patches: [{ file: CONNECTIONS, find: 'connection.fault = problem;', put: 'return answer(arriving);' }],
   },
   {
-    name: 'an address may make the core look up any number of keys',
+    name: 'the number of key look-ups for an address is unbounded',
     suite: 'test/e2e/http/unknown-keys.test.ts',
-    caughtBy: 'are looked up a bounded number of times for one address; known keys, and other addresses, are served',
+    caughtBy: 'look-ups of unknown keys are limited by address; known keys and other addresses are served',
     patches: [
       {
         file: 'gateway/admission/authentication.ts',
@@ -67,9 +66,9 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a call to a core that has vanished is used on',
+    name: 'a call to a core that has vanished stays in use',
     suite: 'test/unit/exchange-batcher.test.ts',
-    caughtBy: 'a batcher keeps its promises whatever happens in whatever order',
+    caughtBy: 'a batcher keeps its promises under any sequence of events',
     patches: [
       {
         file: 'gateway/core/exchange-batcher.ts',
@@ -79,27 +78,27 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an error of a connection that has left HTTP ends the gateway',
+    name: 'an error of a connection that has left HTTP stops the gateway',
     suite: 'test/security/cut-conversations.test.ts',
-    caughtBy: 'outlives whoever sends two requests at once and leaves at any moment',
+    caughtBy: 'the port survives clients that send two requests at once and leave at any moment',
     patches: [{ file: 'gateway/port/connections.ts', find: "socket.on('error', ignore);", put: '' }],
   },
   {
-    name: 'a connection whose request is not read yet is closed at once after its answer',
+    name: 'a connection with an unread request is closed immediately after the response',
     suite: 'test/security/early-answers.test.ts',
-    caughtBy: 'before a route: CONNECT',
+    caughtBy: 'a late reader gets a refusal before the route: CONNECT',
     patches: [{ file: CONNECTIONS, find: 'this.#lingering.watch(socket);', put: '' }],
   },
   {
-    name: 'a kept release names a file outside of its folder',
+    name: 'a release of earlier packages names a file outside of its folder',
     suite: 'test/e2e/http/packages.test.ts',
-    caughtBy: 'cannot name a file elsewhere: "../secret"',
+    caughtBy: 'earlier packages cannot name a file elsewhere: "../secret"',
     patches: [{ file: 'gateway/docs/packages.ts', find: '!/^\\w[\\w.+-]*$/.test(name)', put: 'false' }],
   },
   {
     name: 'a gateway does not retry a call refused unprocessed',
     suite: 'test/integration/max-connection-age.test.ts',
-    caughtBy: 'a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error',
+    caughtBy: 'a gateway retries calls that an old connection refused unprocessed, without an error',
     patches: [
       {
         file: 'common/core-connection.ts',
@@ -109,14 +108,26 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the error of a mistyped key repeats it',
+    name: 'the error about a mistyped key contains it',
     suite: 'sdk/test/secrets.test.ts',
-    caughtBy: 'in TypeScript, no error and no inspection shows the key or the visitor',
+    caughtBy: 'no TypeScript error or inspected object reveals the key or the visitor',
     patches: [
       {
         file: 'sdk/configuration.ts',
         find: 'faultOfKey(apiKey)',
         put: 'faultOfKey(apiKey)?.concat(apiKey)',
+      },
+    ],
+  },
+  {
+    name: 'the page of an outbox takes requests without its header',
+    suite: 'sdk/test/outbox/outbox.test.ts',
+    caughtBy: 'Node on SQLite: the page refuses requests that are not its own, and then changes nothing',
+    patches: [
+      {
+        file: 'sdk/outbox/page.ts',
+        find: "String(headers['x-outbox-page']).trim() !== '1'",
+        put: 'headers === undefined',
       },
     ],
   },

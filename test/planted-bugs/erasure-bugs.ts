@@ -3,35 +3,34 @@ import type { PlantedBug } from './planted-bug.ts';
 const SQLITE = 'src/store/sqlite/leads.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const REMAINS = 'test/contract/sqlite-erasure.test.ts';
-const NO_BYTE =
-  'no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before';
+const NO_BYTE = "no database file has a byte of an erased lead's personal data, whatever its past";
 
 /** Faults of erasure. */
 export const ERASURE_BUGS: readonly PlantedBug[] = [
   {
-    name: 'an erased lead keeps its original data',
+    name: 'an erased lead retains its original data',
     suite: REMAINS,
     caughtBy: NO_BYTE,
     patches: [{ file: SQLITE, text: 'original = NULL,', put: '' }],
   },
   {
-    name: 'the time that retention goes by follows a clock at once',
+    name: 'the time for retention follows a clock immediately',
     suite: 'test/unit/retention-turns.test.ts',
-    caughtBy: 'does not leap with a clock, however often cores start',
+    caughtBy: 'retention time does not jump with a clock, however often cores start',
     patches: [
       { file: 'src/usecases/retention-turns.ts', find: 'Math.min(at - seen.at, 2 * this.#idleMs)', put: 'Infinity' },
     ],
   },
   {
-    name: 'a studio is reported to be erased while a creation that had begun before may be written',
+    name: 'a studio is reported as erased while an earlier creation may still be written',
     suite: 'test/integration/erase-studio.test.ts',
-    caughtBy: 'does not report to be complete before what had begun before can have been written, whatever clocks show',
+    caughtBy: 'EraseStudio completes only after late writes can have ended, whatever clocks show',
     patches: [{ file: 'src/usecases/erase-studio.ts', find: 'endedMs < STUDIO_ENDS_MS', put: 'endedMs < 0' }],
   },
   {
-    name: 'a studio that has ended can be put again',
+    name: 'an ended studio can be reopened',
     suite: ON_SQLITE,
-    caughtBy: 'a studio ends for good, loses members, sources and retention, and keeps its leads',
+    caughtBy: 'an ended studio loses its members, sources and retention, but keeps its leads',
     patches: [
       {
         file: 'src/store/decisions/directory.ts',
@@ -41,9 +40,9 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on MongoDB, what is left of an erased lead goes if it is distributed after its deliveries were looked for',
+    name: 'on MongoDB, a tombstone goes if it is distributed after the check of its deliveries',
     suite: 'test/contract/mongo-store.test.ts',
-    caughtBy: 'what others do between any two commands lets none go that a named consumer has not heard of',
+    caughtBy: 'an erased lead is never deleted before every consumer saw it, under any interleaving',
     patches: [
       {
         file: 'src/store/mongo/lead-deletion.ts',
@@ -55,7 +54,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the log is never truncated',
     suite: REMAINS,
-    caughtBy: 'leads erase-contact beside a running core',
+    caughtBy: 'leads erase-contact beside a running core leaves no personal byte',
     patches: [
       {
         file: 'src/store/sqlite/checkpoint-worker.ts',

@@ -3,27 +3,27 @@ import type { PlantedBug } from './planted-bug.ts';
 const SQLITE = 'src/store/sqlite/deliveries.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
-const OLDER_STATE = 'acknowledging an older state, or setting one aside, hides no newer one';
+const OLDER_STATE = 'acknowledging or setting aside an older state hides no newer one';
 const ONE_WRITE = 'a changed lead is never visible without its entry in the feed';
 
 const HIDDEN = 'many unreadable leads before, between and after others hide none of them';
 
-/** Faults of the change feed on SQLite, and of what both stores share. */
+/** Faults of the change feed on SQLite, and of code that both stores share. */
 export const FEED_BUGS: readonly PlantedBug[] = [
   {
-    name: 'on SQLite, a lead is told with the kinds of an older state',
+    name: 'on SQLite, a lead is delivered with the kinds of an older state',
     suite: ON_SQLITE,
-    caughtBy: 'one is told the kind of a change that a poll does not reach behind a backlog',
+    caughtBy: 'a consumer learns the kind of a change that a poll does not reach behind a backlog',
     patches: [{ file: SQLITE, text: 'AND changed_since IS NULL', put: '' }],
   },
   {
-    name: 'on MongoDB, a change that was acknowledged is delivered again',
+    name: 'on MongoDB, an acknowledged change is delivered again',
     suite: ON_MONGO,
-    caughtBy: 'tells no revision twice if others go on while a core writes deliveries',
+    caughtBy: 'a revision is never sent with two contents while another core writes deliveries',
     patches: [{ file: 'src/store/mongo/deliveries.ts', find: 'const KEPT_MS = 60_000', put: 'const KEPT_MS = -1e12' }],
   },
   {
-    name: 'unreadable leads at the head of the change feed hide all behind them',
+    name: 'unreadable leads at the head of the change feed hide all others',
     suite: ON_SQLITE,
     caughtBy: HIDDEN,
     patches: [{ file: 'src/store/pages.ts', find: 'position = last;', put: 'return records;' }],
@@ -54,15 +54,15 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a call of the feed that FerretDB ends because of others fails',
+    name: 'a feed call fails if FerretDB ends it because of concurrent calls',
     suite: 'test/contract/mongo-refusals.test.ts',
-    caughtBy: 'resendLeads succeeds when the server has ended one of its writes because of others',
+    caughtBy: 'resendLeads succeeds after the server aborts one of its writes because of a conflict',
     patches: [{ file: 'src/store/mongo/mongo-store.ts', find: 'repeating(connection)', put: 'connection.call' }],
   },
   {
-    name: 'of several restores only the last counts',
+    name: 'only the last of several restores counts',
     suite: ON_SQLITE,
-    caughtBy: 'has a higher epoch each time, also if a clock was set back, and goes back to the earliest time',
+    caughtBy: 'each restore gets a higher epoch, even if a clock was set back, and the earliest time',
     patches: [
       {
         file: 'src/domain/database-epoch.ts',
@@ -74,8 +74,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'leads of a restored database come at revisions that clocks ahead had given before',
     suite: 'test/e2e/cli.test.ts',
-    caughtBy:
-      'an operator notes a restore: consumers look behind the backup, or behind the given time, or at all leads',
+    caughtBy: 'after a recorded restore, consumers get changes since the backup or the given time',
     patches: [
       {
         file: 'operator/commands/change-commands.ts',

@@ -2,10 +2,10 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const PHONE_NUMBER = 'src/domain/phone-number.ts';
 const suite = 'test/unit/contact-keys.test.ts';
-const SEPARATED = 'in regions with D, with and without a country code, whatever separates the digits';
+const SEPARATED = 'numbers of regions with D match with or without a country code, whatever separates digits';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
-const STALE = 'a move of a lead that has changed since the expected time is stale and writes nothing';
-const LEFT_OUT = 'has its leads in no consumer that has not asked, named or not, and what waited before waits on';
+const STALE = 'a move that expects an outdated updatedAt is stale and writes nothing';
+const LEFT_OUT = 'leads of a test studio reach only consumers that asked for them';
 
 /** Faults of leads: their contacts, enquiries, corrections and studios. */
 export const LEAD_BUGS: readonly PlantedBug[] = [
@@ -20,7 +20,7 @@ export const LEAD_BUGS: readonly PlantedBug[] = [
   {
     name: 'an open lead of release 1.2 refuses another contact',
     suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy: 'with 030 1234567 #5 refuses its own contact, not 030 12345675, whose enquiry it does not keep',
+    caughtBy: 'a 1.2 lead with 030 1234567 #5 blocks that contact but not 030 12345675',
     patches: [
       { file: 'src/store/decisions/leads.ts', find: 'const KEY_RULE_OF_1_2 = 2;', put: 'const KEY_RULE_OF_1_2 = 1;' },
     ],
@@ -28,7 +28,7 @@ export const LEAD_BUGS: readonly PlantedBug[] = [
   {
     name: 'an enquiry changes the lead',
     suite: 'test/e2e/http/one-open-lead.test.ts',
-    caughtBy: 'keeps what is refused for the CRM, which no response shows; a studio that switches it off answers alike',
+    caughtBy: 'a refused enquiry is kept for the CRM unless the studio opts out, with the same response',
     isSeenOutside: true,
     patches: [
       {
@@ -39,7 +39,7 @@ export const LEAD_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a move overwrites what a colleague has changed since the expected time',
+    name: 'a move overwrites a change made since the expected time',
     suite: ON_SQLITE,
     caughtBy: STALE,
     patches: [
@@ -51,15 +51,15 @@ export const LEAD_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'leads of test studios come to every consumer',
+    name: 'leads of test studios reach every consumer',
     suite: ON_SQLITE,
     caughtBy: LEFT_OUT,
     patches: [{ file: 'src/domain/consumer.ts', find: '(includesTests || !isTest)', put: 'true' }],
   },
   {
-    name: 'an export of a person lacks the leads that had the contact before a correction',
+    name: 'an export of a person lacks leads that had the contact before a correction',
     suite: 'test/integration/export-contact.test.ts',
-    caughtBy: 'sends every lead of a person with all that is kept of it, and at the end whether that is all',
+    caughtBy: 'ExportContact sends every lead of a person with all its data, and whether that is all',
     patches: [
       {
         file: 'src/usecases/export-contact.ts',

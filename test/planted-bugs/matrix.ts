@@ -1,14 +1,14 @@
 /**
- * Shows which tests only repeat what others prove: runs suites with each planted bug, and prints which files fail with it.
+ * Shows which tests only repeat proofs of others: runs suites with each planted bug, and prints which files fail with it.
  *
  *   npm run matrix -- [--bugs PATTERN] FILTER...
  *
- * - `--bugs`: of those whose names match; without it, of all
- * - FILTER: the suites, as `vitest run` takes them
+ * - `--bugs`: only bugs whose names match
+ * - FILTER: the suites, as in `vitest run`
  *
- * Prints Markdown: each bug with the number of tests that fail, by file; then each file with its seconds, and what only it
- * proves: bugs that no other of these files catches, rules and promises that no other file of all names. A file without any proves
- * nothing alone, or only what no planted bug, rule or promise is about. With all suites it takes some minutes for each bug.
+ * Prints Markdown: each bug with the number of failed tests by file; then each file with its duration and what only it proves:
+ * bugs that no other of these files catches, and rules and promises that no other file names. A file without any proves nothing
+ * alone, as far as planted bugs, rules and promises cover it. With all suites it takes some minutes for each bug.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { ruleRows } from '../rule-table.ts';
 import { ROOT } from '../tools/processes.ts';
 import { ALL_BUGS } from './planted-bugs.ts';
 
-/** The results of a file: its failed tests, and how long it took; seconds. */
+/** The results of a file: its failed tests, and its duration; seconds. */
 interface FileResult {
   readonly failed: number;
   readonly seconds: number;
@@ -65,7 +65,7 @@ const bugs = ALL_BUGS.map(({ name }) => name).filter((name) => pattern.test(name
 
 const healthy = await resultsWith('', filters);
 const files = [...healthy.keys()].toSorted();
-/** What is proven without a planted bug: the rules of the contract, and the promises that a file itself names. */
+/** The proofs that need no planted bug: the rules of the contract, and the promises that a file names. */
 const promises = PROMISES.map(({ id }) => ({
   name: id,
   files: PROOFS.filter(({ ids }) => ids.includes(id)).map(({ file }) => file),
@@ -76,7 +76,7 @@ console.log('| Planted bug | Failed tests, by file |\n|---|---|');
 const caught: { readonly name: string; readonly files: readonly string[] }[] = [];
 for (const name of bugs) {
   const results = await resultsWith(name, filters);
-  // What fails without a bug, too, proves nothing about it.
+  // Failures without a bug prove nothing about it.
   const failing = files.filter((file) => results.get(file)?.failed && !healthy.get(file)?.failed);
   caught.push({ name, files: failing });
   console.log(`| ${name} | ${failing.map((file) => `${file}: ${results.get(file)?.failed}`).join('<br>') || '–'} |`);

@@ -12,16 +12,15 @@ const APPLY_ONCE = 'src/store/mongo/apply-once.ts';
 /** Faults of the store on MongoDB. */
 export const MONGO_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a history that is full drops its oldest events',
+    name: 'a full history drops its oldest events',
     suite: STORE,
-    caughtBy: 'loses no event: the oldest are kept apart, and walked with the others; the newest are listed',
+    caughtBy: 'a full history loses no event: the oldest are moved out, the newest are listed',
     patches: [{ file: 'src/store/mongo/history.ts', find: '-(FULL + MOVED_AT_ONCE)', put: '-1000' }],
   },
   {
     name: 'a creation does not rely on the last check of the indexes',
     suite: INDEXES,
-    caughtBy:
-      'once a core has noticed that another index is in the place of idempotencyKey, no lead takes a key or a contact',
+    caughtBy: 'a core that finds another index in place of idempotencyKey lets no lead take a key or contact',
     patches: [
       {
         file: LEADS,
@@ -33,13 +32,13 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'a write is acknowledged by one server only',
     suite: ADDRESS,
-    caughtBy: 'each command is the one without it: a majority, its disks, the primary',
+    caughtBy: 'no option in the address changes the write concern, read concern or read preference',
     patches: [{ file: CONNECTION, find: "new WriteConcern('majority', undefined, true)", put: 'new WriteConcern(1)' }],
   },
   {
     name: 'each command knows only the times of its own session',
     suite: SESSIONS,
-    caughtBy: 'no method reads anything that is older',
+    caughtBy: 'no method reads data older than a reply received before',
     patches: [
       {
         file: 'src/store/mongo/reconnecting-client.ts',
@@ -51,8 +50,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'an insert whose reply is lost is retried with another id',
     suite: BATCHES_SUITE,
-    caughtBy:
-      'replies get lost by cut during inserts of many (4 of them): each creation is one lead, and reported as created',
+    caughtBy: 'no lead is lost or doubled when replies to inserts get lost by cut, 4 times',
     patches: [
       { file: LEADS, find: 'const document = leadDocument(lead, claims, now, by);', put: '' },
       {
@@ -81,10 +79,10 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a further attempt undoes what others have written since',
+    name: 'a retry undoes later writes of others',
     suite: 'test/contract/mongo-lost-replies.test.ts',
     caughtBy:
-      'does not undo what somebody else wrote since: putMember, a member that somebody else removes stays removed',
+      'a retry after a lost reply does not undo a later change: putMember, a member that somebody else removes stays removed',
     patches: [
       { file: APPLY_ONCE, find: 'applied.some((each) => each.equals(id))', put: 'false' },
       {
@@ -97,7 +95,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'audit events are ordered by the clocks of their writers',
     suite: STORE,
-    caughtBy: 'are in the order of the changes to a studio or key, whatever the clocks of the writers',
+    caughtBy: "audit events keep the order of changes to a studio or key, whatever the writers' clocks",
     patches: [
       { file: 'src/store/mongo/audit.ts', find: 'Math.max(place, event.time.getTime())', put: 'event.time.getTime()' },
     ],

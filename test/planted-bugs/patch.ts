@@ -1,6 +1,6 @@
 import { Lang, parse, type SgNode } from '@ast-grep/napi';
 
-/** A fault in one place of the product: the code there, and its faulty replacement. */
+/** A fault at one position of the product: the code there, and its faulty replacement. */
 export type Patch = CodePatch | TextPatch;
 
 interface CodePatch {
@@ -8,8 +8,7 @@ interface CodePatch {
   readonly file: string;
   /**
    * An expression, a statement, or one member of an object, a class or a list that occurs in the file exactly once, in any
-   * layout. `$NAME` matches any one node in its place and `$$$NAME` any number of them, so that parts without relevance can be
-   * omitted.
+   * layout. `$NAME` matches any single node and `$$$NAME` any number of them, so that irrelevant parts can be omitted.
    */
   readonly find: string;
   /** May contain the matched parts by their names. */
@@ -33,7 +32,7 @@ interface Place {
 /**
  * Returns the source with the fault.
  *
- * @throws Error unless the place exists exactly once: then the planted bug must follow the product
+ * @throws Error unless the original exists exactly once: then the planted bug must follow the product
  */
 export function patched(source: string, patch: Patch): string {
   const root = parse(Lang.TypeScript, source).root();
@@ -46,7 +45,7 @@ Quote the current code in the planted bug, or the code in which the same fault i
   return source.slice(0, place.start) + place.put + source.slice(place.end);
 }
 
-/** The kinds of syntax that a piece of code may be, each with a context that parses as that kind. */
+/** The possible kinds of syntax of a piece of code, each with a context that parses as that kind. */
 const READINGS: readonly (readonly [kind: string | undefined, context: (code: string) => string])[] = [
   [undefined, (code) => code],
   ['object', (code) => `(${code})`],
@@ -65,7 +64,7 @@ function placesOfCode(root: SgNode, source: string, { find, put }: CodePatch): P
   return [];
 }
 
-/** Whether the whole code parses as this kind. The parser continues after an error, and returns the part that it recognises. */
+/** Whether the whole code parses as this kind. The parser continues after an error, and returns the part that it recognizes. */
 function isWhole(context: string, kind: string | undefined, code: string): boolean {
   const root = parse(Lang.TypeScript, context).root();
   const node = kind ? root.find({ rule: { kind } }) : root.child(0);

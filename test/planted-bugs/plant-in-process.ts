@@ -1,6 +1,6 @@
 /**
- * Loaded before the product in a separate process (`--import`): Node loads the product with the planted bug that PLANTED_BUG
- * names, or with the files of the folder PLANTED_FILES in place of those of the same path.
+ * Preloaded into a separate process (`--import`): Node loads the product with the planted bug of PLANTED_BUG, or with the
+ * files of the folder PLANTED_FILES instead of those at the same paths.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';

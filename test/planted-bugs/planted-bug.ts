@@ -13,7 +13,7 @@ export interface PlantedBug {
   readonly suite: string;
   /** The title of the test, without those of its suites. */
   readonly caughtBy: string;
-  /** Whether the fault is visible through the public API: then the conformance suite must catch it, too. */
+  /** Whether the fault is visible through the public API, so that the conformance suite must catch it, too. */
   readonly isSeenOutside?: true;
 }
 
@@ -27,8 +27,8 @@ export interface VariantReport {
 }
 
 /**
- * A plugin with which Vitest loads the product with the faults. Its cache of files without a fault is shared by all variants,
- * because transforming them again for each would take most of the time.
+ * Returns a plugin with which Vitest loads the product with the faults. All variants share its cache of files without a
+ * fault, because transforming them again would take most of the time.
  */
 export function plant(patches: readonly Patch[]): Plugin {
   const patchesOf = (id: string) => patches.filter(({ file }) => id.split('?')[0] === join(ROOT, file));

@@ -29,13 +29,13 @@ function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<
     };
 
   // @proves crashes-39
-  test.each(bugs)('a variant is caught: $name', ({ name, caughtBy }) => {
+  test.each(bugs)('the planted bug is caught: $name', ({ name, caughtBy }) => {
     const { caught, errors } = reportOf(name);
     expect(caught, errors.join('\n')).toContain(caughtBy);
   });
 }
 
-/** Runs on every variant the test that must catch it. */
+/** Runs the test on every variant that it must catch. */
 async function runVariants(
   database: keyof typeof PLANTED_BUGS,
   env: Record<string, string>,

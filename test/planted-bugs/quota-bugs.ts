@@ -2,7 +2,7 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const MEMORY = { file: 'gateway/admission/quota/memory-quota.ts', suite: 'test/contract/memory-quota.test.ts' };
 
-const EARLY = 'whenever requests come, each decision agrees with the times announced before';
+const EARLY = 'each decision agrees with the times announced before, whenever requests come';
 
 /** Faults of counting requests and of reporting quotas. */
 export const QUOTA_BUGS: readonly PlantedBug[] = [
@@ -15,7 +15,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'a changed quota of a studio is not in the audit log',
     suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy: 'record each change with who made it, by which call and when, and with both values',
+    caughtBy: 'every change leaves an audit event with its actor, call, time and both values',
     patches: [
       { file: 'src/store/decisions/directory.ts', find: 'if (quotaLimit !== undefined && $CHANGED) $THEN', put: '' },
     ],

@@ -7,14 +7,14 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway sends its token to a core with an invalid certificate',
     suite: TLS,
-    caughtBy: 'of another authority',
+    caughtBy: 'a gateway sends nothing to a core of another authority',
     patches: [
       {
         file: 'common/core-connection.ts',
         find: `{
       lookup: lookUpCore,
       get secureContext() {
-        return credentials.secureContext;
+        return credentials.loaded.secureContext;
       },
     }`,
         put: '{ lookup: lookUpCore, rejectUnauthorized: false }',
@@ -22,23 +22,23 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the id of a request may have a secret',
+    name: 'a request id may contain a secret',
     suite: 'test/security/secrets.test.ts',
-    caughtBy: 'of successful and of refused requests',
+    caughtBy: 'logs and errors of successful and refused requests have no secret and no personal data',
     patches: [{ file: 'common/rules/public-api.ts', find: '!hasSecretForm(text)', put: 'true' }],
   },
   {
     name: 'a core does not read a changed token',
     suite: 'test/e2e/callers.test.ts',
-    caughtBy: 'the token that core and gateway share is changed, at the gateway first, and no request fails',
+    caughtBy: 'no request fails while the shared token is changed, first at the gateway',
     patches: [
       { file: 'src/rpc/callers.ts', find: 'this.#shared.set(hash, known(ANY_CALLER))', put: 'this.#newest = hash' },
     ],
   },
   {
-    name: 'a gateway takes the refusal of one of its tokens for that of its requests',
+    name: 'a gateway mistakes the refusal of a token for that of its requests',
     suite: 'test/integration/replaced-token.test.ts',
-    caughtBy: 'all first calls of a gateway to a core with the former token succeed, and each is executed once',
+    caughtBy: 'all first calls of a gateway to a core with the former token succeed, each executed once',
     patches: [
       {
         file: 'gateway/core/exchange-calls.ts',

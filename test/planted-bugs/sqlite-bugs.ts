@@ -11,13 +11,13 @@ const SCHEMA = 'src/store/sqlite/schema.ts';
 const MIGRATE = 'src/store/sqlite/migrate.ts';
 const UPGRADE = 'test/upgrade/upgrade.test.ts';
 
-/** Faults of the store on SQLite, of what both stores share, of the use cases and of the gateway. */
+/** Faults of the store on SQLite, of code that both stores share, of the use cases and of the gateway. */
 export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the contact is checked before the idempotency key',
     isSeenOutside: true,
     suite: STORE,
-    caughtBy: 'the same key with the same data is a replay of the first lead',
+    caughtBy: 'a repetition with the same key and data returns the first lead',
     patches: [
       {
         file: LEADS,
@@ -45,7 +45,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'several open leads may claim one contact',
     isSeenOutside: true,
     suite: STORE,
-    caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
+    caughtBy: "another key for a contact with an open lead gets that lead's id, and nothing is written",
     patches: [
       { file: CLAIMS, text: 'INSERT INTO contact_claims', put: 'INSERT OR IGNORE INTO contact_claims' },
       {
@@ -58,7 +58,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a commit into a file that was removed is acknowledged until the next check',
     suite: FILES,
-    caughtBy: 'once its files have gone, createLead is not acknowledged as the first write',
+    caughtBy: 'createLead is not acknowledged as the first write after its files are gone',
     patches: [
       {
         file: SQLITE_STORE,
@@ -68,9 +68,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'waiting for the lock of another process blocks the core',
+    name: "waiting for another process's lock blocks the core",
     suite: LOCKS,
-    caughtBy: 'by BEGIN IMMEDIATE, every write waits, and none blocks what is read',
+    caughtBy: 'a write lock by BEGIN IMMEDIATE makes every write wait and blocks no read',
     patches: [
       {
         file: SQLITE_STORE,
@@ -82,7 +82,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a write succeeds before its transaction is committed',
     suite: STORE,
-    caughtBy: 'all fail, and none is stored, when the commit fails',
+    caughtBy: 'all writes of a transaction fail and none is stored when its commit fails',
     patches: [
       {
         file: 'src/store/sqlite/group-commit.ts',
@@ -94,7 +94,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a failed write fails its whole group commit',
     suite: STORE,
-    caughtBy: 'roll back all of a write that fails half-way, and nothing else',
+    caughtBy: 'a write that fails halfway is rolled back alone within its shared transaction',
     patches: [
       {
         file: 'src/store/sqlite/group-commit.ts',
@@ -106,8 +106,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the gateway refuses a request without checking its cached key at the core',
     suite: 'test/e2e/http/check-order.test.ts',
-    caughtBy:
-      'a request with two faults is refused for the first in the order of checks, and nothing is written: revoked key, invalid body',
+    caughtBy: 'a request with two faults is refused for the first in order, writing nothing: revoked key, invalid body',
     patches: [
       {
         file: 'gateway/admission/admission.ts',
@@ -117,7 +116,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a remembered credential outlives the change of another process',
+    name: 'a cached credential outlives a change by another process',
     suite: STORE,
     caughtBy: 'a credential reflects its studio and issuer immediately, in every process',
     patches: [{ file: CREDENTIALS, find: 'if (version !== current) forgetCredentials();', put: '' }],
@@ -126,7 +125,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'the fingerprint omits the note',
     isSeenOutside: true,
     suite: 'test/e2e/http/idempotency.test.ts',
-    caughtBy: 'is refused with 409, and nothing is written or changed: another note',
+    caughtBy: 'the same key with other data gets 409 and changes nothing: another note',
     patches: [
       {
         file: 'src/domain/fingerprint.ts',
@@ -148,15 +147,16 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a file in which an earlier release has begun something is opened',
+    name: 'a file is opened although an earlier release left an unfinished step in it',
     suite: UPGRADE,
-    caughtBy: 'in which a release before 1.2 has begun something is refused with what to do, and not changed',
+    caughtBy:
+      'a SQLite file in which a release before 1.2 has begun something is refused with advice and stays unchanged',
     patches: [{ file: MIGRATE, find: 'if (isOfBefore12(database)) throw ofEarlierRelease($FILE);', put: '' }],
   },
   {
     name: 'a request is admitted when the quota cannot be counted',
     suite: 'test/e2e/http/quota.test.ts',
-    caughtBy: 'every operation is refused with 503 and a time to wait, and nothing is written',
+    caughtBy: 'while requests cannot be counted, every operation gets 503 with a delay and writes nothing',
     patches: [
       {
         file: 'gateway/admission/count-quota.ts',
@@ -168,7 +168,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a commit does not wait for the disk',
     suite: 'test/crash/power-cuts.test.ts',
-    caughtBy: 'at any moment',
+    caughtBy: 'acknowledged leads exist once after power failures at any moment',
     patches: [
       {
         file: 'src/store/sqlite/open-database.ts',
@@ -178,9 +178,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a public lead is returned whose name nobody could have given',
+    name: 'a public lead is returned with an impossible name',
     suite: STORE,
-    caughtBy: 'a lead: only requests for it fail, each list that leaves it out says so, and its claims stay',
+    caughtBy: 'an unreadable lead fails only its own requests, is left out of lists, and keeps its claims',
     patches: [
       { file: 'src/store/checked.ts', find: 'isJsonText(read.displayName, BOUNDS.displayName.max)', put: 'true' },
     ],

@@ -9,8 +9,8 @@ const bugs = PLANTED_BUGS[process.env.PLANTED_BUGS_ON as keyof typeof PLANTED_BU
 const projects = bugs.map(({ name, suite, caughtBy, patches }) => project(name, suite, caughtBy, plant(patches)));
 
 /**
- * Runs suites on faulty variants of the product: one project for each variant on PLANTED_BUGS_ON. It prints the reports last, as
- * JSON. `planted-bugs.test.ts` runs it.
+ * Runs suites on faulty variants of the product, one project for each variant on PLANTED_BUGS_ON, and finally prints the
+ * reports as JSON. `planted-bugs.test.ts` runs it.
  */
 export default defineConfig({ test: { projects, reporters: [{ onTestRunEnd: report }], maxWorkers: 3 } });
 
@@ -42,7 +42,7 @@ function report(modules: readonly TestModule[]): void {
     const failures = tests.flatMap((test) =>
       (test.result().errors ?? []).map((error) => ({
         title: test.name,
-        // A property that fails has the assertion as its cause.
+        // A failed property has the assertion as its cause.
         isCatch: [error, error.cause].some((each) => each?.name === 'AssertionError'),
         error,
       })),

@@ -8,34 +8,33 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
   {
     name: 'two requests for one lead are in flight',
     suite: SCHEDULE,
-    caughtBy:
-      'the receiver takes the newest state of each lead at last, states of a lead in order, with one request for it at a time',
+    caughtBy: 'a receiver eventually has the newest state of each lead, in order, one request at a time',
     patches: [{ file: 'relay/schedule.ts', find: '!this.#begun.has(key)', put: "key !== ''" }],
   },
   {
-    name: 'a window full of leads that an endpoint never takes holds up all others',
+    name: 'a window full of leads that an endpoint always rejects blocks all others',
     suite: SCHEDULE,
-    caughtBy: 'more leads than a window has that the receiver never takes hold up no other for ever',
+    caughtBy: 'more failing leads than a window holds do not block another forever',
     patches: [{ file: 'relay/retries.ts', find: 'health.failures >= WINDOW', put: 'attempts < 0' }],
   },
   {
-    name: 'a receiver that asks for a pause gets all that waits at once after it',
+    name: 'a receiver that requests a pause gets all waiting changes at once after it',
     suite: SCHEDULE,
-    caughtBy: 'a receiver that takes N requests a second gets 3/4 of them, and nothing within its pauses',
+    caughtBy: 'a receiver limited to N requests a second gets 3/4 of them, and none during its pauses',
     patches: [{ file: 'relay/endpoint-health.ts', find: 'maxInFlight: health.maxInFlight + 1', put: 'failures: 0' }],
   },
   {
-    name: 'an endpoint that leaves the file has all others tried again',
+    name: 'removing an endpoint from the file retries all others',
     suite: 'test/e2e/webhooks.test.ts',
-    caughtBy: 'disturbs no endpoint whose entry stays when another one leaves it',
+    caughtBy: 'removing an endpoint does not disturb those whose entries stay',
     patches: [
       { file: 'relay/endpoint.ts', find: 'isSame(settings, this.#settings)', put: 'this.#stopping.signal.aborted' },
     ],
   },
   {
-    name: 'one good address among bad ones is enough',
+    name: 'one good address among bad ones suffices',
     suite: RECEIVERS,
-    caughtBy: 'one bad address refuses all, also where private ones are allowed: ["127.0.0.1","169.254.169.254"]',
+    caughtBy: 'one forbidden address refuses all, even if private ones are allowed: ["127.0.0.1","169.254.169.254"]',
     patches: [
       {
         file: 'relay/send.ts',
@@ -45,9 +44,9 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a lead that a receiver does not take is acknowledged',
+    name: 'a lead that a receiver rejects is acknowledged',
     suite: 'test/e2e/webhooks.test.ts',
-    caughtBy: 'comes again after a pause, and holds up no other',
+    caughtBy: 'a change that the receiver rejects is retried after a delay and blocks no other lead',
     patches: [
       {
         file: 'relay/endpoint.ts',

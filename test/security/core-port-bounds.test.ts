@@ -60,7 +60,7 @@ const ALL_OF_LARGE_STUDIO = aMessage(EXPORT, { studioId: LARGE_STUDIO });
 
 const aCall = (stream: number, block: Uint8Array, message: Uint8Array = EMPTY) => wholeCall(stream, block, message);
 
-/** A request as a framed message of a stream. */
+/** Encodes a request as a framed message of a stream. */
 function aMessage(path: string, request: object): Buffer {
   return framed(requestBytes(path.replace('/leadintake.v1.', ''), request));
 }
@@ -87,7 +87,7 @@ describe('a core in a separate process', () => {
   let port: number;
   let caller: GrpcCaller;
 
-  /** Starts another core, whose memory or processor time a test measures. */
+  /** Starts another core whose memory or processor time a test measures. */
   async function aFreshCore(): Promise<void> {
     caller?.close();
     await core?.kill();
@@ -103,14 +103,14 @@ describe('a core in a separate process', () => {
     await core?.kill();
   });
 
-  /** Another client with the token gets a response, on its own connection. */
+  /** Expects another client with the token to get a response on its own connection. */
   async function served(): Promise<void> {
     const other = sessionTo(url);
     expect(await onStream(other, grpcCall(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
   }
 
   // @proves node-14 bounds-50
-  test('560 connections that open and reset 900 calls each, without a token, do not delay later callers', async () => {
+  test('560 connections that open and reset 900 calls each, without a token, do not delay callers', async () => {
     const block = callBlock(LIST);
     const flood = Buffer.concat([
       opening(),
@@ -134,19 +134,19 @@ describe('a core in a separate process', () => {
     await aFreshCore();
     await served();
     const before = memoryMb(core);
-    // However each of them is answered: see core-port-answers.test.ts.
+    // Each of them is answered differently: see core-port-answers.test.ts.
     const connect = headerBlock({ ':method': 'CONNECT', ':authority': 'x' });
     for (const block of [callBlock(LIST), callBlock(WATCH), callBlock(LIST, { expect: 'x' }), connect]) {
       const calls = Buffer.concat([opening(NO_WINDOW), ...times(2000, (index) => aCall(2 * index + 1, block))]);
       await Promise.all(times(100, () => talk(port, calls)));
       await served();
     }
-    // It levels off at some 300; 240 connections took 1.4 GB without a bound.
+    // Growth levels off at about 300 MB; 240 connections took 1.4 GB without a bound.
     expect(memoryMb(core) - before).toBeLessThan(600);
   });
 
   // @proves node-13
-  test('100 authenticated connections with open windows and unread responses use bounded memory, and a slow reader is not disconnected', async () => {
+  test('unread responses on 100 authenticated connections use bounded memory; slow readers stay', async () => {
     await aFreshCore();
     await aStudio(caller, 100);
     const before = memoryMb(core);
@@ -166,7 +166,7 @@ describe('a core in a separate process', () => {
   });
 
   // @proves bounds-62
-  test('of many connections with an unread page some are closed, and a slow reader is not', async () => {
+  test('some of many connections with an unread page are closed, but not a slow reader', async () => {
     await aStudio(caller, 100);
     const printed = core.output().length;
     const slow = slowPage(url);
@@ -181,7 +181,7 @@ describe('a core in a separate process', () => {
     expect((await slow).length).toBeGreaterThan(200_000);
   });
 
-  test('on an authenticated connection, a call without the token is refused, and no other call ends', async () => {
+  test('a call without the token on an authenticated connection is refused and ends no other call', async () => {
     const session = sessionTo(url);
     const exchange = session.request(grpcCall('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN));
     const ended = vi.fn();
@@ -197,7 +197,7 @@ describe('a core in a separate process', () => {
   });
 
   // @proves bounds-59
-  test('a connection may make health checks for any time, and is closed when it makes far more than a probe does', async () => {
+  test("health checks may go on at a probe's rate, but a far higher one closes the connection", async () => {
     const probe = sessionTo(url);
     for (const _ of times(2 * MAX_CALLS_PER_SECOND, () => 0)) {
       expect(await onStream(probe, grpcCall(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
@@ -210,7 +210,7 @@ describe('a core in a separate process', () => {
   });
 
   // @proves bounds-47
-  test('silent connections are bounded in number, and affect neither callers with the token nor health watchers', async () => {
+  test('silent connections are bounded and affect no authenticated caller or health watcher', async () => {
     const watcher = sessionTo(url);
     const watch = watcher.request(grpcCall(WATCH));
     watch.end(EMPTY);
@@ -228,7 +228,7 @@ describe('a core in a separate process', () => {
   });
 
   // @proves bounds-48
-  test('closes idle authenticated connections to admit 64 more at the same moment, and none that is in use', async () => {
+  test('64 new connections displace idle authenticated ones, but none in use', async () => {
     const extra = 64;
     const user = sessionTo(url);
     user.request(grpcCall('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN)).on('error', () => {});
@@ -250,7 +250,7 @@ describe('a core in a separate process', () => {
     expect(served.map(({ grpcStatus }) => grpcStatus)).toEqual(times(extra, () => 0));
 
     const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
-    // Besides them, the user, the caller of `beforeEach` and the others are open.
+    // The user, the caller of `beforeEach` and the new connections are also open.
     await expect.poll(() => idle.filter(isOpen).length).toBeLessThan(MAX_AUTHENTICATED_CONNECTIONS - extra);
     expect(idle.filter(isOpen).length).toBeGreaterThan(MAX_AUTHENTICATED_CONNECTIONS - extra - 20);
     expect(closed).not.toHaveBeenCalled();
@@ -282,7 +282,7 @@ describe('over time,', () => {
     const caller = grpcCaller(`127.0.0.1:${core.port}`);
     onTestFinished(() => caller.close());
     await aStudio(caller, 10);
-    /** Advances the timers by seconds, and leaves time for responses in each. */
+    /** Advances the timers by seconds, with time for responses in each. */
     const pass = async (seconds: number) => {
       for (const _ of times(seconds, () => 0)) {
         vi.advanceTimersByTime(1000);
@@ -293,7 +293,7 @@ describe('over time,', () => {
   }
 
   // @proves bounds-63
-  test('an unread response is cancelled, and one that is read, and a waiting call, are not', async () => {
+  test('an unread response is cancelled, but neither a read one nor a waiting call', async () => {
     const { core, pass } = await aCore();
     const deaf = await talk(core.port, opening(NO_WINDOW), aCall(1, callBlock(LIST, WITH_TOKEN), PAGE));
     answerPings(deaf);
@@ -315,7 +315,7 @@ describe('over time,', () => {
   });
 
   // @proves crashes-7 bounds-62
-  test('a call that waits until others are read is answered although the core stops', async () => {
+  test('a call waiting for others to be read is answered although the core stops', async () => {
     const { core, caller, pass } = await aCore();
     await aStudio(caller, 90);
     const session = sessionTo(core.url, { settings: { initialWindowSize: 0 } });
@@ -327,7 +327,7 @@ describe('over time,', () => {
     };
     const roundTrip = () => new Promise((resolve) => session.ping(resolve));
     const begun = vi.fn();
-    // A page has 100 notes of 2000 characters. Those that do not begin wait, too.
+    // A page has 100 notes of 2000 characters. Pages that do not begin wait, too.
     const pages = times(120, () => aPage(begun));
     await expect.poll(() => pass(1).then(() => begun.mock.calls.length)).toBeGreaterThan(BACKPRESSURE_BYTES / 200_000);
     const answered = vi.fn();
@@ -350,10 +350,10 @@ describe('over time,', () => {
   });
 
   // @proves bounds-42
-  test('an export that is read slowly continues although its buffer stays full, and an unread one ends', async () => {
+  test('a slowly read export continues although its buffer is full, but an unread one ends', async () => {
     const { core, pass } = await aCore();
     const store = await openStore(`sqlite:${core.path}`);
-    // All messages have the same size, which is so large that the next one does not begin before the client has read the last.
+    // The messages are equal and so large that each begins only after the client has read the previous one.
     await store.putStudio(aStudioRecord({ id: LARGE_STUDIO }), BY);
     const leads = times(5000, () => aLead({ studioId: LARGE_STUDIO, createdAt: NOW, note: 'x'.repeat(2000) }));
     await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
@@ -376,7 +376,7 @@ describe('over time,', () => {
   });
 
   // @proves bounds-64
-  test('a connection that does not reply to pings is closed, and one that does is not', async () => {
+  test('a connection that does not reply to pings is closed, but not one that does', async () => {
     const { core, pass } = await aCore();
     const lifeless = await talk(core.port, opening());
     const alive = await talk(core.port, opening());
@@ -391,7 +391,7 @@ describe('over time,', () => {
   });
 });
 
-/** Reads a call to its end and returns its status; undefined if the stream was broken off. */
+/** Reads a call to its end and returns its status, or undefined if the stream was aborted. */
 async function statusOf(stream: ClientHttp2Stream): Promise<number | undefined> {
   let status: number | undefined;
   stream.on('trailers', (trailers) => {
@@ -408,7 +408,7 @@ async function either(stream: ClientHttp2Stream, ...names: readonly [string, str
   over.abort();
 }
 
-/** Reads one message of a call, and nothing after it. */
+/** Reads exactly one message of a call. */
 async function takeMessage(stream: ClientHttp2Stream): Promise<void> {
   const take = async (length: number): Promise<Buffer> => {
     const chunks: Buffer[] = [];
@@ -424,7 +424,7 @@ async function takeMessage(stream: ClientHttp2Stream): Promise<void> {
   await take((await take(5)).readUInt32BE(1));
 }
 
-/** Acknowledges pings, and does nothing else. */
+/** Acknowledges pings and ignores everything else. */
 function answerPings({ socket, bytes }: Awaited<ReturnType<typeof talk>>): void {
   let answered = 0;
   socket.on('data', () => {

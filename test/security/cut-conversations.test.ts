@@ -15,7 +15,7 @@ const lines = (...all: string[]) => `${all.join('\r\n')}\r\n\r\n`;
 const HOST = 'Host: a';
 const JSON_TYPE = 'Content-Type: application/json';
 
-/** Each kind of request of HTTP/1.1, by what a server does with it: answers, waits for more, leaves HTTP, or refuses. */
+/** Each kind of HTTP/1.1 request, by the server's reaction: respond, wait for more, leave HTTP, or refuse. */
 const requests = (path: string, post: string, ...headers: string[]): readonly string[] => [
   lines(`GET ${path} HTTP/1.1`, HOST, ...headers),
   `${lines(`POST ${post} HTTP/1.1`, HOST, ...headers, JSON_TYPE, 'Content-Length: 2')}{}`,
@@ -32,7 +32,7 @@ const requests = (path: string, post: string, ...headers: string[]): readonly st
   'EHLO x\r\n\r\n',
 ];
 
-/** How long a client waits before it leaves; milliseconds: the requests have not arrived, are under way, or are answered. */
+/** How long a client waits before it leaves, so that requests are not received, in flight, or answered; milliseconds. */
 const MOMENTS = [undefined, 0, 1, 4];
 const LEAVING: readonly ((socket: Socket) => void)[] = [
   (socket) => socket.resetAndDestroy(),
@@ -40,7 +40,7 @@ const LEAVING: readonly ((socket: Socket) => void)[] = [
   (socket) => socket.end(() => setTimeout(() => socket.destroy(), 2)),
 ];
 
-/** A stranger has no token, and can only end its own connections. */
+/** An attacker has no token, and can only end its own connections. */
 const CORE_TOKEN = randomUUID();
 const EXCHANGE = '/leadintake.v1.ExchangeService/Exchange';
 const CHECK = '/grpc.health.v1.Health/Check';
@@ -61,7 +61,7 @@ async function plain(url: string, localPort?: number) {
   const { hostname: host, port } = new URL(url);
   const socket = connect({ host, port: Number(port), localPort });
   socket.on('error', () => {});
-  // Nobody listens where the process has ended.
+  // A process that has ended does not listen any more.
   await once(socket, 'connect').catch(() => {});
   return { socket, below: socket };
 }
@@ -111,9 +111,9 @@ const PORTS: Readonly<Record<string, [start: () => Promise<Port>, requests: read
   'a server of metrics': [aMetricsServer, requests('/metrics', '/metrics')],
 };
 
-// @proves hostile-1 hostile-8 node-32
+// @proves hostile-1 node-32
 describe.each(Object.entries(PORTS))('%s', (_, [startOne, heads]) => {
-  test('outlives whoever sends two requests at once and leaves at any moment', async () => {
+  test('the port survives clients that send two requests at once and leave at any moment', async () => {
     const { running, open } = await startOne();
     const pairs = heads.flatMap((one) => heads.map((other) => [one, other]));
     for (const pair of pairs) {
@@ -136,11 +136,11 @@ describe.each(Object.entries(PORTS))('%s', (_, [startOne, heads]) => {
 });
 
 // @proves crashes-7 node-33
-test('a core stops in order although clients have left in the middle of a request, and used their ports again', async () => {
+test('a core stops in order after clients left within a request and reused their ports', async () => {
   const { running, url } = await aCoreWithTls();
   const unfinished = requests(CHECKED, CHECK)[3] ?? '';
   const localPort = await freePort();
-  // Which of them nobody notices depends on how far the core is.
+  // How far the core has got decides which departures it does not notice.
   for (const moment of Array(5).fill(MOMENTS).flat()) {
     const { socket, below } = await overTls(url, localPort);
     socket.resume().write(unfinished);
@@ -152,12 +152,12 @@ test('a core stops in order although clients have left in the middle of a reques
 });
 
 // @proves crashes-7
-test('a gateway stops in order although a client reads nothing, and its last request was CONNECT', async () => {
+test('a gateway stops in order although a client reads nothing and sent CONNECT last', async () => {
   const { running, open } = await aGateway();
   const { socket } = await open();
   onTestFinished(() => void socket.destroy());
   socket.pause().write(`${lines('GET /docs/assets/scalar.js HTTP/1.1', HOST).repeat(4)}${requests('', '')[7]}`);
-  // All of it has arrived when another request is answered.
+  // All of it has arrived once another request is answered.
   const { socket: other } = await open();
   other.write(lines('GET /healthz HTTP/1.1', HOST));
   await once(other, 'data');

@@ -8,7 +8,7 @@ import { aCapture, anotherGateway, aService, LEADS, type StudioWithKey } from '.
 import { destroyedAtLast, sendSlowly } from '../support/slow-sender.ts';
 import { REFUSED } from './gateway-refusals.ts';
 
-/** The bytes of a body beyond the bound, and of one of an ordinary size. */
+/** The bytes of a body over the limit, and of an ordinary one. */
 const LONG = Buffer.alloc(200_000, 'x');
 const ORDINARY = Buffer.alloc(20_000, 'x');
 
@@ -31,7 +31,7 @@ async function aConnection(url = service.url) {
   return socket;
 }
 
-/** Sends a text and then many bytes slowly, and returns the final answers. */
+/** Sends a text and then many bytes slowly; returns the statuses of the final responses. */
 async function answersTo(text: string, rest: Buffer, socket?: Socket): Promise<number[]> {
   socket ??= await aConnection();
   const received = await sendSlowly(socket, text, rest).catch((error) =>
@@ -42,7 +42,7 @@ async function answersTo(text: string, rest: Buffer, socket?: Socket): Promise<n
   return answers.map(({ status }) => status);
 }
 
-/** The head of these requests decides their answer. */
+/** Requests whose response depends only on their head. */
 const BY_HEAD: readonly [what: string, status: number, line: string, headers: () => readonly string[]][] = [
   ['no key', 401, `POST ${LEADS}`, () => []],
   ['a malformed key', 401, `POST ${LEADS}`, () => ['Authorization: Bearer x']],
@@ -56,10 +56,10 @@ const BY_HEAD: readonly [what: string, status: number, line: string, headers: ()
   ['its length or media type', 400, `POST ${LEADS}`, () => [`Authorization: Bearer ${studio.secret}`]],
 ];
 
-/** A host, unless the headers have one. */
+/** Returns a Host header unless the headers have one. */
 const hostOf = (headers: readonly string[]) => (headers.some((each) => each.startsWith('Host:')) ? [] : ['Host: a']);
 
-/** How the body comes, and what ends a connection besides. */
+/** How the body is sent, and what else ends a connection. */
 const FRAMINGS: readonly (readonly [what: string, version: string, headers: readonly string[], body: Buffer])[] = [
   ['a long body', '1.1', [`Content-Length: ${LONG.length}`], LONG],
   [
@@ -83,37 +83,37 @@ const FRAMINGS: readonly (readonly [what: string, version: string, headers: read
   ),
 ];
 
-// @proves hostile-20
-describe('a client that sends all of its request before it reads gets the answer that was given before', () => {
+// @proves hostile-5
+describe('early responses to clients that send everything before they read', () => {
   describe.each(BY_HEAD)('by %s:', (_, status, line, headersOf) => {
-    test.concurrent.each(FRAMINGS)('%s', async (framing, version, headers, body) => {
+    test.concurrent.each(FRAMINGS)('a late reader gets the response: %s', async (framing, version, headers, body) => {
       const expected = framing.endsWith('unknown expectation') ? 400 : status;
       const head = lines(`${line} HTTP/${version}`, ...hostOf(headersOf()), ...headersOf(), ...headers, '');
       expect(await answersTo(head, body)).toEqual([expected]);
     });
   });
 
-  // A client that has ended its side sends nothing more, and one that is late would not be.
+  // A client that has ended its side sends nothing more, and a late one would no longer be late.
   const refused = REFUSED.filter(({ ends, by }) => !ends && !by.includes('clientError ERR_HTTP_REQUEST_TIMEOUT'));
-  test.concurrent.each(refused)('before a route: $what', async ({ request, status }) => {
+  test.concurrent.each(refused)('a late reader gets a refusal before the route: $what', async ({ request, status }) => {
     expect(await answersTo(request(studio.secret), LONG)).toEqual([status]);
   });
 
-  test.concurrent('a request that is late', async () => {
+  test.concurrent('a client whose request is late gets 408 although it keeps sending', async () => {
     const socket = await aConnection(await anotherGateway(service, { deadlines: { requestArrivalMs: 500 } }));
     socket.write(lines(`POST ${LEADS} HTTP/1.1`, 'Host: a'));
     await once(socket, 'readable');
     expect(await answersTo('more', LONG, socket)).toEqual([408]);
   });
 
-  test.concurrent('requests behind the one that closes the connection', async () => {
+  test.concurrent('requests after one that closes the connection do not hide its response', async () => {
     const head = lines('GET /docs/problems/internal_error HTTP/1.1', 'Host: a', 'Connection: close', '');
     const more = Buffer.from(lines(`GET ${LEADS} HTTP/1.1`, 'Host: a', '').repeat(5000));
     expect(await answersTo(head, more)).toEqual([200]);
   });
 
   // RFC 9110, section 10.1.1.
-  test.concurrent.each(BY_HEAD)('no 100 comes before an answer by the head: %s', async (_, status, line, headersOf) => {
+  test.concurrent.each(BY_HEAD)('no 100 Continue comes before a refusal: %s', async (_, status, line, headersOf) => {
     const expectation = ['Expect: 100-continue', `Content-Length: ${LONG.length}`, 'Connection: close'];
     const socket = await aConnection();
     const received = text(socket);
@@ -123,7 +123,7 @@ describe('a client that sends all of its request before it reads gets the answer
 });
 
 // @proves node-71
-test('a client that waits for 100 before it sends its body gets it once the head is admitted', async () => {
+test('a client that waits for 100 Continue gets it once its head is admitted', async () => {
   const body = JSON.stringify(aCapture());
   const socket = await aConnection();
   const headers = [

@@ -42,7 +42,7 @@ afterAll(async () => {
 
 // @proves fastify-3 bounds-30
 test.each(REFUSED)(
-  'whatever refuses a request, the answer is a problem, and is logged and counted once: $what ($by)',
+  'every refusal is a problem, logged and counted once: $what ($by)',
   { tags: ['7.no-http'] },
   async ({ by, status, code, request, ends = false }) => {
     const [before, length] = [await scrape(metricsUrl), gateway.output().length];

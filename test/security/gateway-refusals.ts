@@ -1,10 +1,10 @@
 import { lines } from '../support/raw-http.ts';
 import { LEADS } from '../support/service.ts';
 
-/** A request that is refused before a route, or in place of one. */
+/** A request that is refused before or instead of a route. */
 export interface Refused {
   readonly what: string;
-  /** The codes of the framework and the events of Node's server by which it is. */
+  /** The codes of the framework and the events of Node's server that cause the refusal. */
   readonly by: readonly string[];
   readonly status: number;
   readonly code: string;

@@ -3,7 +3,7 @@ import fc, { type Arbitrary } from 'fast-check';
 import { HARD_TEXTS } from '../support/builders.ts';
 import { LEADS } from '../support/service.ts';
 
-/** What is known of the key in a request. */
+/** The state of the key in a request. */
 export type KeyState =
   | 'good'
   | 'read-only'
@@ -22,18 +22,18 @@ export interface World {
   readonly secrets: Readonly<Record<Exclude<KeyState, 'malformed' | 'none'>, readonly string[]>>;
   /** The key of a separate studio, for requests that a server may interpret in an unknown way. */
   readonly scratchSecret: string;
-  /** A usable source, and others: disabled, of another studio, nonexistent. */
+  /** A usable source; the others are disabled, of another studio, or nonexistent. */
   readonly sourceId: string;
   readonly otherSourceIds: readonly string[];
-  /** Leads of the good key's studio, and of another one. */
+  /** Leads of the good key's studio, and of another studio. */
   readonly leadIds: readonly string[];
   readonly foreignLeadIds: readonly string[];
-  /** Cursors of the good key's studio, and of another one. */
+  /** Cursors of the good key's studio, and of another studio. */
   readonly cursors: readonly string[];
   readonly foreignCursors: readonly string[];
 }
 
-/** A request as bytes, and what is known of it. */
+/** A request as bytes, with the facts that determine its response. */
 export interface HostileRequest {
   readonly bytes: Buffer;
   /** `whole`: exactly one request; `cut`: less than one; `unknown`: undetermined. */
@@ -41,7 +41,7 @@ export interface HostileRequest {
   readonly key: KeyState;
   /** The id that the response must carry. */
   readonly requestId?: string;
-  /** The body of a creation that is valid otherwise, so that the body alone decides the response. */
+  /** The body of a creation without other faults, so that it alone decides the response. */
   readonly capture?: Buffer;
   /** Whether the server may stop reading before the end of the request, and close the connection after its response. */
   readonly isLong?: boolean;
@@ -49,7 +49,7 @@ export interface HostileRequest {
 
 type Header = readonly [name: string, value: string];
 
-/** A request in parts. Texts have one character per byte. */
+/** The parts of a request. Each character of a text stands for one byte. */
 interface Parts {
   readonly method: string;
   readonly target: string;
@@ -57,7 +57,7 @@ interface Parts {
   readonly account: { readonly key: KeyState; readonly authorization: string | undefined };
   readonly requestId: string | undefined;
   readonly body?: Buffer | undefined;
-  /** A body that is sent in chunks: their sizes but for the last, an extension and a trailer. */
+  /** A body sent in chunks: their sizes except the last, an extension and a trailer. */
   readonly chunks:
     | { readonly sizes: readonly number[]; readonly extension: string; readonly trailer: string }
     | undefined;
@@ -66,7 +66,7 @@ interface Parts {
 
 type Change<Of> = (of: Of) => Of;
 
-/** One of several, each with its weight. */
+/** Chooses one of several, by weight. */
 const either = <T>(...choices: readonly (readonly [weight: number, of: Arbitrary<T>])[]): Arbitrary<T> =>
   fc.oneof(...choices.map(([weight, arbitrary]) => ({ weight, arbitrary })));
 
@@ -74,22 +74,22 @@ const pick = <T>(values: readonly T[]): Arbitrary<T> => fc.constantFrom(...value
 const only = <T>(value: T): Arbitrary<T> => fc.constant(value);
 const words = (text: string): string[] => text.split(/\s+/);
 
-/** A place in a text, as a share of it. */
+/** A position in a text, as a share of its length. */
 const somewhere = fc.double({ min: 0, max: 1, noNaN: true });
 
-/** Makes up to two changes to most of some things, and none to the others. */
+/** Makes up to two changes to most values, and none to the others. */
 const changed = <Of>(of: Arbitrary<Of>, changes: Arbitrary<Change<Of>>): Arbitrary<Of> =>
   fc
     .tuple(of, either([7, only([])], [3, fc.array(changes, { minLength: 1, maxLength: 2 })]))
     .map(([from, all]) => all.reduce((value, change) => change(value), from));
 
-/** Replaces bytes at a place. */
+/** Replaces bytes at a position. */
 function spliced(whole: Buffer, share: number, count: number, by: Buffer): Buffer {
   const at = Math.floor(share * whole.length);
   return Buffer.concat([whole.subarray(0, at), by, whole.subarray(at + count)]);
 }
 
-/** Replaces bytes of a text at a place, and leaves one character per byte. */
+/** Replaces bytes of a text at a position, keeping one character per byte. */
 const splicedText = (text: string, share: number, count: number, by: string) =>
   spliced(Buffer.from(text, 'latin1'), share, count, Buffer.from(by)).toString('latin1');
 
@@ -111,7 +111,7 @@ export function describeRequest({ bytes, ...facts }: HostileRequest): string {
   return `${JSON.stringify(bytes.toString('latin1', 0, 3000))} ${JSON.stringify({ ...facts, capture: undefined })}`;
 }
 
-/** The parts that all have in common. */
+/** The parts that all requests have in common. */
 function common({ secrets }: World) {
   const [secret = ''] = secrets.good;
   const malformed = [
@@ -148,7 +148,7 @@ const uuid = serial.map((number) => {
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-4${digits.slice(11)}-8000-000000000000`;
 });
 
-/** So few ids that requests collide on them. */
+/** Few enough ids for requests to collide. */
 const SHARED_IDS: readonly string[] = Array.from(
   { length: 200 },
   (_, index) => `0b4c1d6a-9d3e-4a53-8a5f-${index.toString(16).padStart(12, '0')}`,
@@ -196,7 +196,7 @@ const bodies = (world: World): Arbitrary<Buffer> =>
 
 const DEEP = 15_000;
 
-/** Bodies that are another kind of JSON, or not JSON. */
+/** Bodies of other JSON, or of no JSON. */
 const ODD_JSON = [
   ...['', ' \t\r\n', '9'.repeat(30_000), '['.repeat(DEEP)],
   ...words('null true 0 "" [] {} [{}] {"__proto__":{}} 1e999999 "\\ud800"'),
@@ -216,7 +216,7 @@ const texts = (max: number): Arbitrary<string> =>
     [1, pick(['x\0y', 'x\ud800y', 'x\udc00y'])],
   );
 
-/** Creations, each property valid or not. Most of them are unusual in one respect only. */
+/** Creations whose properties may be valid. Most creations are unusual in one respect only. */
 function captures(world: World): Arbitrary<object> {
   const email = either(
     [14, uuid.map((id) => `${id}@example.org`)],
@@ -245,7 +245,7 @@ function captures(world: World): Arbitrary<object> {
   );
 }
 
-/** Ways to write a property with any name and value into the text of a body: in front, at the end, or in its contact. */
+/** Ways to insert a property with any name and value into a body: in front, at the end, or in its contact. */
 function insertions(): Arbitrary<Change<Buffer>> {
   const name = fc.oneof(
     pick(words('displayName contact sourceId note type value extra __proto__ constructor a/b~1 \ud800')),
@@ -336,7 +336,7 @@ function others(world: World): Arbitrary<Parts> {
 
 // ---- changes ----
 
-/** Parts of a target that routers, decoders and proxies are known to interpret differently. */
+/** Parts of a target that routers, decoders and proxies interpret differently. */
 const PIECES = [
   ...words(String.raw`/ // /. /.. /./ /../ /../../healthz %2f %2F..%2F %2e%2e %252e %00 % %z %zz %4 %c0%af %ed%a0%80 %ff
     %0d%0aX-Injected:%20x %C3%BC %E2%80%AE %u0041 ; ;a=b \ %5c ? ?? # & = + %20 ü ＠ * :id {id} <script> " | ^ '
@@ -344,7 +344,7 @@ const PIECES = [
   ...['\u202e', '`', 'x'.repeat(300), 'x'.repeat(9000), '%61'.repeat(2000), '/a'.repeat(2000)],
 ];
 
-/** Headers with a meaning for some server, and values that some server rejects. */
+/** Headers that some server interprets, with values that some server rejects. */
 const STRANGE_HEADERS: Readonly<Record<string, readonly string[]>> = {
   'Content-Type': [
     'Application/JSON',
@@ -373,7 +373,7 @@ const STRANGE_HEADERS: Readonly<Record<string, readonly string[]>> = {
   "!#$%&'*+-.^_`|~": ['x'],
 };
 
-/** Ways to make a request unusual, to and beyond the limits of what a server reads, but a whole request. */
+/** Ways to make a whole request unusual, up to and beyond the limits of a server. */
 function changes(): Arbitrary<Change<Parts>> {
   // Any byte that is permitted in a header.
   const byte = fc.oneof(fc.integer({ min: 0x20, max: 0x7e }), fc.integer({ min: 0x80, max: 0xff }), only(9));
@@ -432,7 +432,7 @@ function render(parts: Parts): HostileRequest {
   const { method, target, requestId, body, chunks, isDecidedByBody } = parts;
   const { key, authorization } = parts.account;
   const isChunked = chunks !== undefined && body !== undefined;
-  // The first Host and the first id count; further ones make them ambiguous.
+  // The first Host and the first id count; more of them make the request ambiguous.
   const headers: Header[] = [
     ...(parts.headers.some(([name]) => name === 'Host') ? [] : [['Host', 'leads.example.test'] as const]),
     ...(authorization === undefined ? [] : [['Authorization', authorization] as const]),
@@ -476,7 +476,7 @@ function cut({ bytes, key }: HostileRequest, at: number): HostileRequest {
 
 // ---- damage ----
 
-/** Lines that a head must not have, or only once. */
+/** Lines that a head must not contain, or only once. */
 const BAD_LINES = [
   ...['Content-Length: 0', 'Content-Length: 5', 'Content-Length: +5', 'Content-Length: 99999999999999999999'],
   ...['Transfer-Encoding: chunked', 'Transfer-Encoding: xchunked', 'Transfer-Encoding:\r\n chunked'],
@@ -526,7 +526,7 @@ function damages(): Arbitrary<Change<Buffer>> {
 }
 
 function damaged(world: World, parts: Parts, all: readonly Change<Buffer>[]): HostileRequest {
-  // Its effects are confined to a separate studio.
+  // The effects of this request are confined to a separate studio.
   const { key } = parts.account;
   const opens = ['good', 'read-only', 'create-only', 'foreign'].includes(key);
   const account = opens ? { key: 'good' as const, authorization: `Bearer ${world.scratchSecret}` } : parts.account;
@@ -536,7 +536,7 @@ function damaged(world: World, parts: Parts, all: readonly Change<Buffer>[]): Ho
   );
 }
 
-/** Completes the request for a server that waits for the rest of a head, or of a short body; other servers may skip empty lines. */
+/** Completes the request for a server that waits for the rest of a head or a short body; others may skip empty lines. */
 const LINE_ENDS = Buffer.from('\r\n'.repeat(50));
 
 const doubtful = (bytes: Buffer, key: KeyState): HostileRequest => ({

@@ -1,4 +1,4 @@
-/** What receivers of webhooks, and whoever answers for their names, can do to the relay. */
+/** Attacks on the relay by webhook receivers and by the name servers of their domains. */
 import { once } from 'node:events';
 import type { Agent } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
@@ -17,7 +17,7 @@ beforeAll(async () => {
   certificate = await authority.issue('hooks.test', 'server');
 });
 
-/** Listens on a port of this machine; returns it. */
+/** Listens on a port of this machine; returns the port. */
 async function listening(server: Server): Promise<number> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => sockets.add(socket));
@@ -29,7 +29,7 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A receiver that does something once the first bytes of a request have arrived, on each connection. */
+/** A receiver that acts on each connection once the first bytes of a request have arrived. */
 async function aReceiver(
   answer: (socket: TLSSocket, below: Socket) => void,
   shown: Partial<Certificate> = certificate,
@@ -74,7 +74,7 @@ const respond =
     void socket.write(`${head}\r\n\r\n${body}`);
 
 // @proves bounds-105
-describe('an outcome is the status of the response', () => {
+describe('the outcome of a webhook', () => {
   test.each([
     ['HTTP/1.1 200 OK\r\ncontent-length: 0', { code: 'DELIVERED' }],
     ['HTTP/1.1 204 No Content', { code: 'DELIVERED' }],
@@ -87,14 +87,14 @@ describe('an outcome is the status of the response', () => {
     ['HTTP/1.1 429 Slow\r\nretry-after: Thu, 01 Jan 1970 00:00:00 GMT\r\n', { code: 'HTTP_429', retryAfterMs: 0 }],
     ['HTTP/1.1 429 Slow\r\nretry-after: -5x\r\n', { code: 'HTTP_429' }],
     ['HTTP/1.1 999 Beyond\r\ncontent-length: 0', { code: 'HTTP_999' }],
-  ])('%s', async (head, outcome) => {
+  ])('the outcome of a webhook is the status of the response: %s', async (head, outcome) => {
     const { url } = await aReceiver(respond(head));
     expect(await sendTo(url)).toEqual(outcome);
   });
 });
 
 // @proves relay-7
-test('no redirect is followed', async () => {
+test('a webhook follows no redirect', async () => {
   const { url, connections } = await aReceiver(
     respond('HTTP/1.1 307 Elsewhere\r\nlocation: https://127.0.0.1/latest/meta-data\r\ncontent-length: 0'),
   );
@@ -103,9 +103,9 @@ test('no redirect is followed', async () => {
 });
 
 // @proves relay-8
-describe('what an answer may have is bounded', () => {
+describe("limits on a receiver's response", () => {
   // @proves bounds-101
-  test('headers without end', async () => {
+  test('a webhook fails if the response has endless headers', async () => {
     let sent = 0;
     const { url } = await aReceiver((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n');
@@ -120,7 +120,7 @@ describe('what an answer may have is bounded', () => {
   });
 
   // @proves bounds-102
-  test('interim responses without end', async () => {
+  test('a webhook fails if interim responses never end', async () => {
     const { url } = await aReceiver((socket) => {
       const more = () => {
         if (socket.destroyed) return;
@@ -133,7 +133,7 @@ describe('what an answer may have is bounded', () => {
   });
 
   // @proves bounds-100
-  test('headers that trickle in end with the time of the request', async () => {
+  test('a webhook times out if the headers of its response trickle in', async () => {
     const { url } = await aReceiver((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n');
       const timer = setInterval(() => socket.write('x: y\r\n'), 500);
@@ -143,7 +143,7 @@ describe('what an answer may have is bounded', () => {
   });
 
   // @proves bounds-103
-  test('a body without end is not read, and the outcome does not wait for it', async () => {
+  test("a webhook's outcome does not wait for an endless body", async () => {
     const closed = Promise.withResolvers<number>();
     const { url } = await aReceiver((socket) => {
       let written = 0;
@@ -159,13 +159,13 @@ describe('what an answer may have is bounded', () => {
     });
     const connections = newConnections(1);
     expect(await sendTo(url, {}, { connections })).toEqual({ code: 'DELIVERED' });
-    // What the kernel and the streams hold.
+    // As much as the kernel and the streams buffer.
     expect(await closed.promise).toBeLessThan(64 * 1024 * 1024);
     connections.destroy();
   });
 
   // @proves bounds-103
-  test('a body that trickles in does not keep the next request from its connection', async () => {
+  test('a body that trickles in does not block the connection of the next webhook', async () => {
     const timers: NodeJS.Timeout[] = [];
     const { url, connections: opened } = await aReceiver((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
@@ -179,7 +179,7 @@ describe('what an answer may have is bounded', () => {
     connections.destroy();
   });
 
-  test('a connection is used again after a short body, and not after an unread one', async () => {
+  test('a connection is reused after a short body', async () => {
     const { url, connections: opened } = await aReceiver(respond('HTTP/1.1 200 OK\r\ncontent-length: 2', 'ok'));
     const connections = newConnections(1);
     for (let each = 0; each < 3; each += 1) {
@@ -191,7 +191,7 @@ describe('what an answer may have is bounded', () => {
   });
 
   // @proves relay-1
-  test('what was answered is not sent again when its connection is reset, also one that was used before', async () => {
+  test('an answered webhook is not sent again when its connection, new or reused, is reset', async () => {
     let requests = 0;
     const { url } = await aReceiver((socket, below) => {
       requests += 1;
@@ -208,7 +208,7 @@ describe('what an answer may have is bounded', () => {
     connections.destroy();
   });
 
-  test('a connection that was closed as it was used again is no failure', async () => {
+  test('a webhook is sent again if its reused connection turns out to be closed', async () => {
     let requests = 0;
     const { url, connections: opened } = await aReceiver((socket) => {
       requests += 1;
@@ -224,7 +224,7 @@ describe('what an answer may have is bounded', () => {
   });
 });
 
-describe('a receiver that breaks off', () => {
+describe('a receiver that disconnects', () => {
   test.each<[string, (socket: TLSSocket, below: Socket) => void, string]>([
     ['with a reset', (_, below) => void below.resetAndDestroy(), 'CONNECTION_FAILED'],
     ['without an answer', (socket) => void socket.end(), 'CONNECTION_FAILED'],
@@ -235,12 +235,12 @@ describe('a receiver that breaks off', () => {
       respond('HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade'),
       'RESPONSE_INVALID',
     ],
-  ])('%s', async (_, answer, code) => {
+  ])('a webhook fails if the receiver disconnects %s', async (_, answer, code) => {
     const { url } = await aReceiver(answer);
     expect(await sendTo(url)).toEqual({ code });
   });
 
-  test('before TLS begins, or never begins it', async () => {
+  test('a webhook fails if the receiver never begins TLS', async () => {
     const reset = await listening(createTcpServer((socket) => void socket.resetAndDestroy()));
     expect(await sendTo(`https://hooks.test:${reset}/`)).toEqual({ code: 'CONNECTION_FAILED' });
     const silent = await listening(createTcpServer(() => {}));
@@ -249,7 +249,7 @@ describe('a receiver that breaks off', () => {
     expect(await sendTo(`https://hooks.test:${plain}/`)).toEqual({ code: 'TLS' });
   });
 
-  test('or is not there', async () => {
+  test('a webhook fails if no receiver listens', async () => {
     const server = createTcpServer();
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
@@ -260,10 +260,10 @@ describe('a receiver that breaks off', () => {
 });
 
 // @proves relay-7
-describe('a certificate must be of the name, valid, and of a known authority', () => {
+describe('the certificate of a receiver', () => {
   const good = respond('HTTP/1.1 200 OK\r\ncontent-length: 0');
 
-  test('of another name, expired, or of an unknown authority', async () => {
+  test('a webhook is not sent to a certificate of another name, expired or of an unknown authority', async () => {
     const others = [
       await authority.issue('other.test', 'server'),
       await authority.issue('hooks.test', 'server', [new Date(Date.now() - 2 * DAY_MS), new Date(Date.now() - DAY_MS)]),
@@ -276,7 +276,7 @@ describe('a certificate must be of the name, valid, and of a known authority', (
     }
   });
 
-  test('the name is presented to the receiver, and the address is the checked one', async () => {
+  test('the receiver gets the name of the URL at the address that was checked', async () => {
     const names: unknown[] = [];
     const rememberName = (name: string, done: (error: null) => void) => {
       names.push(name);
@@ -295,7 +295,7 @@ describe('a certificate must be of the name, valid, and of a known authority', (
 });
 
 // @proves relay-6
-describe('names that resolve to where no webhook may go', () => {
+describe('receivers at forbidden addresses', () => {
   const good = respond('HTTP/1.1 200 OK\r\ncontent-length: 0');
   const answers =
     (...addresses: string[]): Network['resolve'] =>
@@ -317,13 +317,13 @@ describe('names that resolve to where no webhook may go', () => {
     [['127.0.0.1', '64:ff9b::a9fe:a9fe']],
     [['127.0.0.1', 'fd00:ec2::254']],
     [['127.0.0.1', '']],
-  ])('one bad address refuses all, also where private ones are allowed: %j', async (addresses) => {
+  ])('one forbidden address refuses all, even if private ones are allowed: %j', async (addresses) => {
     const { url, connections } = await aReceiver(good);
     expect(await sendTo(url, { resolve: answers(...addresses) })).toEqual({ code: 'ADDRESS_REFUSED' });
     expect(connections()).toBe(0);
   });
 
-  test('so do addresses in place of a name, in every form of a URL', async () => {
+  test('forbidden addresses in a URL are refused in every notation', async () => {
     for (const host of [
       '127.0.0.1',
       '127.1',
@@ -343,7 +343,7 @@ describe('names that resolve to where no webhook may go', () => {
       expect([host, await sendTo(`https://${host}/`)]).toEqual([host, { code: 'ADDRESS_REFUSED' }]);
   });
 
-  test('an answer that changes after the check is not asked for, and is refused in the next attempt, also with an open connection', async () => {
+  test('a name is resolved once for each attempt and checked even if a connection is open', async () => {
     const { url, connections: opened } = await aReceiver(good);
     let asked = 0;
     const resolve: Network['resolve'] = async () => {
@@ -359,7 +359,7 @@ describe('names that resolve to where no webhook may go', () => {
     connections.destroy();
   });
 
-  test('a name without an address, and one whose answer does not come', async () => {
+  test('a webhook fails without an address, and times out if the name server does not respond', async () => {
     const { url } = await aReceiver(good);
     expect(await sendTo(url, { resolve: answers() })).toEqual({ code: 'NAME_NOT_RESOLVED' });
     expect(await sendTo(url, { resolve: async () => Promise.reject(new Error('SERVFAIL')) })).toEqual({

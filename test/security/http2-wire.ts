@@ -14,7 +14,7 @@ export interface StreamOutcome {
   readonly resetCode: number;
 }
 
-/** Sends a request with any headers and any bytes on its own stream, and waits for the stream to end. */
+/** Sends a request with any headers and bytes on its own stream, and waits for the stream to end. */
 export function onStream(
   session: ClientHttp2Session,
   headers: OutgoingHttpHeaders,
@@ -103,7 +103,7 @@ export function headerBlock(headers: Readonly<Record<string, string>>): Buffer {
   );
 }
 
-/** A connection on which any bytes can be sent. It reads only as much as it needs to notice the end. */
+/** Opens a connection that can send any bytes and reads only enough to notice its end. */
 export function wire(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, noDelay: true }, () => {
@@ -115,7 +115,7 @@ export function wire(port: number): Promise<Socket> {
   });
 }
 
-/** A connection for the current test, which sends bytes, reads everything that comes back, and notices its end. */
+/** Opens a connection for the current test that sends bytes, reads all responses, and notices its end. */
 export async function talk(port: number, ...parts: readonly Uint8Array[]) {
   const socket = await wire(port);
   onTestFinished(() => void socket.destroy());
@@ -146,7 +146,7 @@ export const grpcCall = (path: string, extra: Readonly<Record<string, string>> =
 export const callBlock = (path: string, extra: Readonly<Record<string, string>> = {}): Buffer =>
   headerBlock({ ':scheme': 'http', ':authority': 'x', ...grpcCall(path, extra) });
 
-/** What a connection begins with. */
+/** Returns the first bytes of a connection. */
 export const opening = (settings: Uint8Array = Buffer.alloc(0)): Buffer =>
   Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0, settings)]);
 
@@ -157,10 +157,10 @@ export const wholeCall = (stream: number, block: Uint8Array, message: Uint8Array
     frame(FRAME.data, FLAG.endStream, stream, message),
   ]);
 
-/** A client cancels a stream. */
+/** Encodes the cancellation of a stream by its client. */
 export const aReset = (stream: number): Buffer => frame(FRAME.reset, FLAG.none, stream, Buffer.from('00000008', 'hex'));
 
-/** Settings that give responses no window, and the largest possible one. */
+/** Settings with a zero window for responses, and with the largest possible one. */
 export const [NO_WINDOW, WIDE_WINDOW] = ['000400000000', '00047fffffff'].map((hex) => Buffer.from(hex, 'hex')) as [
   Buffer,
   Buffer,

@@ -34,14 +34,14 @@ type Expected = readonly [status: number, code?: string, fields?: readonly strin
 interface Holder {
   readonly studio: StudioWithKey;
   readonly leadId: string;
-  /** The secret that is sent; null: none. */
+  /** The secret to send; null sends none. */
   readonly secret: string | null;
 }
 
 const KEY_INVALID: Expected = [401, 'integration_key_invalid', []];
 const ISSUER_FORBIDDEN: Expected = [403, 'integration_issuer_forbidden', []];
 
-/** The states of a key: how it gets there, which secret is sent then, and how every operation is refused; undefined when none is. */
+/** The states of a key: how a key gets there, which secret is then sent, and how operations are refused, if they are. */
 const STATES: readonly (readonly [
   state: string,
   become: (studio: StudioWithKey) => Promise<unknown> | string | null,
@@ -82,7 +82,7 @@ const STATES: readonly (readonly [
 
 const SCOPES: readonly (readonly ApiKeyScope[])[] = [BOTH_SCOPES, [ApiKeyScope.LEADS_READ], [ApiKeyScope.LEADS_CREATE]];
 
-/** Every operation: the scope that it requires, how to request it, and the expected response with that scope. */
+/** Every operation: its required scope, how to request it, and the expected response with that scope. */
 const OPERATIONS: readonly (readonly [
   operation: string,
   scope: ApiKeyScope,
@@ -149,7 +149,7 @@ async function hold(
   };
 }
 
-/** Each state of a valid key with all scopes; those in which no operation is refused, also with one of them. */
+/** Each state of a valid key with all scopes; states that refuse no operation also with each single scope. */
 const KEYS = STATES.filter(([, , refusal]) => refusal !== KEY_INVALID).flatMap(([state, become, refusal]) =>
   SCOPES.filter((_, index) => index === 0 || !refusal).map((scopes) => ({ state, become, refusal, scopes })),
 );
@@ -164,9 +164,8 @@ describe.each(KEYS)('a key that is $state, with the scopes $scopes,', ({ state, 
     otherLeads = await service.countLeads(other.studioId);
   });
 
-  // @proves isolation-1
   test.each(OPERATIONS)(
-    'gets the response of the contract: %s',
+    'an operation gets the response of the contract for the key: %s',
     {
       tags: [
         '3.2.renewed',
@@ -207,7 +206,7 @@ async function expectOwn(response: Response, status: number, { studio }: Holder)
   }
 }
 
-/** Everything by which a client could distinguish two responses. */
+/** Returns everything that lets a client distinguish two responses. */
 async function comparable(response: Response): Promise<unknown> {
   const {
     date: _date,
@@ -219,8 +218,7 @@ async function comparable(response: Response): Promise<unknown> {
   return { status: response.status, headers, text };
 }
 
-// @proves isolation-1
-test('all invalid keys get the same refusal, whatever made them invalid, and nothing is written', {
+test('all invalid keys get the same refusal, and nothing is written', {
   tags: ['3.2.replaced', '3.2.expired', '3.2.revoked', '5.8', '7.integration_key_invalid'],
 }, async () => {
   const invalid = STATES.filter(([, , refusal]) => refusal === KEY_INVALID);
@@ -235,7 +233,7 @@ test('all invalid keys get the same refusal, whatever made them invalid, and not
   for (const { studio } of holders) expect(await service.countLeads(studio.studioId)).toBe(1);
 });
 
-/** Resources of another studio, and the same kind of resource that does not exist, requested in the same way. */
+/** Resources of another studio, and resources of the same kind that do not exist, requested in the same way. */
 const HIDDEN: readonly (readonly [
   what: string,
   of: (studio: StudioWithKey) => readonly [foreign: () => Promise<Response>, unknown: () => Promise<Response>],
@@ -259,10 +257,9 @@ const HIDDEN: readonly (readonly [
 
 const changed = (cursor: string) => cursor.slice(0, -9) + [...cursor.slice(-9)].reverse().join('');
 
-// That timing reveals nothing either is measured by test/soak/isolation-in-time.test.ts.
-// @proves isolation-1
+// test/soak/isolation-in-time.test.ts measures that timing reveals nothing either.
 describe('a resource of another studio gets the same response as one that does not exist', () => {
-  test.each(HIDDEN)('%s: identical responses', async (_, of) => {
+  test.each(HIDDEN)('%s of another studio gets the same response as one that does not exist', async (_, of) => {
     const [foreign, unknown] = of(await service.aStudioWithKey());
     expect(await comparable(await foreign())).toEqual(await comparable(await unknown()));
   });

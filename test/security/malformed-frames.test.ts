@@ -40,10 +40,10 @@ import {
 /** The seed of the random requests; the same seed generates the same requests. */
 const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
 
-/** A core whose memory callers can fill soon crashes with this limit. */
+/** With this limit, a core whose memory callers can fill soon crashes. */
 const LITTLE_MEMORY = '--max-old-space-size=128';
 
-/** The maximum growth of a core's memory, inside and outside of the heap, after an attack; MB. */
+/** The maximum growth of a core's memory, in and outside of the heap, after an attack; MB. */
 const MAX_GROWTH_MB = 250;
 
 const folder = sharedFolder();
@@ -70,7 +70,7 @@ afterAll(async () => {
 /** The length of the core's output when the test began. */
 let outputLength: number;
 
-/** Every line since then that reports a fault, or is not a log line. */
+/** Returns every later line that reports a fault or is not a log line. */
 const faultsSince = (length: number) =>
   core
     .output()
@@ -79,7 +79,7 @@ const faultsSince = (length: number) =>
     .filter((line) => line !== '' && !/^\{"level":[1-4]0,/.test(line));
 
 beforeEach(async () => {
-  // From the beginning of a line: the last one may have come in part.
+  // Starts at the beginning of a line, because the last one may be incomplete.
   outputLength = core.output().lastIndexOf('\n') + 1;
   studioId = `studio-${newId()}`;
   await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_ACTIVE' } });
@@ -107,7 +107,7 @@ function filled(bytes: Uint8Array, length: number): Buffer {
   return Buffer.concat([bytes, head, Buffer.alloc(rest)]);
 }
 
-/** gRPC's status for what exceeds a limit. */
+/** gRPC's status for exceeding a limit. */
 const INVALID_ARGUMENT = 3;
 
 const pathOf = (rpc: string) => `/leadintake.v1.${rpc}`;
@@ -136,14 +136,14 @@ const PRIORITY = Buffer.from('0000000010', 'hex');
 /** Matches text that reveals internals of the service. */
 const INTERNALS = /node_modules|file:\/\/|\.ts\b|at \w+ \(|sqlite|lik_/i;
 
-/** Expects a call to be refused, in whichever way its protocol provides, with text that is fit for callers. */
+/** Expects a call to be refused as its protocol provides, with text that is fit for callers. */
 function expectRefused({ status, grpcStatus, text, resetCode }: StreamOutcome): void {
   const isRefused = resetCode !== 0 || (grpcStatus ?? 0) > 0 || (status ?? 0) >= 400 || /grpc-status: [1-9]/.test(text);
   expect({ isRefused, text }).toEqual({ isRefused: true, text: expect.not.stringMatching(INTERNALS) });
 }
 
-// @proves hostile-8
-describe('a message with a malformed frame is refused, and nothing is written', () => {
+// @proves hostile-1
+describe('a malformed message', () => {
   test.each<[what: string, bytes: () => Buffer, headers?: OutgoingHttpHeaders]>([
     ['a length above that of the message', () => framed(message(), { length: 1000 })],
     ['a length below that of the message', () => framed(message(), { length: 20 })],
@@ -168,12 +168,12 @@ describe('a message with a malformed frame is refused, and nothing is written', 
     ['with a deadline in ten digits', () => framed(message()), { 'grpc-timeout': '9999999999S' }],
     ['by GET', () => framed(message()), { ':method': 'GET' }],
     ['to an unknown path', () => framed(message()), { ':path': '/nowhere' }],
-  ])('%s', async (_, bytes, headers) => {
+  ])('a malformed message is refused and writes nothing: %s', async (_, bytes, headers) => {
     expectRefused(await onStream(session, grpcHeaders(headers), bytes()));
     expect(await leadCount()).toBe(0);
   });
 
-  test('truncated anywhere', async () => {
+  test('a message that is truncated anywhere is refused and writes nothing', async () => {
     const whole = message();
     const outcomes = await Promise.all(
       times(whole.length, (length) => onStream(session, grpcHeaders(), framed(whole.subarray(0, length)))),
@@ -184,7 +184,7 @@ describe('a message with a malformed frame is refused, and nothing is written', 
 });
 
 // @proves node-11
-test('a compressed message is accepted with padding after it: it is whole, and a zero byte ends it', async () => {
+test('a compressed message may have padding after the zero byte that ends it', async () => {
   for (const rest of [Buffer.of(0), Buffer.of(0, 0, 0), Buffer.of(0, 1, 2)]) {
     const padded = framed(Buffer.concat([gzipSync(message()), rest]), { flag: 1 });
     expect((await onStream(session, grpcHeaders({ 'grpc-encoding': 'gzip' }), padded)).grpcStatus).toBe(0);
@@ -192,8 +192,8 @@ test('a compressed message is accepted with padding after it: it is whole, and a
   expect(await leadCount()).toBe(3);
 });
 
-// @proves hostile-8 connect-1
-test('a message of the maximum length is accepted, and one that is a byte longer is refused for its length', async () => {
+// @proves hostile-1 connect-1
+test('a message of the maximum length is accepted, and a longer one is refused for its length', async () => {
   const longest = 64 * 1024;
   expect((await onStream(session, grpcHeaders(), framed(filled(message(), longest)))).grpcStatus).toBe(0);
   const outcome = await onStream(session, grpcHeaders(), framed(filled(message(), longest + 1)));
@@ -203,7 +203,7 @@ test('a message of the maximum length is accepted, and one that is a byte longer
 });
 
 // @proves connect-6
-describe('JSON that is invalid, or of another message, is refused, and nothing is written', () => {
+describe('a malformed message in JSON', () => {
   const asJson = { 'content-type': 'application/json', te: undefined };
   const deep = 20_000;
 
@@ -213,7 +213,7 @@ describe('JSON that is invalid, or of another message, is refused, and nothing i
     ['deep nesting in an unknown property', `{"x":${'['.repeat(deep)}${']'.repeat(deep)}}`],
     ['a number outside its type', '{"studioId":"a","pageSize":1e99}', 'LeadIntakeService/ListLeads'],
     ['a time that does not exist', '{"expireTime":"2026-02-30T99:99:99Z"}', 'ApiKeyService/CreateApiKey'],
-  ])('%s', async (_, text, rpc = CREATE) => {
+  ])('a malformed message in JSON is refused and writes nothing: %s', async (_, text, rpc = CREATE) => {
     const headers = grpcHeaders({ ...asJson, ':path': pathOf(rpc) });
     expectRefused(await onStream(session, headers, Buffer.from(text)));
     expect(await leadCount()).toBe(0);
@@ -227,7 +227,7 @@ test('an RPC that writes cannot be called by GET', async () => {
   expect(await leadCount()).toBe(0);
 });
 
-/** A request of an RPC that is valid or only just invalid: it has each field of the contract that the RPC has. */
+/** Returns a request that is valid or only just invalid, with each field of the contract that the RPC has. */
 function aRequestOf(rpc: string): object {
   const [memberId, apiKeyId, leadId, id, sourceId] = ['member-1', newId(), newId(), newId(), newId()];
   const expireTime = { seconds: 2_000_000_000, nanos: 0 };
@@ -261,7 +261,7 @@ function aRequestOf(rpc: string): object {
   };
 }
 
-// @proves hostile-8
+// @proves hostile-1
 test('every RPC refuses random bytes and changed messages, and reveals no internals', async () => {
   const message = fc.constantFrom(...CONTRACT_RPCS).map((rpc) => ({ rpc, bytes: requestBytes(rpc, aRequestOf(rpc)) }));
   const changed = fc
@@ -286,13 +286,13 @@ test('every RPC refuses random bytes and changed messages, and reveals no intern
       expect({ status, text, SEED }).toEqual({ status: 200, text: expect.not.stringMatching(INTERNALS), SEED });
     }
   }
-  // Never unknown, internal or unavailable, which clients repeat.
+  // Never unknown, internal or unavailable, which clients retry.
   expect(codes).toContain(INVALID_ARGUMENT);
   for (const code of [2, 13, 14]) expect(codes).not.toContain(code);
 });
 
-// @proves hostile-8
-describe('a connection with invalid HTTP/2 ends, and no other', () => {
+// @proves hostile-1
+describe('a connection with invalid HTTP/2', () => {
   /** Sends bytes to the core, and waits until it closes the connection. */
   async function expectDisconnected(...parts: readonly Uint8Array[]): Promise<void> {
     const socket = await wire(port);
@@ -326,18 +326,18 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
       open,
       frame(FRAME.headers, ALL | FLAG.padded, 1, Buffer.concat([Buffer.of(255), head])),
     ],
-  ])('%s', async (_, ...parts) => {
+  ])('invalid HTTP/2 ends its own connection only: %s', async (_, ...parts) => {
     // A core that waits for more bytes gets them; otherwise it has already closed the connection.
     await expectDisconnected(...parts, frame(FRAME.goAway, FLAG.none, 0, Buffer.alloc(8)), randomBytes(100_000));
   });
 
-  test('TLS', async () => {
+  test('an attempt at TLS ends its own connection only', async () => {
     const secure = connectTls({ host: '127.0.0.1', port });
     const [error] = await once(secure, 'error');
     expect(String(error)).toMatch(/ssl|tls|socket|ECONNRESET/i);
   });
 
-  test('random frames', async () => {
+  test('random frames end their own connection only', async () => {
     const frames = fc.array(
       fc
         .tuple(fc.integer({ min: 0, max: 12 }), fc.nat(255), fc.nat(9), fc.uint8Array({ maxLength: 60 }))
@@ -345,7 +345,7 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
       { minLength: 1, maxLength: 20 },
     );
     const conversations = fc.sample(frames, { seed: SEED, numRuns: 200 });
-    // Ends each conversation, which could otherwise end within a frame whose rest the core may rightly wait for.
+    // Ends each conversation, which could otherwise stop within a frame whose rest the core may rightly wait for.
     const tooLong = Buffer.alloc(9, 0xff);
     for (let from = 0; from < conversations.length; from += 50) {
       await Promise.all(
@@ -355,8 +355,8 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
   });
 });
 
-// @proves hostile-8
-describe('during a flood, other callers are served and memory stays bounded', () => {
+// @proves hostile-1
+describe('a flood of frames', () => {
   let before: number;
   beforeEach(() => {
     before = memoryMb(core);
@@ -364,7 +364,7 @@ describe('during a flood, other callers are served and memory stays bounded', ()
 
   const head = (extra?: Readonly<Record<string, string>>) => callBlock(pathOf(CREATE), extra);
 
-  /** Writes a flood as fast as the core reads it, to its end or until the core closes the connection; others call meanwhile. */
+  /** Writes a flood as fast as the core reads it, until its end or a closed connection, while others call. */
   async function flood(pieces: Iterable<Uint8Array>, { reads = true } = {}): Promise<Socket> {
     const socket = await wire(port);
     onTestFinished(() => void socket.destroy());
@@ -377,7 +377,7 @@ describe('during a flood, other callers are served and memory stays bounded', ()
     socket.write(opening());
     for (const piece of pieces) {
       if (socket.destroyed) break;
-      // A core that has not read for 2 s limits the flood by backpressure, which is a bound, too.
+      // A core that has not read for 2 s bounds the flood by backpressure.
       if (!socket.write(piece)) await Promise.race([drained(socket), sleep(2000, undefined, { ref: false })]);
     }
     over = true;
@@ -393,7 +393,7 @@ describe('during a flood, other callers are served and memory stays bounded', ()
   };
 
   // @proves bounds-35
-  test('10,000 streams, each opened and reset immediately', async () => {
+  test('the core withstands 10,000 streams that are opened and reset immediately', async () => {
     await flood(
       repeat(10_000, (index) =>
         Buffer.concat([frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, head()), aReset(2 * index + 1)]),
@@ -402,7 +402,7 @@ describe('during a flood, other callers are served and memory stays bounded', ()
     expect(await leadCount()).toBe(0);
   });
 
-  test('10,000 complete creations, each reset immediately', async () => {
+  test('the core withstands 10,000 complete creations that are reset immediately', async () => {
     const authorization = `Bearer ${CORE_TOKEN}`;
     await flood(
       repeat(10_000, (index) =>
@@ -428,11 +428,11 @@ describe('during a flood, other callers are served and memory stays bounded', ()
       12_000,
       () => frame(FRAME.continuation, FLAG.none, 1, longHeaders),
     ],
-  ])('%s, and no response is read', async (_, first, count, piece) => {
+  ])('the core withstands a flood of %s whose responses are not read', async (_, first, count, piece) => {
     await flood([first, ...repeat(count, piece)], { reads: false });
   });
 
-  test('100 header blocks that decompress to a thousand times their size', async () => {
+  test('the core withstands 100 header blocks that decompress to a thousand times their size', async () => {
     // A long header is stored in the table once, and then referenced repeatedly by one byte.
     const name = Buffer.from('x-bomb');
     const entry = Buffer.concat([
@@ -454,7 +454,7 @@ describe('during a flood, other callers are served and memory stays bounded', ()
   });
 
   // @proves bounds-35
-  test('10,000 responses that are never read', async () => {
+  test('the core withstands 10,000 responses that are never read', async () => {
     for (const _ of times(30, () => 0)) {
       await caller.call(CREATE, capture({ note: 'x'.repeat(2000) }));
     }
@@ -469,9 +469,9 @@ describe('during a flood, other callers are served and memory stays bounded', ()
     );
   });
 
-  // The last test, because a core that does not survive it can serve no other.
+  // The last test, because a core that does not survive it cannot serve others.
   // @proves bounds-35 bounds-36
-  test('10,000 streams that never end', async () => {
+  test('the core withstands 10,000 streams that never end', async () => {
     await flood(
       repeat(10_000, (index) =>
         Buffer.concat([

@@ -2,8 +2,8 @@ import { Server } from 'node:http';
 import { createRequire } from 'node:module';
 
 /**
- * Preloaded into a gateway's process: prints what refuses a request, each code of the framework and each event of Node's
- * server by which something else than a route answers.
+ * Preloaded into a gateway's process: prints each code of the framework and each event of Node's server that refuses a
+ * request before a route.
  */
 const codes = createRequire(import.meta.resolve('fastify'))('./lib/errors.js') as Record<string, object>;
 const print = (...words: unknown[]) => process.stderr.write(`by ${words.filter(Boolean).join(' ')}\n`);

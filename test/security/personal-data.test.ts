@@ -1,4 +1,4 @@
-/** Nothing that a person or a caller typed reaches a log, a span, a metric or an error. */
+/** Text that a person or a caller typed never reaches a log, a span, a metric or an error. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:http2';
@@ -65,7 +65,7 @@ interface Core {
 
 const folder = sharedFolder();
 
-/** Starts a core that logs, traces and counts as much as it can. The caller must end it. */
+/** Starts a core that logs, traces and counts as much as it can. The caller must stop it. */
 async function startCore(): Promise<Core> {
   const receiver = await startOtlpReceiver();
   const core = start('src/main.ts', {
@@ -83,7 +83,7 @@ async function startCore(): Promise<Core> {
   return { core, url, crm: connectToCore(url, TOKEN), receiver };
 }
 
-/** Everything that the core has shown to its operator, once the last call is logged and traced. */
+/** Returns everything that the core has shown its operator, once the last call is logged and traced. */
 async function shownBy({ core, url, receiver }: Core): Promise<string> {
   const requestId = `last-${randomUUID()}`;
   const session = new Http2SessionManager(url);
@@ -98,16 +98,16 @@ async function shownBy({ core, url, receiver }: Core): Promise<string> {
   return [core.output(), receiver.text(), await (await fetch(metrics)).text()].join('\n');
 }
 
-/** A text that somebody could take for an id of the CRM. */
+/** Returns a text that could be mistaken for an id of the CRM. */
 const anIdLikeMark = () => `canary_${randomBytes(8).toString('hex')}`;
 
-/** A text that is no id. */
+/** Returns a text that is no id. */
 const aMark = () => `Canary Ünlü "${randomBytes(8).toString('hex')}"`;
 
-/** Values of fields, by full name (`Member.id`) or by name; undefined: the field is left out. */
+/** Values of fields, by full name (`Member.id`) or by name; undefined omits the field. */
 type Values = Readonly<Record<string, JsonValue | undefined>>;
 
-/** Returns a message with every field, as JSON. Of alternatives it has the one at `alternative`, modulo their number. */
+/** Returns a message with every field, as JSON; of each set of alternatives it has the one at `alternative`, modulo. */
 function filled(
   message: DescMessage,
   values: Values,
@@ -140,7 +140,7 @@ function filled(
   }
 }
 
-/** The requests of a method: one for each alternative that any message in it has. */
+/** Returns the requests of a method, one for each alternative of any message in it. */
 function requestsOf(method: DescMethod, values: Values, textOf: (field: DescField) => JsonValue): JsonObject[] {
   const all = [0, 1, 2, 3, 4, 5].map((alternative) => filled(method.input, values, textOf, alternative));
   const seen = new Set<string>();
@@ -150,11 +150,11 @@ function requestsOf(method: DescMethod, values: Values, textOf: (field: DescFiel
 
 const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null;
 
-/** Whether any text can be in a request of a method. */
+/** Whether a request of a method can contain free text. */
 const hasText = ({ input }: DescMethod): boolean =>
   /"canary/.test(JSON.stringify(requestsOf({ input } as DescMethod, {}, () => 'canary')));
 
-/** A refusal, as text with all that its caller can see of it; or the first message of a response. */
+/** A refusal as text, with everything that its caller sees; or the first message of a response. */
 interface Answer {
   readonly error?: string;
   readonly response?: JsonValue;
@@ -163,7 +163,7 @@ interface Answer {
 /** The types of the details in errors. */
 const ERRORS = { registry: createRegistry(file_google_rpc_error_details) };
 
-/** Calls any method, and takes one message of a stream. */
+/** Calls any method, and reads one message of a stream. */
 async function callOn(transport: Transport, method: DescMethod, request: JsonObject): Promise<Answer> {
   const header = { authorization: `Bearer ${TOKEN}` };
   const ending = new AbortController();
@@ -194,7 +194,7 @@ function textOfError(error: ConnectError): string {
   );
 }
 
-/** The error of the item in a response of a stream of results, if it has one. */
+/** Returns the error of the item in a response of a stream of results, if it has one. */
 const errorOfItem = ({ response }: Answer): JsonValue | undefined => {
   const results = isObject(response) ? response.results : undefined;
   return Array.isArray(results) ? results.map((each) => isObject(each) && each.error).find(Boolean) : undefined;
@@ -202,7 +202,7 @@ const errorOfItem = ({ response }: Answer): JsonValue | undefined => {
 
 const isRefused = (answer: Answer): boolean => answer.error !== undefined || errorOfItem(answer) !== undefined;
 
-/** A transport for each protocol, with sessions that end with the test. */
+/** Returns a transport for each protocol, with sessions that end with the test. */
 function transportsTo({ url }: Core): Transport[] {
   const sessionManager = new Http2SessionManager(url);
   onTestFinished(() => sessionManager.abort());
@@ -213,7 +213,7 @@ function transportsTo({ url }: Core): Transport[] {
   ];
 }
 
-/** Arranges a studio with a lead, and returns valid values of all fields that name something, or have a form. */
+/** Creates a studio with a lead; returns valid values for all fields that name something or have a format. */
 async function validValues({ crm }: Core): Promise<Values> {
   const { studioId, memberId, sourceId, apiKeyId, secret } = await arrangeStudio(crm, { regionCode: 'DE' });
   const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
@@ -275,21 +275,21 @@ async function validValues({ crm }: Core): Promise<Values> {
   };
 }
 
-/** Adds the marked texts of a request to the canaries. */
+/** Adds the unique texts of a request to the canaries. */
 function addTexts(canaries: Canaries, name: string, value: JsonValue): void {
   if (isObject(value)) for (const [key, each] of Object.entries(value)) addTexts(canaries, `${name} ${key}`, each);
   else if (typeof value === 'string' && /canary|\+49/i.test(value)) canaries.add(name, value);
 }
 
 // @proves secrets-5
-describe('what a core shows of calls has no text of their requests', () => {
+describe('the output of a core', () => {
   const core = forAllTests(startCore, async ({ core: running, crm, receiver }) => {
     crm.close();
     await running.kill();
     await receiver.stop();
   });
 
-  test('of any method that succeeds', async () => {
+  test('the output of a core has no text from a request that succeeds', async () => {
     const canaries = new Canaries();
     for (const transport of transportsTo(core)) {
       for (const method of METHODS) {
@@ -306,14 +306,14 @@ describe('what a core shows of calls has no text of their requests', () => {
     expect(canaries.in(await shownBy(core))).toEqual([]);
   });
 
-  test('of any method that refuses, nor has the refusal', async () => {
+  test('neither a refusal nor the output of a core has text from the refused request', async () => {
     const canaries = new Canaries();
     for (const transport of transportsTo(core)) {
       for (const method of METHODS.filter(hasText)) {
         for (const request of requestsOf(method, {}, aMark)) {
           addTexts(canaries, rpcOf(method), request);
           const answer = await callOn(transport, method, request);
-          // The protocol of reflection repeats each request in its response.
+          // The reflection protocol repeats each request in its response.
           const shown = method.parent.name === 'ServerReflection' ? (answer.error ?? '') : JSON.stringify(answer);
           expect([rpcOf(method), request, canaries.in(shown)]).toEqual([rpcOf(method), request, []]);
           if (method.parent.typeName.startsWith('leadintake.'))
@@ -326,7 +326,7 @@ describe('what a core shows of calls has no text of their requests', () => {
   });
 
   // @proves connect-6
-  test('of any method that gets text in place of another type', async () => {
+  test('no output of a core has text that a request has instead of another type', async () => {
     const canaries = new Canaries();
     const session = connect(core.url);
     onTestFinished(() => session.destroy());
@@ -365,7 +365,7 @@ describe('what a core shows of calls has no text of their requests', () => {
   });
 
   // @proves leads-32
-  test('of a creation that is refused and kept, nor of what reads and erases it', async () => {
+  test('neither a refusal nor the output has text of the enquiry that the refusal keeps', async () => {
     const { studioId } = await arrangeStudio(core.crm);
     const { leads } = core.crm;
     const canaries = new Canaries();
@@ -390,12 +390,12 @@ describe('what a core shows of calls has no text of their requests', () => {
     await leads.eraseLead(of);
     const shown = await shownBy(core);
     expect(canaries.in(shown)).toEqual([]);
-    // The output has what it may have.
+    // The output does contain what it may.
     for (const text of [shown, core.receiver.text()]) expect(text).toContain(studioId);
   });
 });
 
-/** For each value in a request that is no text: its path, and the request with a text there instead. */
+/** Yields the path of each value that is no text, with a function that returns the request with a text there. */
 function* withText(value: JsonValue, path = ''): Generator<[string, (text: string) => JsonValue]> {
   if (typeof value === 'string' && !/^(?:\d{4}-|\d[\d.]*s$)/.test(value)) return;
   if (path !== '') yield [path, (text) => text];
@@ -413,12 +413,12 @@ function* withText(value: JsonValue, path = ''): Generator<[string, (text: strin
   }
 }
 
-/** A run of a command; whatever of a person it prints is for the operator, if that is what the command is for. */
+/** A run of a command, which may print personal data if that is its purpose. */
 interface CommandRun {
   readonly args: readonly string[];
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** A command that runs it, and ends it. */
+  /** A command that runs it and ends it. */
   readonly within?: readonly string[];
   /** Whether the command may print leads on its standard output. */
   readonly printsLeads?: boolean;
@@ -436,7 +436,7 @@ interface Arranged {
   file(content: string, name?: string): string;
 }
 
-/** Runs of every command, those that succeed and those that do not. */
+/** Runs of every command, successful and failing. */
 function commandRuns({ person, studio, lead, closed, key, secret, source, file }: Arranged) {
   const contact = JSON.stringify({ type: 'email', value: person.email });
   const noContact = JSON.stringify({ type: 'email', value: person.note, name: person.name });
@@ -521,7 +521,7 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
     verify: [{ args: ['--base-url', 'http://127.0.0.1:1'], env: { LEAD_INTAKE_KEY: secret } }],
     backup: [{ args: [file('', 'backup')] }],
     vacuum: [{ args: [] }],
-    // The last ones, because nothing is left after them.
+    // These come last, because they leave nothing.
     'leads erase': [{ args: [studio, lead] }, { args: ['--closed-before', new Date().toISOString(), '--yes'] }],
     'leads erase-contact': [
       { args: [studio], input: contact },
@@ -540,8 +540,8 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
 }
 
 // @proves secrets-5
-describe('what a command prints, unless it is for printing leads, has nothing of a person', () => {
-  test('of any command that succeeds or fails, with a person in its input and in the database', async () => {
+describe('the output of commands', () => {
+  test('commands print no personal data unless they are meant to print leads', async () => {
     const canaries = new Canaries();
     const mark = randomBytes(6).toString('hex');
     const person = {

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { isHead, type RawAnswer, takeAnswer, takeAnswers } from '../support/raw-http.ts';
 import type { HostileRequest } from './hostile-requests.ts';
 
-/** The timeout of a response, or of the end of a connection; milliseconds. Ten times what the service promises. */
+/** The timeout of a response or of the end of a connection, ten times what the service promises; milliseconds. */
 const TIMEOUT_MS = 60_000;
 
 /** How long a client that sent an ambiguous request waits for a response before it closes the connection; milliseconds. */
@@ -19,7 +19,7 @@ export interface Exchange {
   readonly before?: HostileRequest | undefined;
 }
 
-/** Sends requests one after the other: those whose end is unambiguous share a connection, each of the others has its own. */
+/** Sends requests one after the other; unambiguous ones share a connection, and each of the others has its own. */
 export class RawClient {
   readonly #host: string;
   readonly #port: number;
@@ -40,7 +40,7 @@ export class RawClient {
     const exchange = { ...(await exchangeOn(socket, request)), before: this.#before };
     this.#before = request;
     const isKept = exchange.answers[0]?.headers.connection === 'keep-alive' && !request.isLong;
-    // After a body that is too long the connection ends, which the response to its head may come too early to say.
+    // The connection ends after a body that is too long, but the response to its head may be too early to announce that.
     if (socket.readyState !== 'open' || !isKept) this.close();
     return exchange;
   }
@@ -71,7 +71,7 @@ export class RawClient {
   }
 }
 
-/** Sends a request and reads the response: one response if the request is whole, else until the server closes the connection. */
+/** Sends a request and reads one response if the request is whole, else all until the server closes the connection. */
 function exchangeOn(socket: Socket, { bytes, framing }: HostileRequest): Promise<Exchange> {
   return new Promise((resolve) => {
     const hasNoBody = isHead(bytes);

@@ -14,7 +14,7 @@ const HOST = 'Host: leads.example.test';
 const bearer = () => `Authorization: Bearer ${studio.secret}`;
 const written = () => service.countLeads(studio.studioId);
 
-/** The head of a creation that is complete except for the headers that delimit its body. */
+/** Returns the head of a creation, complete except for the headers that delimit its body. */
 const headOfPost = (...more: string[]) =>
   lines(
     `POST ${LEADS} HTTP/1.1`,
@@ -29,7 +29,7 @@ const aBody = () => JSON.stringify(aCapture());
 const aChunk = (body: string) => `${body.length.toString(16)}\r\n${body}\r\n`;
 const inChunks = (body: string, trailer = '') => `${aChunk(body)}0\r\n${trailer}\r\n`;
 
-/** A complete, valid creation. */
+/** Returns a complete, valid creation. */
 function aPost(...more: string[]): string {
   const body = aBody();
   return headOfPost(`Content-Length: ${body.length}`, ...more) + body;
@@ -41,14 +41,14 @@ const LAST = lines('GET /healthz HTTP/1.1', HOST, 'X-Request-Id: last', 'Connect
 
 const statuses = (answers: readonly RawAnswer[]) => answers.map(({ status }) => status);
 
-/** Expects the only response to unreadable input, after which nothing follows. */
+/** Expects a single response, to unreadable input. */
 function expectUnreadable(answers: readonly RawAnswer[], status = 400): void {
   expect(statuses(answers)).toEqual([status]);
   expect(answers[0]?.headers).toMatchObject({ 'content-type': 'application/problem+json', connection: 'close' });
   expect(JSON.parse(String(answers[0]?.body))).toMatchObject({ status, code: 'integration_invalid_request' });
 }
 
-/** A head that delimits its body twice, or wrongly, with a body that would fit. */
+/** A head that delimits its body twice or wrongly, with a body that would fit. */
 type Ambiguous = readonly [what: string, bytes: (body: string) => string];
 
 const withLength = (line: (length: number) => string) => (body: string) => headOfPost(line(body.length)) + body;
@@ -89,9 +89,9 @@ const AMBIGUOUS: readonly Ambiguous[] = [
 
 // @proves hostile-6
 test.each(AMBIGUOUS)(
-  'a message with an ambiguous end is refused, and nothing in it or after it is a request: %s',
+  'a message with an ambiguous end is refused, and nothing in or after it is executed: %s',
   async (_, bytes) => {
-    // To another parser, the body, or what follows it, is a creation.
+    // To another parser, the body, or the bytes after it, are a creation.
     const hidden = aPost();
     for (const body of [aBody(), hidden]) expectUnreadable(await rawConversation(service.url, bytes(body) + hidden));
     expect(await written()).toBe(0);
@@ -106,7 +106,7 @@ test.each<[what: string, bytes: (body: string) => string]>([
   ['extensions', withChunks((body) => inChunks(body).replace('\r\n', ';a;b=c;d="e;f"\r\n'))],
   ['a trailer', withChunks((body) => inChunks(body, 'X-Request-Id: trailer\r\nHost: other.example.test\r\n'))],
   ['empty lines before the request', (body) => `\r\n\r\n${withCoding('Transfer-Encoding: chunked')(body)}`],
-])('a message in another valid form is one request, and what follows is the next: %s', async (_, bytes) => {
+])('a message in another valid form is one request, and the next one is separate: %s', async (_, bytes) => {
   const answers = await rawConversation(service.url, bytes(aBody()) + LAST);
 
   expect(statuses(answers)).toEqual([201, 200]);
@@ -131,7 +131,7 @@ test('a trailer does not replace a header', async () => {
 
 // @proves hostile-6
 describe('requests on one connection', () => {
-  test('get their responses in order, each once', async () => {
+  test('requests on one connection get one response each, in order', async () => {
     const posts = times(20, (index) => aPost(`X-Request-Id: No-${index}`));
     const answers = await rawConversation(service.url, posts.join('') + LAST);
 
@@ -147,7 +147,7 @@ describe('requests on one connection', () => {
     ['HEAD', 405, () => aGet().replace('GET', 'HEAD')],
     ['a read with a body', 200, () => `${aGet(`Content-Length: ${aPost().length}`)}${aPost()}`],
     ['an unknown path with a body', 404, () => aPost().replace(LEADS, '/nowhere')],
-  ])('stay separate after %s', async (_, status, bytes) => {
+  ])('requests on one connection stay separate after %s', async (_, status, bytes) => {
     const answers = await rawConversation(service.url, bytes() + aPost('X-Request-Id: behind') + LAST);
 
     expect(statuses(answers)).toEqual([status, 201, 200]);
@@ -165,7 +165,7 @@ describe('requests on one connection', () => {
     ['CONNECT', 404, () => lines('CONNECT leads.example.test:443 HTTP/1.1', HOST, '')],
     ['an unknown Expect', 400, () => aPost('Expect: the-unexpected')],
     ['headers above the maximum length', 431, () => aPost(`X-Long: ${'x'.repeat(20_000)}`)],
-  ])('end with %s: nothing after it is parsed', async (_, status, bytes) => {
+  ])('a connection ends after %s, and nothing further is parsed', async (_, status, bytes) => {
     const answers = await rawConversation(service.url, bytes() + aPost());
 
     expect(statuses(answers)).toEqual([status]);
@@ -179,14 +179,14 @@ describe('requests on one connection', () => {
     ['a length above the maximum', 400, () => `${headOfPost('Content-Length: 40000')}${' '.repeat(40_000)}`],
     ['chunks above the maximum length', 400, tooLong],
     ['chunks above it at an unknown path', 404, () => tooLong().replace(LEADS, '/nowhere')],
-  ])('end with %s: nothing after it is executed', async (_, status, bytes) => {
+  ])('a connection executes no request after %s', async (_, status, bytes) => {
     const answers = await rawConversation(service.url, bytes() + aPost());
 
     expect(statuses(answers)).toEqual([status]);
     expect(await written()).toBe(0);
   });
 
-  test('are not mixed up when they expect 100 Continue and do not wait for it', async () => {
+  test('requests that expect 100 Continue but do not wait for it stay separate', async () => {
     const expecting = times(5, () => aPost('Expect: 100-continue'));
     const answers = await rawConversation(service.url, expecting.join('') + LAST);
 
@@ -196,17 +196,17 @@ describe('requests on one connection', () => {
 });
 
 // @proves hostile-6
-describe('the first response on a connection is that of the first request', () => {
+describe('the first response on a connection', () => {
   test.each([
     ['closes the connection', () => aPost('Connection: close')],
     ['is of HTTP/1.0, which closes it', () => aPost().replace('HTTP/1.1', 'HTTP/1.0')],
-  ])('when it %s, and another one follows', async (_, first) => {
+  ])('a second request gets no response if the first %s', async (_, first) => {
     const answers = await rawConversation(service.url, first() + aPost());
     expect(statuses(answers)).toEqual([201]);
     expect(await written()).toBe(1);
   });
 
-  test('and one request gets no second response, even if the rest of it never arrives', async () => {
+  test('a request whose rest never arrives gets only one response', async () => {
     const refused = headOfPost('Content-Length: 100').replace('lik_', 'lik-');
     expect(statuses(await rawConversation(service.url, `${refused}{`, { end: true }))).toEqual([401]);
   });
@@ -221,20 +221,20 @@ test.each([
   [`ftp://other.example.test${LEADS}`, 404],
   [`//other.example.test${LEADS}`, 404],
   [`other.example.test${LEADS}`, 400],
-])('a request target with a host gets the response that its path gets without it: %s', async (address, status) => {
+])('a request target with a host gets the response of its path: %s', async (address, status) => {
   const post = aPost('Connection: close').replace(`POST ${LEADS}`, `POST ${address}`);
   expect(statuses(await rawConversation(service.url, post))).toEqual([status]);
   expect(await written()).toBe(status === 201 ? 1 : 0);
 });
 
-describe('callers of HTTP/1.0', () => {
-  test('may keep the connection alive', async () => {
+describe('HTTP/1.0 clients', () => {
+  test('an HTTP/1.0 client may keep the connection alive', async () => {
     const post = aPost('Connection: keep-alive').replace('HTTP/1.1', 'HTTP/1.0');
     expect(statuses(await rawConversation(service.url, post + post + LAST))).toEqual([201, 201, 200]);
     expect(await written()).toBe(1);
   });
 
-  test('have no chunks: a request with them gets one response, and its connection is closed', async () => {
+  test('an HTTP/1.0 request with chunks gets one response, and its connection is closed', async () => {
     const head = headOfPost('Transfer-Encoding: chunked', 'Connection: keep-alive').replace('HTTP/1.1', 'HTTP/1.0');
     const answers = await rawConversation(service.url, head + inChunks(aBody()) + aPost() + LAST);
     expect(answers).toHaveLength(1);

@@ -10,7 +10,7 @@ export interface Verdict {
   readonly kind: string;
   /** The fields that the response reports as faulty. */
   readonly fields: readonly string[];
-  /** The lead in the response, if it is about one. */
+  /** The lead in the response, if it has one. */
   readonly lead?: LeadJson;
 }
 
@@ -20,7 +20,7 @@ const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
 export async function judge(request: HostileRequest, exchange: Exchange): Promise<string | readonly Verdict[]> {
   const { answers, rest, hangs } = exchange;
   if (hangs) return 'gets no response, and its connection stays open';
-  // A client that breaks off within a request may have received 100 Continue, and nothing else.
+  // A client that breaks off within a request may have received only 100 Continue.
   const isContinue = request.framing !== 'whole' && rest.equals(CONTINUE);
   if (rest.length > 0 && !isContinue) return `gets an incomplete response: ${rest.toString('latin1')}`;
   const isAnswered = answers.length === 1 || (request.isLong && answers.length === 0);
@@ -37,7 +37,7 @@ export async function judge(request: HostileRequest, exchange: Exchange): Promis
   return verdicts;
 }
 
-/** Returns how a response differs from the document of the API. */
+/** Returns how a response differs from the OpenAPI document. */
 async function documentFault({ bytes, framing }: HostileRequest, { status, headers, body }: RawAnswer) {
   const [, method = '', target = '/'] = /^([A-Z]+) (?:http:\/\/[^/ ]+)?(\/[^ #]*)/.exec(bytes.toString('latin1')) ?? [];
   // Only a whole request has a known request line.
@@ -64,7 +64,7 @@ function verdictOn({ status, headers, body }: RawAnswer): Verdict {
 /** Headers that no response has: they reveal the implementation, admit browsers, or permit caching. */
 const FORBIDDEN_HEADERS = /^(?:server|x-powered-by|via|set-cookie|etag|last-modified|access-control-.*)$/;
 
-/** Keys with access to anything at all. */
+/** Keys with access to anything. */
 const VALID_KEYS = new Set<KeyState>(['good', 'read-only', 'create-only', 'foreign']);
 
 /** Returns the fault of a response, given its request. */
@@ -78,7 +78,7 @@ function faultFor(
   if (headers['cache-control'] !== 'no-store') return 'may be cached';
   if (Object.keys(headers).some((name) => FORBIDDEN_HEADERS.test(name))) return 'has a header that it must not have';
   if (headers.location !== (status === 201 ? `${LEADS}/${lead?.id}` : undefined)) return 'has another Location';
-  // The gateway ignores the body of a read, so it needs the head only.
+  // The gateway ignores the body of a read, so the head suffices.
   const isRead = request.bytes.toString('latin1').startsWith('GET ') && request.bytes.includes('\r\n\r\n');
   if (framing === 'cut' && status < 400 && !isRead) return 'is served although it is incomplete';
   if (status < 400 && !VALID_KEYS.has(key) && kind !== '200 alive' && kind !== '200 ready')
@@ -116,7 +116,7 @@ interface Capture {
   readonly note?: string | null;
 }
 
-/** Reads a creation's body by the contract's description; returns undefined for any other body. */
+/** Parses a creation's body as the contract describes it; returns undefined for any other body. */
 function readCapture(body: Buffer): Capture | undefined {
   if (body.length > 32 * 1024 || hasTooManyValues(body.toString())) return undefined;
   let value: Capture;
@@ -137,7 +137,7 @@ function readCapture(body: Buffer): Capture | undefined {
   return isCapture ? value : undefined;
 }
 
-/** Values are counted in the text, because of equal names JSON.parse keeps one. */
+/** Counts values in the text, because JSON.parse keeps only one of equal names. */
 function hasTooManyValues(json: string): boolean {
   const shape = json.replace(/"(?:[^"\\]|\\.)*"/g, 's');
   return (shape.match(/,|[[{](?=\s*[^\s\]}])/g) ?? []).length > 100;

@@ -26,7 +26,7 @@ function aPerson(canaries: Canaries) {
   const phone = canaries.add('phone number', `+49 30 ${Number.parseInt(mark.slice(0, 8), 16)}`);
   for (const value of [email, phone]) {
     const type = value === email ? 'email' : 'phone';
-    for (const key of openClaims({ type, value }, { regionCode: null }).contactKeys) {
+    for (const key of openClaims({ type, value }, { regionCode: null, formerRegions: [] }).contactKeys) {
       canaries.add('hash of a contact', key);
     }
   }
@@ -48,7 +48,7 @@ interface Processes {
   readonly url: string;
   readonly token: string;
   readonly crm: CoreClients;
-  /** What the processes have sent as spans. */
+  /** The spans that the processes have sent. */
   readonly receiver: OtlpReceiver;
   aStudioWithKey(scopes?: readonly ApiKeyScope[]): Promise<StudioWithKey>;
 }
@@ -103,7 +103,7 @@ async function startProcesses(
   };
 }
 
-/** Everything that both processes show their operators: their output, their spans and, while they run, their metrics. */
+/** Returns everything that both processes show their operators: output, spans and, while they run, metrics. */
 async function operatorOutput({ core, gateway, receiver }: Processes): Promise<string> {
   const outputs = [core.output(), gateway.output()];
   const urls = outputs.flatMap((output) => output.match(/http:\/\/[0-9.:]+\/metrics/g) ?? []);
@@ -125,7 +125,7 @@ const captureOf = (person: Person, overrides: object = {}) => ({
   ...overrides,
 });
 
-/** Sends a request to the gateway; returns the status, and all text of the response. */
+/** Sends a request to the gateway; returns the status and all text of the response. */
 async function send(
   { url }: Processes,
   method: string,
@@ -155,13 +155,13 @@ function expectNoCanary({ canaries }: Processes, answer: { status: number; text:
   });
 }
 
-/** Waits until the gateway has logged and traced the request, so that everything before it is. */
+/** Waits until the gateway has logged and traced the request, and thereby everything before it. */
 async function untilLogged({ gateway, receiver }: Processes, requestId: string): Promise<void> {
   await gateway.printed(new RegExp(`${requestId}[^]*?durationMs`));
   await expect.poll(() => receiver.text()).toContain(requestId);
 }
 
-/** Expects that the log contains the last request, and no canary. */
+/** Expects the log to contain the last request, and no canary. */
 async function expectNoCanaryLogged(processes: Processes, secret: string): Promise<void> {
   const requestId = `Last.${randomUUID()}`;
   await send(processes, 'GET', '', secret, { headers: { 'x-request-id': requestId } });
@@ -224,7 +224,7 @@ async function sendInvalidRequests(processes: Processes, person: Person): Promis
   for (const each of [broken, unknown, `${secret} ${secret}`]) {
     expectNoCanary(processes, await send(processes, 'POST', '', each, { body: capture }), 401);
   }
-  // A caller of either port that sends a secret as the id of its request.
+  // A caller of either port sends a secret as its request id.
   const id = { 'x-request-id': `id.${secret}` };
   expectNoCanary(processes, await send(processes, 'GET', `/${randomUUID()}`, secret, { headers: id }), 404);
   await crm.directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE } }, { headers: id });
@@ -241,7 +241,7 @@ async function sendInvalidRequests(processes: Processes, person: Person): Promis
   expectNoCanary(processes, await send(processes, 'POST', '', replaced.secret, { body: capture }), 402);
 }
 
-/** Makes every successful request, and the conflicts that follow from them. */
+/** Sends every successful request, and those that conflict with them. */
 async function sendValidRequests(processes: Processes, { secret }: StudioWithKey, person: Person): Promise<void> {
   const headers = { 'idempotency-key': randomUUID() };
   const capture = captureOf(person);
@@ -269,7 +269,7 @@ afterAll(async () => {
 });
 
 // @proves secrets-5
-test('the checks see the whole output of both processes, and find a secret that is printed', async () => {
+test('the checks see the whole output of both processes, and detect a printed secret', async () => {
   const processes = shared;
   const { secret, studioId } = await processes.aStudioWithKey();
   const requestId = `First.${randomUUID()}`;
@@ -294,7 +294,7 @@ test('the checks see the whole output of both processes, and find a secret that 
 
 // @proves secrets-5 node-24
 describe('logs and errors contain no secret and no personal data', () => {
-  test('of successful and of refused requests', async () => {
+  test('logs and errors of successful and refused requests have no secret and no personal data', async () => {
     const processes = shared;
     const studio = await processes.aStudioWithKey();
     await sendValidRequests(processes, studio, aPerson(processes.canaries));
@@ -302,7 +302,7 @@ describe('logs and errors contain no secret and no personal data', () => {
     await expectNoCanaryLogged(processes, studio.secret);
   });
 
-  test('when the database is locked, when its file is overwritten, and when an uncaught error ends a process', async () => {
+  test('a locked or damaged database and an uncaught error reveal no secret and no personal data', async () => {
     const crash = "process.on('SIGUSR2', () => { setImmediate(() => { throw new Error('on purpose'); }); })";
     const reject = "process.on('SIGWINCH', () => { Promise.reject(new Error('on purpose')); })";
     const options = `--import=data:text/javascript,${encodeURIComponent(`${crash};${reject}`)}`;
@@ -335,7 +335,7 @@ describe('logs and errors contain no secret and no personal data', () => {
     expect(processes.canaries.in(await operatorOutput(processes))).toEqual([]);
   });
 
-  describeWithRedisServer('when Redis', () => {
+  describeWithRedisServer('failures of Redis', () => {
     /** Failures of a Redis, in order of severity. */
     const FAILURES: readonly (readonly [what: string, begin: (redis: RedisServer) => unknown])[] = [
       ['has no memory left', (redis) => redis.command('CONFIG', 'SET', 'maxmemory', '1')],
@@ -351,7 +351,7 @@ describe('logs and errors contain no secret and no personal data', () => {
       ['is gone', (redis) => redis.kill()],
     ];
 
-    test('fails in any way', async () => {
+    test('no failure of Redis reveals a secret or personal data', async () => {
       const redis = await startRedis();
       onTestFinished(() => redis.stop());
       const canaries = new Canaries();
@@ -375,7 +375,7 @@ describe('logs and errors contain no secret and no personal data', () => {
     });
   });
 
-  test('when MongoDB refuses connections', async () => {
+  test('a MongoDB that refuses connections reveals no secret and no personal data', async () => {
     const canaries = new Canaries();
     const password = canaries.add('password of MongoDB', `canary-password-${randomUUID()}`);
     const DATABASE_URL = `mongodb://crm:${password}@127.0.0.1:1/leads`;
@@ -390,7 +390,7 @@ describe('logs and errors contain no secret and no personal data', () => {
   });
 
   describeWithMongo('when the database is MongoDB', (mongoUrl) => {
-    test('for successful requests, and while it is unavailable', async () => {
+    test('requests on MongoDB reveal no secret or personal data, even while it is unavailable', async () => {
       const canaries = new Canaries();
       const { hostname, port } = new URL(mongoUrl());
       const proxy = await startProxy(hostname, Number(port));
@@ -445,7 +445,7 @@ describe('a process that cannot start reveals no secret', () => {
         REDIS_URL: `redis://gateway:a#${secret}@redis`,
       }),
     ],
-  ])('%s', async (_, file, env) => {
+  ])('a process that cannot start reveals no secret: %s', async (_, file, env) => {
     const canaries = new Canaries();
     const running = run(file, { env: { LOG_LEVEL: 'trace', ...env(canaries.add('secret', canary())) } });
 
@@ -454,7 +454,7 @@ describe('a process that cannot start reveals no secret', () => {
     expect(canaries.in(running.output())).toEqual([]);
   });
 
-  test('a port that is taken', async () => {
+  test('a process whose port is in use reveals no secret', async () => {
     const processes = shared;
     const env = { CORE_TOKEN: processes.token, LOG_LEVEL: 'trace' };
     const DATABASE_URL = `sqlite:${join(processes.folder, 'other.db')}`;

@@ -1,4 +1,4 @@
-/** Text from others can neither control an operator's terminal nor forge what it shows. */
+/** Text from others can neither control an operator's terminal nor forge its contents. */
 import { once } from 'node:events';
 import { createServer as createHttp2Server, type Http2Server } from 'node:http2';
 import type { AddressInfo, Server } from 'node:net';
@@ -17,10 +17,10 @@ import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
 /** Clears the screen, forges a line, hides its own end, and reverses the text that follows, with every kind of control character. */
 const HOSTILE = 'Ada\u001b[2J\u001b[H\r\nstage        won\u007f\u0085\u009b2J\u2028\u202e\u2066';
 
-/** The escaped form of the first of them. */
+/** The escaped form of the first one. */
 const ESCAPED = '\\u001b[2J';
 
-/** Makes a process take its standard output for a terminal. */
+/** Makes a process treat its standard output as a terminal. */
 const ON_TERMINAL = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
 
 function expectNoControlCharacters(output: string): void {
@@ -59,7 +59,7 @@ function aHostileCore(): Promise<string> {
 
 // @proves secrets-8
 describe('the command line', () => {
-  test('escapes what callers and the CRM sent, in fields, tables and JSON', async () => {
+  test('the command line escapes text from callers and the CRM in fields, tables and JSON', async () => {
     const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
     const both = async (...args: string[]) => {
       const [shown, json] = [await cli(env, ...args), await cli(env, '--json', ...args)];
@@ -87,7 +87,7 @@ describe('the command line', () => {
     expect((await both('keys', 'list', 's1', '--member', 'm1')).value[0]).toMatchObject({ name: HOSTILE });
   });
 
-  test('escapes errors', async () => {
+  test('the command line escapes errors', async () => {
     const { status, output } = await cli(
       { DATABASE_URL: `sqlite:/dev/null/\u001b[2J/leads.db` },
       'studios',
@@ -100,7 +100,7 @@ describe('the command line', () => {
     expect(status).toBe(1);
   });
 
-  test('escapes the response of a hostile core to doctor', async () => {
+  test('doctor escapes the response of a hostile core', async () => {
     const CORE_URL = await aHostileCore();
 
     for (const options of [[], ['--json']]) {

@@ -43,13 +43,13 @@ async function gatewayOf(port: number, env: Environment = {}): Promise<string> {
   return gateway.url;
 }
 
-/** The settings for the certificate that a gateway presents to its core. */
+/** Returns the settings for the certificate that a gateway presents to its core. */
 const settingsFor = ({ cert, key }: Certificate) => ({
   CORE_CLIENT_CERT_FILE: fileWith(cert),
   CORE_CLIENT_KEY_FILE: fileWith(key),
 });
 
-/** Sends a request with a well-formed key: only the core can find that it does not exist. */
+/** Sends a request with a well-formed key that only the core can find to be unknown. */
 const sendRequest = (url: string) =>
   fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${newKeySecret()}` } });
 
@@ -75,7 +75,7 @@ async function aCore(env: Environment = {}): Promise<TestCore> {
   return core;
 }
 
-/** A server in place of the core, and the number of calls that reached it. */
+/** Starts a server instead of the core; `calls` counts the calls that reached it. */
 async function anImpostor(certificate: Certificate): Promise<{ port: number; calls(): number }> {
   const impostor: Http2SecureServer = createSecureServer({ ...certificate });
   let calls = 0;
@@ -106,31 +106,31 @@ test('the health check of a core with mutual TLS needs a certificate of its auth
 });
 
 // @proves secrets-11
-describe('a gateway sends nothing, in particular no token, to a core', () => {
+describe('a gateway and a core that it does not trust', () => {
   test.each<[what: string, certificateOf: () => Promise<Certificate>]>([
     ['of another authority', () => otherAuthority.issue('localhost', 'server')],
     ['with a certificate for another name', () => authority.issue('core.example.test', 'server')],
     ['whose certificate has expired', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
     ["with a client's certificate", () => authority.issue('localhost', 'client')],
-  ])('%s', async (_, certificateOf) => {
+  ])('a gateway sends nothing to a core %s', async (_, certificateOf) => {
     const impostor = await anImpostor(await certificateOf());
     await expectNotConnected(await gatewayOf(impostor.port));
     expect(impostor.calls()).toBe(0);
   });
 
-  test('of an authority that it does not trust', async () => {
+  test('a gateway sends nothing to a core whose authority it does not trust', async () => {
     const impostor = await anImpostor(server);
     await expectNotConnected(await gatewayOf(impostor.port, { CORE_CA_FILE: undefined }));
     expect(impostor.calls()).toBe(0);
   });
 
-  test('without TLS', async () => {
+  test('a gateway with TLS sends nothing to a core without it', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
     await expectNotConnected(await gatewayOf(core.port));
   });
 
-  test('but does to the right one, so the others fail for their faults alone', async () => {
+  test('a gateway does send requests to a trusted core, so the others fail only for their faults', async () => {
     const impostor = await anImpostor(server);
     await sendRequest(await gatewayOf(impostor.port));
     expect(impostor.calls()).toBeGreaterThan(0);
@@ -138,13 +138,13 @@ describe('a gateway sends nothing, in particular no token, to a core', () => {
 });
 
 // @proves secrets-11
-describe('a core that requires certificates does not serve a gateway', () => {
+describe('a core that requires client certificates', () => {
   test.each<[what: string, certificateOf: () => Promise<Certificate | undefined>]>([
     ['without a certificate', async () => undefined],
     ['of another authority', () => otherAuthority.issue('gateway', 'client')],
     ['whose certificate has expired', () => authority.issue('gateway', 'client', daysFromNow(-2, -1))],
     ["with a server's certificate", () => authority.issue('gateway', 'server')],
-  ])('%s, and serves the next one', async (_, certificateOf) => {
+  ])('a core that requires certificates rejects a gateway %s and serves the next', async (_, certificateOf) => {
     const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
     const own = await certificateOf();
     await expectNotConnected(await gatewayOf(core.port, own ? settingsFor(own) : {}));
@@ -161,7 +161,7 @@ test('a gateway does not start with a key of another certificate, or with invali
   await expect(start({ CORE_CA_FILE: fileWith('none') })).rejects.toThrow(/has no certificates \(PEM\)/);
 });
 
-// @proves secrets-12
+// @proves secrets-11
 describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
   const service = aService();
 
@@ -180,7 +180,7 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
     return { redis, url: `rediss://${username}:${password}@localhost:${port}` };
   }
 
-  /** A gateway in a separate process, which trusts the authority besides the public ones. */
+  /** Starts a gateway in a separate process that trusts the authority in addition to the public ones. */
   async function gatewayWith(REDIS_URL: string, trusted: string = authority.cert): Promise<string> {
     const gateway = run('gateway/main.ts', {
       env: {
@@ -194,27 +194,27 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
     return addressOf(gateway);
   }
 
-  /** The number of times that another client presented a password to a Redis. */
+  /** Returns how often another client presented a password to a Redis. */
   const greetingsOf = async (redis: RedisServer) => {
     const stats = String(await redis.command('INFO', 'commandstats'));
     const counts = [...stats.matchAll(/cmdstat_(?:hello|auth):calls=(\d+)/g)].map(([, count]) => Number(count));
     return counts.reduce((sum, count) => sum + count, 0) - 1;
   };
 
-  test('does so', async () => {
+  test('a gateway counts requests in Redis over TLS', async () => {
     const { redis, url } = await aRedis(server);
     const { secret } = await service.aStudioWithKey();
     const answer = await fetch(`${await gatewayWith(url)}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } });
     expect(answer.status).toBe(200);
     expect(await greetingsOf(redis)).toBeGreaterThan(0);
-    // Not counting the key that readiness uses.
+    // Excludes the key that readiness uses.
     expect(await redis.command('KEYS', 'lead-intake:quota:*-*')).toHaveLength(1);
   });
 
   test.each<[what: string, certificateOf: () => Promise<Certificate>, trusted?: () => string]>([
     ['of another authority', () => otherAuthority.issue('localhost', 'server')],
     ['of an authority that it does not trust', async () => server, () => otherAuthority.cert],
-  ])('sends its password to no Redis %s, and admits no request', async (_, certificateOf, trusted) => {
+  ])('a gateway sends no password to a Redis %s, and admits no request', async (_, certificateOf, trusted) => {
     const { redis, url } = await aRedis(await certificateOf());
     const { secret } = await service.aStudioWithKey();
     const gateway = await gatewayWith(url, trusted?.());
@@ -234,7 +234,7 @@ describe('a caller that the core identifies by the subject of its certificate', 
       CORE_CALLERS_FILE: fileWith(JSON.stringify({ callers })),
     });
 
-  test('is admitted without a token, by that subject only', async () => {
+  test('a caller with the right certificate subject is admitted without a token', async () => {
     const core = await aNamingCore();
     const own = await authority.issue(subject.CN, 'client');
     await expectConnected(await gatewayOf(core.port, { ...settingsFor(own), CORE_TOKEN: undefined }));
@@ -246,7 +246,7 @@ describe('a caller that the core identifies by the subject of its certificate', 
     }
   });
 
-  test('and that also presents a token is identified by the token, or refused', async () => {
+  test('a caller with both a certificate and an unknown token is refused', async () => {
     const core = await aNamingCore();
     const own = await authority.issue(subject.CN, 'client');
     const url = await gatewayOf(core.port, {

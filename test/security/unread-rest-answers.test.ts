@@ -36,7 +36,7 @@ beforeAll(async () => {
   expect(pageBytes).toBeGreaterThan(800_000);
 });
 
-/** A number of long responses that exceeds what the systems on both ends buffer for a client that does not read. */
+/** Enough long responses to exceed the buffers of both systems for a client that does not read. */
 const ON_ONE_CONNECTION = 6;
 
 const aPage = (...more: string[]) =>
@@ -48,7 +48,7 @@ const aPage = (...more: string[]) =>
     '',
   );
 
-/** Reads a page on a connection that closes, unlike those that are counted. */
+/** Reads a page on a separate connection that closes and is not counted. */
 const readPage = async () => (await rawConversation(service.url, aPage('Connection: close')))[0];
 
 /** Sends a request, and does not read the responses. */
@@ -63,15 +63,15 @@ function aSlowReader(request: string): Socket {
   return socket;
 }
 
-/** The number of ends of connections with the gateway; a client that does not read does not notice that its peer is gone. */
+/** Counts the ends of connections with the gateway; a client that does not read does not notice a closed connection. */
 function connectionEnds(): number {
   const port = Number(new URL(service.url).port);
-  // Not documented, but nothing else tells connections of this suite from those of others in the process.
+  // Undocumented, but nothing else distinguishes the connections of this suite from others in the process.
   const handles = (process as unknown as { _getActiveHandles(): object[] })._getActiveHandles();
   return handles.filter((each) => each instanceof Socket && [each.localPort, each.remotePort].includes(port)).length;
 }
 
-/** How often this process has the script of the docs open; 0 where the system does not report it. */
+/** Counts the open descriptors of the docs' script in this process; 0 where the system does not report it. */
 const openScripts = (): number =>
   globSync('/proc/self/fd/*').filter((path) => {
     try {
@@ -82,13 +82,13 @@ const openScripts = (): number =>
     }
   }).length;
 
-// @proves hostile-4 bounds-4 bounds-11
-test('connections with an unread page, an unread part of the docs or unread refusals are closed in time', async () => {
+// @proves hostile-2 bounds-4 bounds-11
+test('connections with unread pages, docs or refusals are closed in time', async () => {
   await expect.poll(connectionEnds).toBe(0);
   const begun = performance.now();
   const callers = [
     aPage(),
-    // A client that also keeps sending: a request without an end.
+    // This client also keeps sending, in a request without an end.
     lines('GET /docs/assets/icon.svg HTTP/1.1', 'Host: a', '').repeat(1000),
     lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', ''),
     // Refusals by the router, by the hooks and by the routes.
@@ -102,7 +102,7 @@ test('connections with an unread page, an unread part of the docs or unread refu
   onTestFinished(() => clearInterval(trickle));
   await sleep(READ_TIMEOUT_MS - 5000 - (performance.now() - begun));
   expect(connectionEnds()).toBe(2 * callers.length);
-  // However else a request is refused: some of these connections end at once.
+  // Other ways to refuse a request: some of these connections end at once.
   callers.push(...REFUSED.map(({ request }) => aSlowReader(request(studio.secret).repeat(500 * ON_ONE_CONNECTION))));
   await expect.poll(areConnected).toBe(true);
   // A client that writes notices it, and closes its own end, too.
@@ -118,7 +118,7 @@ test.skipIf(!existsSync('/proc/self/fd'))('an unread file of the docs uses littl
   const before = bytes();
   const callers = times(100, () => aSlowReader(lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', '')));
   await expect.poll(openScripts).toBe(callers.length);
-  // Until the buffers of the systems on both ends are full.
+  // Waits until the buffers of the systems on both ends are full.
   await sleep(3000);
   expect(openScripts()).toBe(callers.length);
   const most = READ_AHEAD_BYTES + getDefaultHighWaterMark(false);

@@ -5,9 +5,9 @@ import { beforeAll, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { aService, LEADS } from '../support/service.ts';
 
-// A bound on what is answered is no bound on the work: these tests count the values that a request makes the processes create.
+// A bound on responses does not bound the work: these tests count the values that the processes create for a request.
 
-/** The most bytes of a body, and of the headers, that are accepted. */
+/** The maximum bytes of a body, and of the headers. */
 const [BODY, HEADERS] = [32 * 1024 - 100, 15_000];
 
 const service = aService();
@@ -16,7 +16,7 @@ beforeAll(async () => {
   ({ secret } = await service.aStudioWithKey());
 });
 
-/** Returns what something parsed has: its values, and those in them. It may be nested deeply. */
+/** Counts all values in a parsed value, which may be deeply nested. */
 function valuesIn(parsed: unknown): number {
   const open = [parsed];
   let count = 0;
@@ -27,7 +27,7 @@ function valuesIn(parsed: unknown): number {
   return count;
 }
 
-/** Counts the values that are made by parsing and splitting texts, and those that are added to lists, while something runs. */
+/** Counts the values created by parsing and splitting, and those added to lists, while a function runs. */
 async function countWork(run: () => Promise<unknown>): Promise<number> {
   let count = 0;
   const { parse } = JSON;
@@ -52,7 +52,7 @@ async function countWork(run: () => Promise<unknown>): Promise<number> {
   return count;
 }
 
-/** Returns what something costs, of which other suites of this process may only add to a count. */
+/** Returns the least work of several runs, because other suites of this process may add to a count. */
 async function leastWork(run: () => Promise<unknown>): Promise<number> {
   const counts: number[] = [];
   for (const _ of times(10, () => 0)) counts[counts.length] = await countWork(run);
@@ -109,9 +109,9 @@ const FULL: Readonly<Record<string, () => Promise<void>>> = {
   'addresses of proxies': () => send('GET', LEADS, { ...key(), 'x-forwarded-for': fill('192.0.2.1,', HEADERS) }),
 };
 
-// @proves hostile-11 bounds-211 bounds-212 bounds-213
+// @proves hostile-2 bounds-211 bounds-212 bounds-213
 test.each(Object.keys(FULL))(
-  'a request with as many %s as it can have costs hardly more than another',
+  'a request with as many %s as it can have costs hardly more than any other',
   async (name) => {
     const ordinary = () => (name.includes('tags') ? send('GET', '/docs') : create('{"displayName":""}'));
     await ordinary();
@@ -121,7 +121,7 @@ test.each(Object.keys(FULL))(
   },
 );
 
-test('the count is one of all work that parsing, splitting and collecting are', async () => {
+test('the counted work includes parsing, splitting and collecting', async () => {
   expect(await countWork(async () => times(10, () => [].push()))).toBeGreaterThanOrEqual(10);
   expect(await countWork(async () => JSON.parse('[[1,2],{"a":3}]'))).toBe(6);
   expect(await countWork(async () => 'a,b,c'.split(','))).toBe(3);

@@ -8,26 +8,25 @@ import { format } from 'node:util';
 import { here, type Machine, SimulatedNode } from './machine/machine.ts';
 import type { Settings } from './settings.ts';
 
-/* The operator's commands, each on a node of its own with modules and a `process` of its own. */
+/* The operator's commands, each on its own node with its own modules and `process`. */
 
 /** The result of a command. */
 export interface CommandEnd {
   /** The exit status, or the signal that ended it. */
   readonly status: number | NodeJS.Signals;
   readonly stdout: string;
-  /** Its standard error. */
   readonly stderr: string;
 }
 
 const ROOT = pathToFileURL(join(import.meta.dirname, '../..')).href;
 
-/** Between the start of a process and its first step; milliseconds. */
+/** The longest time between the start of a process and its first step; milliseconds. */
 const MAX_START_MS = 500;
 
-/** What a command takes its output for, whatever the output of the simulation is: no file of bytes, and not the null device. */
+/** The type of a command's output, whatever the simulation's is: neither a regular file nor the null device. */
 const NO_FILE = openSync(import.meta.dirname, 'r');
 
-/** What the modules of a command see as `process`, beside what all share. */
+/** The `process` that the modules of a command see; other properties are Node's. */
 class Process extends EventEmitter {
   readonly argv: readonly string[];
   readonly env: Settings;
@@ -57,7 +56,7 @@ class Process extends EventEmitter {
 
 const processes = new WeakMap<SimulatedNode, Process>();
 
-/** Gives modules that run on the node of a command its own arguments, settings, output and exit status. */
+/** Gives modules on the node of a command their own arguments, settings, output and exit status. */
 function replaceProcess(): void {
   const own = (name: string | symbol) => {
     const process = processes.get(here());
@@ -82,8 +81,8 @@ function replaceProcess(): void {
 const sources = new Map<string, string>();
 
 /**
- * Loads each module of the commands again for an importer whose address has a mark, and marks it, too. The others have no
- * state of a process: the processes of the service share them as well.
+ * Loads the modules of the commands again if their importer's address has a tag, and tags them, too. Other modules have no
+ * process state, so the processes of the service share them.
  */
 function loadAgainForMarked(): void {
   registerHooks({

@@ -1,11 +1,11 @@
-/** A contact of a lead, as it was sent. */
+/** A contact of a lead, as sent. */
 export type ContactValue = { readonly type: 'email' | 'phone'; readonly value: string };
 
 /** The regions that studios change between; `none` is no region. */
 export const REGIONS = ['DE', 'FR', 'GB', 'none'] as const;
 export type Region = (typeof REGIONS)[number];
 
-/** The normalized forms of a number without a country code; `none` is what is dialled, by which it is compared in every region, too. */
+/** The normalized forms of a local number; `none` is the dialled form, by which it is compared in every region, too. */
 const LOCAL_FORMS = { DE: '+49307654321', FR: '+33307654321', GB: '+44307654321', none: '0307654321' };
 
 /**
@@ -59,7 +59,7 @@ export function ownContact(personal: string, idempotencyKey: string): ContactVal
   return { type: 'email', value: `${idempotencyKey}@${personal}.example` };
 }
 
-/** Returns a contact as calls of the CRM have it. */
+/** Returns a contact in the form that calls of the CRM use. */
 export const inCall = ({ type, value }: ContactValue) => ({ value: { case: type, value } }) as const;
 
 /** Returns whether two contacts are surely, possibly or never the same in a studio that had these regions. */
@@ -74,11 +74,11 @@ export function sameness(
   const isEqualIn = (region: Region) => normalizedIn(a.value, region) === normalizedIn(b.value, region);
   if (isEqualIn('none')) return 'surely';
   const equal = regions.map(isEqualIn);
-  // A lead keeps the keys of the region that it was opened in, whatever the region is now.
+  // A lead keeps the keys of the region in which it was opened, whatever the region is now.
   return equal.includes(true) ? (regions.length === 1 ? 'surely' : 'possibly') : 'never';
 }
 
-/** The form by which addresses are compared, as far as those above need it. */
+/** Returns the form by which addresses are compared, as far as the addresses above need it. */
 const addressForm = (address: string): string =>
   address.replace('\u200b', '').replace('xn--bcher-kva', 'b\u00fccher').normalize('NFC').toLowerCase();
 

@@ -26,7 +26,7 @@ export interface FinalLead {
   readonly enquiries: readonly FinalEnquiry[];
 }
 
-/** What a creation said that was refused because of a lead. */
+/** The data of a creation that was refused because of a lead. */
 export type FinalEnquiry = Pick<FinalLead, 'displayName' | 'sourceId' | 'note'>;
 
 /**
@@ -57,7 +57,7 @@ export async function readFinalState(sim: Simulation): Promise<ReadonlyMap<strin
   return found;
 }
 
-/** Each lead is found by the contact that it has. */
+/** Checks that each lead is found by its contact. */
 async function expectFound(sim: Simulation, { id: studioId }: KnownStudio, leads: readonly Lead[]): Promise<void> {
   for (const [value, same] of Map.groupBy(leads, (lead) => contactOf(lead).value)) {
     const contact = { value: { case: contactOf(same[0] as Lead).type, value } };
@@ -77,7 +77,7 @@ function creationsIn({ history }: Simulation, { id }: KnownStudio): SentLead[] {
   return [...new Map(sent.map((lead) => [JSON.stringify(lead), lead])).values()];
 }
 
-/** Makes requests of the studio possible again, but for first ones with its sources in every second one; returns the secret of a valid key. */
+/** Makes requests of the studio possible again, except first ones with its sources in every second studio; returns the secret of a valid key. */
 async function openStudio(sim: Simulation, studio: KnownStudio): Promise<string> {
   const { id: studioId } = studio;
   const { directory, apiKeys } = sim.crmAt(0);
@@ -86,7 +86,7 @@ async function openStudio(sim: Simulation, studio: KnownStudio): Promise<string>
     updateMask: { paths: ['status'] },
   });
   sim.put(`status of ${studioId}`, 'active');
-  // What was created with a source is replayed without it.
+  // A creation with a disabled source is only replayed.
   for (const id of sim.studios.indexOf(studio) % 2 === 0 ? studio.sourceIds : []) {
     await directory.putLeadSource({ leadSource: { studioId, id, name: 'Form', enabled: false } });
     sim.put(`source ${id} of ${studioId}`, 'disabled');

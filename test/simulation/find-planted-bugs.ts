@@ -1,16 +1,16 @@
 /**
- * Measures how soon lives find faults: plants each bug, one at a time, and lives seed after seed until a promise is broken. Prints a table,
- * whose last column has the first promise that was broken.
+ * Measures how soon lives find faults: plants one bug at a time, and lives seed after seed until a promise is broken. Prints
+ * a table whose last column has the first broken promise.
  *
- * `npm run soak:bugs [-- --only PATTERN] [--seconds 60] [--first-seed 1] [--steps 80]`: a pattern of the bugs' names. Plans have that
- * many steps at most, as those of `npm run simulate`. Seconds are those of processor for one bug: a life that has begun by then is
- * lived to its end.
+ * `npm run soak:bugs [-- --only PATTERN] [--seconds 60] [--first-seed 1] [--steps 80]`: a pattern of the bugs' names. Steps
+ * limit each plan, as in `npm run simulate`. Seconds are processor time for one bug; a life that has begun by then is lived
+ * to its end.
  */
 import { parseArgs } from 'node:util';
 import { ALL_BUGS, databaseOf } from '../planted-bugs/planted-bugs.ts';
 import { live, plantedBug, simulatedPlanFrom } from './life.ts';
 
-/** The number of characters of a promise that are shown. */
+/** The number of characters shown of a promise. */
 const SHOWN = 150;
 
 const { values } = parseArgs({

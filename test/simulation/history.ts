@@ -1,7 +1,7 @@
 import type { LeadStage } from '../../src/domain/lead.ts';
 import type { ContactValue, Region } from './contacts.ts';
 
-/** When something began and ended; milliseconds on the clock of the test. Infinity: it never ended. */
+/** The begin and end of something on the clock of the test; milliseconds. An end of Infinity means that it never ended. */
 export interface Span {
   readonly begin: number;
   readonly end: number;
@@ -44,9 +44,9 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly operation: Operation;
       readonly studioId: string;
       readonly secret: string;
-      /** Undefined: the connection ended, or the request timed out. */
+      /** Undefined if the connection ended or the request timed out. */
       readonly answer: RestAnswer | undefined;
-      /** Where it was sent to. */
+      /** The URL that it was sent to. */
       readonly url: string;
       /** The caller stopped waiting: the missing response is not a failure of the service. */
       readonly gaveUp?: boolean;
@@ -54,7 +54,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly wroteNothing?: boolean;
     }
   | {
-      /** A lead is moved or corrected. */
+      /** The move or correction of a lead. */
       readonly kind: 'change';
       readonly studioId: string;
       readonly leadId: string;
@@ -74,7 +74,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly updatedAt: string;
     }
   | {
-      /** The leads of a contact; when `isWhole`, all of them. The studio has surely had these regions by then. */
+      /** The leads of a contact; all of them if `isWhole`. The studio has surely had these regions by then. */
       readonly kind: 'found';
       readonly studioId: string;
       readonly regions: readonly Region[];
@@ -89,7 +89,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly of: string;
       readonly leads: readonly { readonly studioId: string; readonly id: string; readonly updatedMs: number }[];
       readonly isWhole: boolean;
-      /** It was only of leads that have changed since; by the clocks of the cores; null: of all. */
+      /** The start of the exported changes by the clocks of the cores; null exports all leads. */
       readonly sinceMs: number | null;
     }
   | {
@@ -97,7 +97,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly kind: 'put';
       readonly what: string;
       readonly value: string;
-      /** Unknown: it may also happen later, or never. */
+      /** If false, the write may happen later, or never. */
       readonly isDone: boolean;
     }
   | {
@@ -112,7 +112,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly apiKeyId: string;
       readonly memberId: string;
       readonly action: 'created' | 'replaced' | 'revoked';
-      /** Unknown: it may also happen later, or never. */
+      /** If false, the call may take effect later, or never. */
       readonly isDone: boolean;
     }
   | {
@@ -120,16 +120,16 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly what: string;
       readonly loses: readonly Lost[];
       readonly excuses: Excused;
-      /** Since when requests are excused; on the clock of the test. */
+      /** The time from which requests are excused; on the clock of the test. */
       readonly excusesFrom: number;
     }
   | { readonly kind: 'other'; readonly what: string }
 );
 
-/** What a disturbance may lose: the counters of the quota. */
+/** The data that a disturbance may lose: the counters of the quota. */
 export type Lost = 'counts';
 
-/** The requests that may fail in a disturbance: those through one gateway, by its name, any or none. */
+/** The requests that may fail in a disturbance: those through a named gateway, any or none. */
 export type Excused = 'any' | 'none' | `gateway${string}`;
 
 export type Operation =
@@ -139,7 +139,7 @@ export type Operation =
   /** `walk` names the list that the page belongs to. */
   | { readonly name: 'list'; readonly walk: number; readonly page: number; readonly query: string };
 
-/** What became of a call or a command: an answer; a refusal with its reason, which changed nothing; or unknown. */
+/** The outcome of a call or command: an answer; a refusal with its reason, which changed nothing; or unknown. */
 export type Outcome<Answer> =
   | { readonly answer: Answer }
   | { readonly refused: string; readonly leadId: string | undefined }
@@ -158,7 +158,7 @@ export class History {
     this.#events.push(event);
   }
 
-  /** Records something besides requests, which ends now. */
+  /** Records something other than a request, which ends now. */
   note(party: string, what: string, begin = now()): void {
     this.add({ kind: 'other', party, what, span: { begin, end: now() } });
   }
@@ -181,7 +181,7 @@ export class History {
   }
 }
 
-/** The values that a register may have had at any moment of a span, given all writes to it. */
+/** Returns the possible values of a register during a span, given all writes to it. */
 export function possibleValues(puts: readonly EventOf<'put'>[], span: Span): ReadonlySet<string> {
   const over = (each: EventOf<'put'>) =>
     puts.some((later) => later.isDone && later.span.begin > each.span.end && later.span.end < span.begin);

@@ -7,33 +7,33 @@ import { ROOT } from '../tools/processes.ts';
 import { type Plan, planFrom } from './plan.ts';
 import { withMoreSteps } from './replica-set-scenarios.ts';
 
-/** What happened in a life, and which promises were broken. */
+/** The events of a life, and the broken promises. */
 export interface Life {
   readonly violations: readonly string[];
   /** Observations that were too many to check. */
   readonly unknown: readonly string[];
-  /** The share of the requests that may fail, because something on their way was disturbed. */
+  /** The share of the requests that may fail, because something on their path was disturbed. */
   readonly excused: number;
-  /** What each party did and saw, in order. */
+  /** The actions and observations of each party, in order. */
   readonly story: string;
   readonly events: number;
   readonly virtualMs: number;
-  /** The time of processor that it took; milliseconds. */
+  /** The processor time of the life; milliseconds. */
   readonly processorMs: number;
   /** A hash of all events with their bytes; a function of seed and plan. */
   readonly trace: string;
   readonly lastEvents: readonly string[];
 }
 
-/** The longest time that a life may take, on a busy machine, and for each second of its delays; milliseconds. */
+/** The longest time of a life on a busy machine, and its extension for each second of delays; milliseconds. */
 const LIVES_FOR_MS = 1_800_000;
 const PER_SECOND_MS = 500;
 
-/** The database of a life. */
+/** The databases on which a life can run. */
 export const DATABASES = ['sqlite', 'mongodb'] as const;
 export type Database = (typeof DATABASES)[number];
 
-/** Returns the plan of a seed. On MongoDB, things happen to the replica set and to Redis in between. */
+/** Returns the plan of a seed. On MongoDB, its steps include faults of the replica set and of Redis. */
 export function simulatedPlanFrom(
   seed: number,
   steps: number,
@@ -45,17 +45,17 @@ export function simulatedPlanFrom(
   return database === 'mongodb' ? { ...plan, steps: withMoreSteps(seed, plan.steps, often) } : plan;
 }
 
-/** Returns the variables with which a process has a planted bug. */
+/** Returns the variables that plant a bug in a process. */
 export const plantedBug = (name: string): Readonly<Record<string, string>> => ({
   PLANTED_BUG: name,
   NODE_OPTIONS: `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}`,
 });
 
 /**
- * Returns the variables with which a process has the sources that a diff makes, such as `git diff` prints. The files stay as they
- * are.
+ * Returns the variables with which a process loads sources changed by a diff like that of `git diff`. The files stay
+ * unchanged.
  *
- * @throws Error when the diff does not fit
+ * @throws Error when the diff does not apply
  */
 export function changedBy(diff: string): Readonly<Record<string, string>> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-changed-'));
@@ -66,7 +66,7 @@ export function changedBy(diff: string): Readonly<Record<string, string>> {
   return { ...plantedBug(''), PLANTED_FILES: folder };
 }
 
-/** Lives a life in a process of its own, so that nothing is left of the one before. */
+/** Lives a life in its own process, so that no state of an earlier life remains. */
 export async function live(
   seed: number,
   plan: Plan,
@@ -86,7 +86,7 @@ export async function live(
     writeFileSync(planFile, JSON.stringify(plan));
     const args = [
       '--disable-warning=ExperimentalWarning',
-      // Lives make much that is short-lived.
+      // Lives create many short-lived objects.
       '--max-semi-space-size=64',
       join(import.meta.dirname, 'live.ts'),
       `${seed}`,
@@ -100,7 +100,7 @@ export async function live(
     await promisify(execFile)(process.execPath, [...args, ...options], {
       env: { ...process.env, NODE_OPTIONS: '', TMPDIR: folder, ...env },
       timeout: timeoutMs,
-      // The product would take another one for its stop, and end well.
+      // The product would treat another signal as a request to stop, and end successfully.
       killSignal: 'SIGKILL',
     });
     return JSON.parse(readFileSync(lifeFile, 'utf8'));

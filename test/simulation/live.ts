@@ -7,11 +7,11 @@ import { Network, useNetwork } from './machine/network.ts';
 import { replaceNode } from './machine/replace-node.ts';
 
 /*
- * Lives one life in this process: `live.ts SEED PLAN LIFE` reads the plan from a file, and writes what happened to another.
- * `--database mongodb` lives it on a replica set, `--trace FILE` writes every event.
+ * Lives one life in this process: `live.ts SEED PLAN LIFE` reads the plan from a file, and writes the events to another.
+ * `--database mongodb` uses a replica set, `--trace FILE` writes every event.
  */
 
-/** The number of events that are shown with a broken promise. */
+/** The number of events shown with a broken promise. */
 const SHOWN_EVENTS = 40;
 
 const { positionals, values } = parseArgs({
@@ -21,7 +21,7 @@ const { positionals, values } = parseArgs({
 const [seed = '', planFile = '', lifeFile = ''] = positionals;
 const plan = JSON.parse(readFileSync(planFile, 'utf8'));
 
-// Node opens them when they are first asked for.
+// Node opens these streams on first use.
 void [process.stdout, process.stdin];
 replaceNode();
 const machine = new Machine(Number(seed), values.trace ? Number.POSITIVE_INFINITY : SHOWN_EVENTS).turnOn();

@@ -3,7 +3,7 @@ import type { Quota } from './promises/quota.ts';
 import * as files from './scenarios/all.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 
-/** All scenarios, by name: sorted, so that a seed makes the same plan whatever the order of files. */
+/** All scenarios by name, sorted so that a seed makes the same plan whatever the order of files. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = Object.fromEntries(
   Object.entries<unknown>(files)
     .filter((entry): entry is [string, Scenario] => isScenario(entry[1]))
@@ -20,7 +20,7 @@ interface Happening {
   readonly choice: unknown;
 }
 
-/** With its delay after the previous one; milliseconds. Steps do not wait for each other. */
+/** A scenario with its delay after the previous one; milliseconds. Steps do not wait for each other. */
 export interface Step extends Happening {
   readonly afterMs: number;
 }
@@ -30,14 +30,14 @@ export interface Plan {
   readonly quota: Quota;
   readonly drainMs: number;
   readonly logLevel: string;
-  /** How long connections to cores last. */
+  /** The maximum age of connections to cores; milliseconds. */
   readonly connectionMs: number;
-  /** The share of events of cores, gateways and commands that take 1 to 300 ms of their process. */
+  /** The share of time-consuming events of cores, gateways and commands, which take 1 to 300 ms. */
   readonly busyShare: number;
   readonly steps: readonly Step[];
 }
 
-/** A connection's age, so short that connections end many times; and one that most calls and faults do not outlast. */
+/** An age so short that connections end many times, and one that outlasts most calls and faults; milliseconds. */
 const SHORT_MS = 1500;
 const LONG_MS = 60_000;
 
@@ -69,7 +69,7 @@ const stepOf = (happening: fc.Arbitrary<Happening>): fc.Arbitrary<Step> =>
     })
     .map(({ afterMs, happening }) => ({ afterMs, ...happening }));
 
-/** Every second step is of a scenario that is asked for, whatever its weight. */
+/** Returns a step; if a scenario is requested, every second step is of that one. */
 function happeningWith(often: string | undefined, isLong: boolean): fc.Arbitrary<Happening> {
   const scenario = often === undefined ? undefined : SCENARIOS[often];
   if (!scenario) return weighted(SCENARIOS, isLong);
@@ -95,8 +95,8 @@ const planOf = (length: number, isLong: boolean, often?: string): fc.Arbitrary<P
 /**
  * Returns the plan of a seed.
  *
- * @param length the maximum number of steps; at least half as many are in it
- * @param hours over how long they are spread; 0: as soon as possible
+ * @param length the maximum number of steps; a plan has at least half as many
+ * @param hours how long the steps last in total; 0: as short as possible
  * @param often a scenario that is every second step
  */
 export function planFrom(seed: number, length: number, hours = 0, often?: string): Plan {

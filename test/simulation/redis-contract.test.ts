@@ -28,7 +28,7 @@ describe('the simulated Redis', () => {
     redisUrl: () => simulated.url,
   });
 
-  /** What a Redis can be in that answers a ping and counts nothing; and its end. */
+  /** States of a Redis that answers a ping but counts nothing, with the begin and the end of each. */
   const STATES: readonly [name: string, begin: (redis: RedisOnPort) => void, end: (redis: RedisOnPort) => void][] = [
     [
       'loads its data',
@@ -48,23 +48,20 @@ describe('the simulated Redis', () => {
   ];
 
   // @proves redis-6
-  test.each(STATES)(
-    'while it %s, a quota is not ready and admits nothing, and afterwards it counts',
-    async (...state) => {
-      const [, begin, end] = state;
-      const quota = createRedisQuota(60, simulated.url, false);
-      onTestFinished(() => quota.close());
-      const consumed = () => quota.consume({ apiKeyId: newId(), studioId: newId() }, { key: 1, studio: undefined });
-      expect(await quota.fault()).toBeUndefined();
+  test.each(STATES)('a quota admits nothing while Redis %s, and counts again afterwards', async (...state) => {
+    const [, begin, end] = state;
+    const quota = createRedisQuota(60, simulated.url, false);
+    onTestFinished(() => quota.close());
+    const consumed = () => quota.consume({ apiKeyId: newId(), studioId: newId() }, { key: 1, studio: undefined });
+    expect(await quota.fault()).toBeUndefined();
 
-      begin(simulated);
-      onTestFinished(() => end(simulated));
+    begin(simulated);
+    onTestFinished(() => end(simulated));
 
-      expect(await quota.fault()).toEqual(expect.any(String));
-      await expect(consumed()).rejects.toBeInstanceOf(QuotaUnavailable);
-      end(simulated);
-      await expect.poll(() => quota.fault()).toBeUndefined();
-      expect(await consumed()).toMatchObject({ admitted: true });
-    },
-  );
+    expect(await quota.fault()).toEqual(expect.any(String));
+    await expect(consumed()).rejects.toBeInstanceOf(QuotaUnavailable);
+    end(simulated);
+    await expect.poll(() => quota.fault()).toBeUndefined();
+    expect(await consumed()).toMatchObject({ admitted: true });
+  });
 });

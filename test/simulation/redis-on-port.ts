@@ -9,7 +9,7 @@ export interface RedisOnPort {
 }
 
 /**
- * Starts one. The caller must stop its server.
+ * Starts a simulated Redis. The caller must stop its server.
  *
  * @param now its clock; by default that of this machine
  */

@@ -7,14 +7,14 @@ import { lasting } from './scenarios/choices.ts';
 import { aScenario, type Scenario } from './scenarios/scenario.ts';
 import type { World } from './world.ts';
 
-/* What happens to the Redis in which gateways count together. */
+/* Scenarios of the Redis in which gateways count together. */
 
 /** A world with such a Redis. */
 export interface RedisWorld extends World {
   readonly redis: RedisDeployment;
 }
 
-/** Errors with which it counts nothing. */
+/** Errors with which Redis counts nothing. */
 const REFUSALS = [
   'LOADING Redis is loading the dataset in memory',
   "OOM command not allowed when used memory > 'maxmemory'.",
@@ -22,7 +22,7 @@ const REFUSALS = [
   'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
 ];
 
-/** How long gateways take to connect to a Redis that is back, some after an attempt that began before; milliseconds. */
+/** How long gateways take to reconnect to Redis, some after an attempt that began before; milliseconds. */
 const CONNECTED_WITHIN_MS = REDIS_CONNECT_MS + 250;
 
 const span = lasting(50, 4000);
@@ -45,14 +45,14 @@ const disturbance = <Choice>(
       const happen = async () => {
         await run(redis, choice);
         while (!redis.isSettled()) await sleep(20);
-        // Gateways that have not noticed are ready, and refuse until they are connected again.
+        // Gateways that have not noticed are ready, and refuse until they are reconnected.
         await sleep(CONNECTED_WITHIN_MS);
       };
       return sim.inTurn('redis', () => sim.disturb(words, losesCounts ? ['counts'] : [], happen, excuses));
     },
   }) as Scenario;
 
-/** For a while its weather is another. */
+/** Changes the weather of Redis for a while. */
 const spell = (
   what: readonly [number, string],
   choice: fc.Arbitrary<Partial<RedisDeployment['weather']> & { readonly forMs: number }>,

@@ -7,7 +7,7 @@ import { ReplicaSet } from './replica-set/replica-set.ts';
 export async function replicaSetOnPorts(): Promise<ReplicaSet> {
   const ports = await Promise.all(times(3, portToKeep));
   const set = new ReplicaSet(ports, {
-    // Nobody is elected because the machine is busy.
+    // A busy machine causes no election.
     electionMs: 600_000,
     fail(error) {
       setImmediate(() => {

@@ -8,15 +8,15 @@ import { aScenario, type Scenario } from './scenarios/scenario.ts';
 import type { Simulation } from './simulation.ts';
 import type { World } from './world.ts';
 
-/* What happens to a replica set in the lives on it, beside kills and suspensions of its members. */
+/* Scenarios of a replica set, beside kills and suspensions of its members. */
 
 /** A replica set on a machine. */
 export interface SimulatedCluster {
   readonly set: ReplicaSet;
-  /** Cuts a member off from the others, and with it some cores, which see nothing else of the replica set. */
+  /** Cuts a member off from the others, together with some cores, which then reach no other member. */
   cutOff(member: number, cores: readonly number[]): void;
   heal(): void;
-  /** A member is killed or suspended until the end of the life. Only one is: the others are a majority. */
+  /** Kills or suspends a member until the end of the life. Only one is lost: the others are a majority. */
   lose(member: number, how: 'killed' | 'suspended'): void;
 }
 
@@ -25,14 +25,14 @@ export interface MongoWorld extends World {
   readonly cluster: SimulatedCluster;
 }
 
-/** The number of steps of a plan for each of them. */
+/** The number of steps of a plan per such step. */
 const STEPS_BETWEEN = 6;
 
 const MEMBERS = 3;
 
 const RETRYABLE = { ok: 0, errorLabels: ['RetryableWriteError'] };
 
-/** Replies of a server that executes nothing, some of which a driver takes for a reason to send a write again. */
+/** Replies of a server that executes nothing, some of which make a driver retry a write. */
 const REFUSALS = [
   { ...RETRYABLE, code: 91, codeName: 'ShutdownInProgress', errmsg: 'shutting down' },
   { ...RETRYABLE, code: 11600, codeName: 'InterruptedAtShutdown', errmsg: 'interrupted at shutdown' },
@@ -60,7 +60,7 @@ const disturbance = <Choice>(
     },
   }) as Scenario;
 
-/** A share of the commands has another weather for a while. */
+/** Changes the weather for a share of the commands for a while. */
 const spell = (weather: 'losses' | 'slowness', what: string, shares: readonly number[]): Scenario =>
   disturbance(
     fc.record({ share: fc.constantFrom(...shares), forMs: span }),

@@ -20,18 +20,18 @@ import { Simulation } from './simulation.ts';
 import { traceOf } from './trace.ts';
 import type { World } from './world.ts';
 
-/** The maximum duration of a simulation, without the delays of its steps, and of one of hours; milliseconds. */
+/** The maximum duration of a simulation without the delays of its steps, and of one of hours; milliseconds. */
 const ENDS_WITHIN_MS = 150_000;
 const LONG_ENDS_WITHIN_MS = 4_200_000;
 
-/** The delays of a life of hours, whose settings are those of deployments: connections last; milliseconds. */
+/** A total delay from which a life has a deployment's settings, and its long-lived connections; milliseconds. */
 const LONG_MS = 600_000;
 const LONG_CONNECTION_MS = 300_000;
 
 /** The number of running and waiting disturbances above which no further step begins. */
 const MAX_IN_TURN = 3;
 
-/** The largest share of a life's requests that may fail, and the visitors that come until it is that. */
+/** The largest share of a life's requests that may fail, and the visitors that come until that is reached. */
 const MAX_EXCUSED = 1 / 3;
 const CALM = { callers: 3, forMs: 300 };
 
@@ -43,9 +43,9 @@ export interface PlanResult {
   readonly violations: readonly string[];
   /** Observations that were too many to check. */
   readonly unknown: readonly string[];
-  /** The share of the requests that may fail, because something on their way was disturbed. */
+  /** The share of the requests that may fail, because something on their path was disturbed. */
   readonly excused: number;
-  /** What each party did and saw, in order. */
+  /** The actions and observations of each party, in order. */
   readonly trace: string;
 }
 
@@ -88,13 +88,13 @@ export async function runPlan(
   }
 }
 
-/** Once nothing is disturbed any more, the service has visitors until at most a third of all requests may have failed. */
+/** Sends visitors to the undisturbed service until at most a third of all requests may have failed. */
 async function liveCalmly(sim: Simulation): Promise<void> {
   await sim.untilServed();
   for (let seed = 0; shareExcused(sim) > MAX_EXCUSED; seed += 1) await visitors.run(sim, { ...CALM, seed });
 }
 
-/** Takes the steps of a plan, waits for their ends, and checks what was observed. */
+/** Takes the steps of a plan, waits for their ends, and checks the observations. */
 async function liveThrough(
   sim: Simulation,
   { steps, quota }: Plan,

@@ -1,8 +1,8 @@
 import type { Plan } from './plan.ts';
 
 /**
- * Removes from a plan what is not needed to break a promise: first ever smaller groups of steps, as in Zeller's delta
- * debugging, then unusual settings.
+ * Removes the parts of a plan that are not needed to break a promise: first ever smaller groups of steps, as in Zeller's
+ * delta debugging, then unusual settings.
  *
  * @param mayTry whether there is still time for another life
  */
@@ -17,7 +17,7 @@ export async function shrinkPlan(
     if (mayTry() && (await isBroken(plan))) shortest = plan;
   };
   for (let size = Math.ceil(found.steps.length / 2); size >= 1; size = Math.floor(size / 2)) {
-    // From the end: most of the removable steps come after the fault.
+    // From the end, because most of the removable steps come after the fault.
     for (let from = shortest.steps.length - size; from > -size; from -= size) {
       const { steps } = shortest;
       const count = Math.min(size, from + size, steps.length - 1);

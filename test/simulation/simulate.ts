@@ -9,44 +9,44 @@ import { type Plan, SCENARIOS, USUAL } from './plan.ts';
 import { MORE_SCENARIOS } from './replica-set-scenarios.ts';
 import { shrinkPlan } from './shrink-plan.ts';
 
-/** The time of processor for finding a shorter plan that breaks a promise; milliseconds. */
+/** The processor time for finding a shorter plan that breaks a promise; milliseconds. */
 const SHRINKS_FOR_MS = 120_000;
 
-/** The number of broken promises that are shown. */
+/** The number of broken promises shown. */
 const SHOWN = 10;
 
-/** The folder of what has failed. */
+/** The folder of failure reports. */
 export const REPORTS: string = join(ROOT, '.test-report');
 
-/** What a life is a function of, beside the code. */
+/** The inputs that determine a life, beside the code. */
 interface Lived {
   readonly seed: number;
   readonly plan: Plan;
 }
 
-/** A file with a plan that breaks a promise, and the commit of the code that it was lived with. */
+/** A plan that breaks a promise, and the commit of its code. */
 interface KeptPlan extends Lived {
   readonly commit: string;
   readonly database: Database;
 }
 
-/** Where lives are lived: on SQLite unless it says otherwise, in processes with these variables. */
+/** The place of lives: SQLite by default, in processes with these variables. */
 interface Where {
   readonly database?: Database;
   readonly env?: Readonly<Record<string, string>>;
-  /** The options that make such lives again. */
+  /** The options that repeat such lives. */
   readonly again?: string;
 }
 
 export interface Simulations {
   readonly lives: number;
   readonly virtualMs: number;
-  /** A text for people; undefined: every promise was kept. */
+  /** A readable report; undefined if no promise was broken. */
   readonly failure: string | undefined;
 }
 
 /**
- * Lives one life after the other, several at once, until a promise is broken or the time is over.
+ * Lives one life after the other, several concurrently, until a promise is broken or the time is over.
  *
  * @param plans in the order in which they are lived
  * @param report receives a line after each life
@@ -82,7 +82,7 @@ export async function simulate(
   return { ...all, failure: failed && (await shortest(failed, where)) };
 }
 
-/** Keeps the shortest known plan that breaks a promise, and describes its life. */
+/** Writes the shortest known plan that breaks a promise, and describes its life. */
 async function shortest(
   { seed, plan, life }: Lived & { readonly life: Life },
   { database = 'sqlite', env = {}, again = '' }: Where,
@@ -118,7 +118,7 @@ async function shortest(
   ].join('\n');
 }
 
-/** The commit of the code, and whether files differ from it. */
+/** Returns the commit of the code, and whether files differ from it. */
 function currentCommit(): string {
   const words = ['describe', '--always', '--abbrev=40', '--exclude=*', '--dirty=, changed'];
   try {
@@ -129,9 +129,9 @@ function currentCommit(): string {
 }
 
 /**
- * The plans of a seed and the next ones.
+ * Generates the plans of a seed and the next ones.
  *
- * @param hours over how long the steps of each life are spread; 0: as soon as possible
+ * @param hours how long the steps of each life last in total; 0: as short as possible
  * @param often a scenario that is every second step
  */
 export function* plansFrom(

@@ -1,4 +1,4 @@
-// Loaded before anything lives: an address that names MongoDB would load it.
+// This must load before any life, which would otherwise load it for an address of MongoDB.
 import '../../src/store/mongo/mongo-store.ts';
 import { startBalancer } from '../support/balancer.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
@@ -22,7 +22,7 @@ const PORTS = {
 /** The interval of the load balancer's probes; milliseconds. */
 const PROBE_MS = 500;
 
-/** Options that ask for weaker guarantees than the service promises: it must ignore them. */
+/** Options with weaker guarantees than the service promises, which it must ignore. */
 const WEAK_GUARANTEES = 'w=0&journal=false&readConcernLevel=local&readPreference=secondaryPreferred';
 
 /** Starts two cores behind a load balancer and two gateways on a machine, on a replica set of three members and a Redis. */
@@ -42,7 +42,7 @@ export async function startSimulatedMongoWorld(
       return node;
     },
   });
-  /** The member that stays away. */
+  /** The member that stays lost. */
   let lost: number | undefined;
   const others = PORTS.members.map((_, number): Part => {
     set.start(number);
@@ -60,7 +60,7 @@ export async function startSimulatedMongoWorld(
     };
   });
 
-  /** The member that is cut off, and the cores that are with it, by name. */
+  /** The disconnected member, and the names of the cores on its side. */
   let apart: { readonly member: number; readonly cores: readonly string[] } | undefined;
   const isApart = (node: SimulatedNode) =>
     apart !== undefined &&
@@ -105,7 +105,7 @@ export async function startSimulatedMongoWorld(
 
 /** Starts a load balancer before the cores. */
 async function balanced(tokenOf: () => string): Promise<number> {
-  // New connections would be most of what happens while nothing happens.
+  // Reuses connections, because new ones would dominate the events of an idle system.
   const cores = new Map<string, CoreClients>();
   const isServing = async (url: string) => {
     const core = cores.get(url) ?? connectToCore(url, tokenOf());

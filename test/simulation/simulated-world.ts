@@ -22,7 +22,7 @@ type Start = (settings: Settings) => Promise<Running>;
 export class SimulatedPart implements Part {
   readonly name: string;
   readonly nodes: SimulatedNode[] = [];
-  /** In memory. */
+  /** Whether it counts in memory. */
   readonly losesCounts: boolean;
   clockErrorMs = 0;
   readonly #machine: Machine;
@@ -95,14 +95,14 @@ export class SimulatedPart implements Part {
   }
 }
 
-/** What the worlds on different databases do not have in common. */
+/** The differences between the worlds on different databases. */
 export interface Deployment {
   readonly databaseUrl: string;
   readonly corePorts: readonly number[];
   readonly gatewayPorts: readonly number[];
-  /** Returns the port that leads to the cores; it is called on the node of the network, before there is a token. */
+  /** Returns the port that leads to the cores; called on the node of the network, before there is a token. */
   portToCores(tokenOf: () => string): Promise<number>;
-  /** What can fail beside the product. */
+  /** The parts other than the product that can fail. */
   readonly others?: readonly Part[];
   readonly unexpectedEnds: string[];
 }

@@ -15,7 +15,7 @@ export const STUDIOS = 12;
 /** The maximum time until all requests are served again after the last disturbance; milliseconds. */
 const SERVES_WITHIN_MS = 40_000;
 
-/** The pauses between two looks at whether requests are served; longer at the start, when a replica set elects and builds for seconds; milliseconds. */
+/** The intervals of checks whether requests are served, normally and while a replica set starts; milliseconds. */
 const POLL_MS = 25;
 const START_POLL_MS = 500;
 
@@ -57,7 +57,7 @@ export class Simulation {
   readonly crm: readonly CoreClients[];
   /** Unique per simulation, so that its data can be recognized anywhere. */
   readonly name: string;
-  /** Part of every name, email address and note that website servers send, and of nothing else: it marks personal data. */
+  /** A unique part of every name, email address and note that website servers send, which identifies personal data. */
   readonly personal: string;
   /** The key id of each secret, including invalid ones. */
   readonly keyBySecret = new Map<string, string>();
@@ -66,7 +66,7 @@ export class Simulation {
   #walks = 0;
   readonly #turns = new Map<string, Promise<unknown>>();
   #inTurn = 0;
-  /** Disturbances in progress; `#disturbed` also has those that have ended but whose effects last. */
+  /** Disturbances in progress; `#disturbed` also has those whose effects last. */
   readonly #disturbing = new Set<object>();
   readonly #disturbed = new Set<object>();
 
@@ -153,7 +153,7 @@ export class Simulation {
     this.history.add({ kind: 'put', party, what, value, isDone, span });
   }
 
-  /** Runs functions of the same name one after the other. */
+  /** Serializes functions with the same name. */
   async inTurn<T>(name: string, run: () => Promise<T>): Promise<T> {
     this.#inTurn += 1;
     const turn = (this.#turns.get(name) ?? Promise.resolve()).then(run).finally(() => {
@@ -174,7 +174,7 @@ export class Simulation {
   /**
    * Runs a disturbance: requests may fail until all are served again.
    *
-   * @param run receives a function that tells since when they may, unless it is the beginning
+   * @param run receives a function that sets the time from which they may, instead of the beginning
    */
   async disturb(
     what: string,
@@ -226,7 +226,7 @@ export class Simulation {
 
   /** Returns a text for each health check that fails. */
   async #unserved(): Promise<string[]> {
-    // A new connection each time: an existing one may lead to a process that no longer serves.
+    // A new connection each time, because an existing one may lead to a process that no longer serves.
     const headers = { authorization: `Bearer ${UNKNOWN_KEY}`, connection: 'close' };
     const ofGateway = async (url: string, expected: number) => {
       const answer = await fetch(url, { headers, signal: AbortSignal.timeout(2000) });
@@ -254,7 +254,7 @@ export class Simulation {
     return this.world.parts[index % this.world.parts.length] as Part;
   }
 
-  /** All writes to a register, including those that may not have taken effect. */
+  /** Returns all writes to a register, including those that may not have taken effect. */
   putsOf(what: string): EventOf<'put'>[] {
     return this.history.of('put').filter((each) => each.what === what);
   }

@@ -1,11 +1,11 @@
 import { type Event, type History, when } from './history.ts';
 
-/** Tells what each party did and read, in order, in the studios that the first broken promise names. When it names none, all are told. */
+/** Returns the actions and observations of each party, in order, in the studios that the first broken promise names, or in all if it names none. */
 export function traceOf({ events }: History, violations: readonly string[]): string {
   const [all = ''] = violations;
   const studioIds = new Set(events.flatMap((event) => ('studioId' in event ? [event.studioId] : [])));
   const named = [...studioIds].filter((id) => new RegExp(`\\b${id}\\b(?!-)`).test(all));
-  // Of the registers, those of these studios, and those that the promises name.
+  // Includes the registers of these studios, and those that the promises name.
   const isIncluded = (event: Event) =>
     named.length === 0 ||
     ('studioId' in event

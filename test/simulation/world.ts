@@ -22,7 +22,7 @@ export interface Part {
 /** The wall clock of a machine. */
 export interface SettableClock {
   readonly name: string;
-  /** Sets it ahead of the right time. */
+  /** Sets it ahead of the correct time. */
   set(aheadSeconds: number): void;
 }
 
@@ -45,7 +45,7 @@ export interface World {
   readonly commandLine: CommandLine;
   /** Runs code like a process that can be killed. */
   begin(name: string, code: () => Promise<void>): { kill(): void };
-  /** Every request that was counted, in order; undefined: that is not known. */
+  /** Every counted request in order; undefined if unknown. */
   readonly counts?: readonly Count[];
   /** The clocks of its machines. */
   readonly clocks: readonly SettableClock[];

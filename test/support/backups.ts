@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
 
-/** A database of this release, with some extra megabytes in it. */
+/** Creates a database of this release with some extra megabytes. */
 export async function aDatabase(megabytes = 1): Promise<string> {
   const path = join(temporaryFolder(), 'leads.db');
   await openSqliteStore(path).close();
@@ -28,7 +28,7 @@ export function beginBackup(
   return run('operator/cli.ts', { args: ['backup', file], env: { DATABASE_URL: databaseUrl, ...env }, within });
 }
 
-/** Makes a backup; returns the exit status and the output. */
+/** Makes a backup and returns the exit status and the output. */
 export async function backUp(databaseUrl: string, file: string, options: Options = {}) {
   const running = beginBackup(databaseUrl, file, options);
   return [await running.ended(), running.output()];

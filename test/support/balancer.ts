@@ -72,7 +72,7 @@ export async function startBalancer(
     timers.add(timer);
   };
   let turn = 0;
-  // A peer that has ended its side still reads.
+  // A peer that ended its side still reads.
   const open = { noDelay: true, allowHalfOpen: true } as const;
   const listener = createServer(open, (client) => {
     const candidates = [...ready];

@@ -25,7 +25,7 @@ export { DAY_MS };
 /** The default studio. */
 export const STUDIO_ID = 'studio-1';
 
-/** A list of `count` items. */
+/** Returns a list of `count` items. */
 export const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
@@ -55,7 +55,7 @@ export function aConsumer(overrides: Partial<NewConsumer> = {}): NewConsumer {
   return { name: 'relay', studioIds: null, includesTests: false, start: 'now', createdAt: NOW, ...overrides };
 }
 
-/** A new lead, by default with a contact that no other lead has. */
+/** Returns a new lead, by default with a contact that no other lead has. */
 export function aLead(overrides: Partial<Lead> = {}): Lead {
   const id = overrides.id ?? newId();
   const createdAt = overrides.createdAt ?? timeOfId(id);
@@ -71,7 +71,7 @@ export function aLead(overrides: Partial<Lead> = {}): Lead {
   };
 }
 
-/** The claims of a lead that is created or reopened, by default with a new idempotency key. */
+/** Returns the claims of a lead that is created or reopened, by default with a new idempotency key. */
 export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadClaims & ClaimsOfContact {
   return {
     contact: lead.contact,
@@ -82,10 +82,10 @@ export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadC
   };
 }
 
-/** A readable claim, as long as the hash that a real claim is. */
+/** Returns a readable claim as long as the hash of a real one. */
 export const aClaim = (name: string): string => name.padEnd(43, 'A');
 
-/** An API key that expires a day after NOW, by default with a unique secret. */
+/** Returns an API key that expires a day after NOW, by default with a unique secret. */
 export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {
   const id = overrides.id ?? newId();
   return {
@@ -105,7 +105,7 @@ export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {
   };
 }
 
-/** A request that was refused, with an id that is higher than all before. */
+/** Returns a refused request with an id higher than all before. */
 export function aLoggedRequest(overrides: Partial<LoggedRequest> = {}): LoggedRequest {
   return {
     studioId: STUDIO_ID,
@@ -125,7 +125,7 @@ export function aLoggedRequest(overrides: Partial<LoggedRequest> = {}): LoggedRe
   };
 }
 
-/** The hash of a new secret. */
+/** Returns the hash of a new secret. */
 export const aSecretHash = (): Uint8Array => Uint8Array.from(randomBytes(32));
 
 /** Texts that some layer between a caller and the disk is known to change, truncate or misread. */

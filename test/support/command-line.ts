@@ -15,7 +15,7 @@ export interface CommandRun {
   readonly databaseUrl: string | undefined;
   readonly input: string;
   readonly cwd: string;
-  /** The code of the error with which each write to standard output fails. */
+  /** The error code with which each write to standard output fails. */
   readonly outputFault?: 'ENOSPC' | 'EPIPE' | undefined;
 }
 
@@ -26,8 +26,8 @@ export interface CommandOutcome {
 }
 
 /**
- * Runs an executable to its end. No settings are inherited from the environment. The command line runs in the process of earlier
- * commands, unless it is given settings that Node or a module reads when it starts.
+ * Runs an executable to its end, without settings from the environment. The command line reuses the process of earlier
+ * commands unless it gets settings that Node or a module reads at the start.
  *
  * @returns both outputs
  * @throws an Error with both outputs, and the exit status as `code`, unless that is 0
@@ -77,7 +77,7 @@ async function executedByServer(run: CommandRun): Promise<CommandOutcome> {
 
 function startServer() {
   const child = fork(join(import.meta.dirname, 'command-server.ts'), { env: environment(), execArgv: [] });
-  // It ends with this process, and does not keep it.
+  // The server ends with this process and does not keep it alive.
   child.unref();
   child.channel?.unref();
   const exited = once(child, 'exit').then(() => {

@@ -1,13 +1,13 @@
 /**
- * Runs commands of the command line in one process, one after the other, as `command-line.ts` asks for them: Node takes longer to
- * start than most commands to run.
+ * Runs commands of the command line one after the other in one process for `command-line.ts`, because Node takes longer
+ * to start than most commands to run.
  */
 import { PassThrough } from 'node:stream';
 import { addEveryCommand } from '../../operator/commands/every-command.ts';
 import { program } from '../../operator/commands/program.ts';
 import type { CommandOutcome, CommandRun } from './command-line.ts';
 
-/** The end of the process that a command asks for. */
+/** Thrown when a command ends the process. */
 class Exit extends Error {}
 
 addEveryCommand();

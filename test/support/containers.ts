@@ -1,4 +1,4 @@
-/** Images and containers with buildah, which needs no engine. It requires root, and containers use the host's network. */
+/** Images and containers with buildah, which needs no engine but root. Containers use the host's network. */
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,13 +10,13 @@ import { describeIf, hasCommand } from '../tools/servers.ts';
 
 const execute = promisify(execFile);
 
-/** The base image as `.ci/base-image` names it, which may have a substitute here. */
+/** The base image that `.ci/base-image` names, which may be a substitute here. */
 const [, BASE_IMAGE = ''] = /^ARG BASE_IMAGE=([^@]+)@/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
 
 const hasBaseImage = () =>
   hasCommand('buildah') && spawnSync('buildah', ['images', '--quiet', BASE_IMAGE], { encoding: 'utf8' }).stdout !== '';
 
-/** A suite that builds the image and runs it. */
+/** Defines a suite that builds the image and runs it. */
 export function describeWithImage(name: string, body: () => void): void {
   describeIf(hasBaseImage(), name, 'install buildah and run `.ci/base-image` as root', body);
 }
@@ -26,7 +26,7 @@ export async function buildImage(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-image-'));
   try {
     const idFile = join(folder, 'id');
-    // Layers are for the next build on the same machine.
+    // Layers speed up the next build on the same machine.
     const layers = process.env.CI ? '--layers=false' : '--layers';
     const how = ['--network', 'host', '--isolation', 'chroot', '--format', 'docker', layers, '--pull-never'];
     await execute('buildah', ['bud', ...how, '--build-arg', `BASE_IMAGE=${BASE_IMAGE}`, '--iidfile', idFile, ROOT]);
@@ -56,7 +56,7 @@ export interface Container {
   shellFunction(name: string): string;
   /** Runs a command to its end; returns its exit status and its whole output. */
   exec(...command: string[]): Promise<{ status: number; output: string }>;
-  /** Starts the container's own process, which is ended with the test. */
+  /** Starts the container's own process, which ends with the test. */
   run(...command: string[]): RunningProcess;
 }
 
@@ -71,8 +71,8 @@ interface ContainerOptions {
 const OUTPUT_FOLDER = '/run/output';
 
 /**
- * Runs its arguments, which print to a file: buildah copies what its command prints, and on a busy machine it loses the end of it when the
- * command ends.
+ * Runs its arguments with their output in a file: buildah copies its command's output, and on a busy machine loses the
+ * end of it.
  */
 const PRINTING_TO_A_FILE = ['sh', '-c', `exec "$@" >${OUTPUT_FOLDER}/last 2>&1`, 'sh'];
 
@@ -86,7 +86,7 @@ export async function createContainer(
   const settings = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
   const mounts = Object.entries(files).flatMap(([inside, outside]) => ['--volume', `${outside}:${inside}:ro`]);
   const folder = temporaryFolder();
-  // Its user is another one than that of the tests.
+  // The container has another user than the tests.
   chmodSync(folder, 0o777);
   const output = join(folder, 'last');
   const options = ['--isolation', 'chroot', '--network', 'host', ...settings, ...mounts];
@@ -106,7 +106,7 @@ export async function createContainer(
     run(...command) {
       const running = call(command);
       onTestFinished(async () => {
-        // Only if it is still running. The container's process is not a child of this one.
+        // Only if it still runs. The container's process is not a child of this one.
         const pid = pidOf(running.output());
         if (pid !== undefined && running.child.exitCode === null) process.kill(pid, 'SIGKILL');
         await running.ended();
@@ -116,13 +116,13 @@ export async function createContainer(
   };
 }
 
-/** Stops the process of a container with SIGTERM, as an engine does; returns its exit status. */
+/** Stops the process of a container with SIGTERM like an engine, and returns its exit status. */
 export async function stop(running: RunningProcess): Promise<unknown> {
   process.kill(pidOf(running.output()) ?? 0, 'SIGTERM');
   return running.ended();
 }
 
-/** Reads the process id from a container's log: containers share the host's process ids here. */
+/** Reads the process id from a container's log; containers share the host's process ids here. */
 const pidOf = (output: string) => {
   const [, pid] = /"pid":(\d+)/.exec(output) ?? [];
   return pid === undefined ? undefined : Number(pid);

@@ -3,14 +3,14 @@ import { MongoClient, ReadConcern } from 'mongodb';
 import { isOpen } from '../../src/domain/lead.ts';
 import { databaseNameIn } from '../../src/store/mongo/database-name.ts';
 
-/** The version of the rule of release 1.2, some of whose keys an open lead may have had to give up. */
+/** The rule version of release 1.2, some of whose keys an open lead may have given up. */
 const RULE_OF_1_2 = 2;
 
-/** Returns what a database says that cannot be, by the ids of its leads. Reads it by itself, without the code of the store. */
+/** Returns contradictions in a database, by the ids of its leads, which it reads without the code of the store. */
 export const contradictionsIn = (databaseUrl: string): Promise<string[]> =>
   databaseUrl.startsWith('sqlite:') ? inFile(databaseUrl.slice('sqlite:'.length)) : inMongo(databaseUrl);
 
-/** An open claim is a key, and a closed one a key with the number of its lead behind it. */
+/** An open claim is a key; a closed one is a key followed by the number of its lead. */
 const CLAIMS_OF_LEAD = `
   SELECT lead_number, count(*) AS claims, sum(length(contact_key) = 32) AS open_claims,
     sum(instr(contact_keys, substr(contact_key, 1, 32)) % 32 <> 1) AS foreign_claims
@@ -47,7 +47,7 @@ async function inFile(path: string): Promise<string[]> {
   return found;
 }
 
-/** Each lead has its own claims there. Deliveries may outlive their lead until the consumer's next poll. */
+/** In MongoDB each lead has its own claims. Deliveries may outlive their lead until the consumer's next poll. */
 async function inMongo(url: string): Promise<string[]> {
   const client = new MongoClient(url);
   // The address may ask for weaker reads.

@@ -1,7 +1,7 @@
 /**
- * Callers in a process of their own, `creating-callers.ts URL KEY SOURCE`: they create one lead after the other, half of them
- * over a new connection each, and repeat a request that fails with its key until it succeeds. They say each hundredth
- * creation. On SIGTERM they stop, and print how many requests failed, and how; not those that Redis was late for.
+ * Callers in their own process, `creating-callers.ts URL KEY SOURCE`. They create leads one after the other, half of
+ * them over new connections, and retry a failed request with its key. They print each hundredth creation. On SIGTERM
+ * they stop and print how many requests failed and how, except if Redis was late.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sendAgainIfLate } from './late-counts.ts';

@@ -9,7 +9,7 @@ export async function wrongWith(what: string, part: 'core' | 'gateway' | 'relay'
   return findings.filter(({ verdict }) => verdict !== 'ok').map(({ verdict, says }) => `${verdict}: ${says}`);
 }
 
-/** Returns the faults that are found when every record is read. */
+/** Returns the faults found by reading every record. */
 export async function wrongWithRecords(env: Record<string, string>): Promise<string[]> {
   const findings = await examine(['core'], env, () => {});
   return findings.filter(({ what, verdict }) => what === 'records' && verdict === 'fault').map(({ says }) => says);

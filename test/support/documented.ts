@@ -44,7 +44,7 @@ type OrReference<Part> = Part | { readonly $ref: string };
 /** The gateway's PUBLIC_URL in tests. No test connects to it. */
 export const PUBLIC_URL = 'https://leads.example.test';
 
-/** The OpenAPI document of a gateway with that URL. */
+/** The OpenAPI document of a gateway with that address. */
 export const document = openApiDocument(PUBLIC_URL) as OpenApi;
 
 const operations = Object.entries(document.paths).flatMap(([template, methods]) =>
@@ -59,7 +59,7 @@ const operations = Object.entries(document.paths).flatMap(([template, methods]) 
 interface DocumentedResponse {
   readonly operationId: string;
   readonly status: number;
-  /** Defined for errors only. */
+  /** Defined only for errors. */
   readonly code: string | undefined;
   readonly example: unknown;
 }
@@ -87,7 +87,7 @@ interface SentRequest {
   readonly body: Uint8Array | undefined;
 }
 
-/** Expects a request that succeeded to be valid by the document. */
+/** Checks that a request that succeeded is valid by the document. */
 export function expectDocumentedRequest({ method, url, headers, body }: SentRequest): void {
   const [path = '', query = ''] = url.split('?');
   const operation = operationOf(method, path);
@@ -109,13 +109,13 @@ export function expectDocumentedRequest({ method, url, headers, body }: SentRequ
   }
 }
 
-/** Expects a response to be documented: its status, headers, media type, body and code. */
+/** Checks that a response is documented: its status, headers, media type, body and code. */
 export async function expectDocumentedAnswer(method: string, url: string, response: Response): Promise<void> {
   const operation = operationOf(method, url.split('?', 1).join());
   const { status, headers } = response;
   const body = (await response.clone().text()) || undefined;
   if (!operation) {
-    // Not an operation: an error that any path can return, or a page that is not part of the API.
+    // Not an operation: an error that any path can return, or a page outside the API.
     if (status >= 400 && body) expectValid('body', PROBLEM, JSON.parse(body));
     return;
   }
@@ -135,7 +135,7 @@ export async function expectDocumentedAnswer(method: string, url: string, respon
   if (unknown.length > 0) throw new Error(`${operation.operationId} ${status} has undocumented headers: ${unknown}`);
 }
 
-/** One object, so that it is compiled once. */
+/** A single object, so that it is compiled once. */
 const PROBLEM = { $ref: '#/components/schemas/ProblemDetails' };
 
 const HTTP_HEADERS = ['content-type', 'content-length', 'transfer-encoding', 'date', 'connection', 'keep-alive'];
@@ -144,7 +144,7 @@ function operationOf(method: string, path: string) {
   return operations.find((each) => each.method === method && each.path.test(path));
 }
 
-/** Expects a problem to have the response's status, and one of the codes that the document has examples of. */
+/** Checks that a problem has the response's status, and one of the codes in the document's examples. */
 function expectCodeOf(status: number, codes: readonly string[], problem: { status: number; code: string }): void {
   if (problem.status !== status) throw new Error(`the body has status ${problem.status}, the response ${status}`);
   if (!codes.includes(problem.code)) throw new Error(`${problem.code} is not documented; documented are ${codes}`);

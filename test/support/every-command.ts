@@ -9,5 +9,5 @@ const leavesOf = (command: Command, name: readonly string[] = []): [string, Comm
     ? [[name.join(' '), command]]
     : command.commands.flatMap((each) => leavesOf(each, [...name, each.name()]));
 
-/** Every command of the command line, by its name with that of its group. */
+/** Every command of the command line, by the names of its group and itself. */
 export const COMMANDS = leavesOf(program);

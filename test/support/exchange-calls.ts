@@ -25,11 +25,11 @@ interface ExchangeCall {
   end(): void;
   /** The outcomes so far, by the index of the item in the call. */
   readonly outcomes: ReadonlyMap<number, Outcome>;
-  /** For each message received so far, the indices of the items that it has results of. */
+  /** For each message received so far, the indices of the items that it has results for. */
   readonly messages: readonly (readonly number[])[];
-  /** Waits for the outcome of an item; rejects when the call ends before. */
+  /** Waits for the outcome of an item; rejects when the call ends first. */
   outcome(index: number): Promise<Outcome>;
-  /** Settles when the call ends; rejects with a ServiceError when it failed, or an Error when a result was malformed. */
+  /** Settles when the call ends; rejects with a ServiceError if it failed, or an Error if a result was malformed. */
   readonly ended: Promise<void>;
 }
 
@@ -38,7 +38,7 @@ interface ExchangeResult extends ExchangeAnswer {
   readonly error?: PackedStatus | null;
 }
 
-/** Starts a call of the exchange. A message without results, or a second result for an item, is an error. */
+/** Starts a call of the exchange. A message without results and a second result for an item are errors. */
 export function openExchange(
   caller: GrpcCaller,
   options: { readonly authorization?: string | undefined } = {},
@@ -79,7 +79,7 @@ export function openExchange(
     rejectWaiting(error);
     reject(error);
   });
-  // Emitted after a failure, too.
+  // Also emitted after a failure.
   stream.on('end', () => {
     if (hasFailed) return;
     rejectWaiting(new Error('the call has ended'));
@@ -111,7 +111,7 @@ export function openExchange(
  *
  * @param count the number of items sent
  * @returns the outcome of each item, in order
- * @throws Error unless each has exactly one result
+ * @throws Error unless each item has exactly one result
  */
 export async function allOutcomes(call: ExchangeCall, count: number): Promise<Outcome[]> {
   call.end();

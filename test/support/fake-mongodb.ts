@@ -13,32 +13,32 @@ const OP_MSG = 2013;
 /** The flag of a message that wants no reply. */
 const MORE_TO_COME = 2;
 
-/** What a member of a replica set says of itself. */
+/** The replies of members of a replica set to `hello`. */
 export const PRIMARY: Document = { setName: 'rs0', isWritablePrimary: true, secondary: false };
 export const SECONDARY: Document = { setName: 'rs0', isWritablePrimary: false, secondary: true };
 
-/** A server that speaks MongoDB's protocol and answers what a test wants, for what no real server here does. */
+/** A server that speaks MongoDB's protocol and answers as a test wants, including what no real server does here. */
 export interface FakeMongoDb {
   /** Its address, without a database and without options. */
   readonly url: string;
-  /** Each command that arrived, but for those about the server itself; the database's name is in `$db`. */
+  /** Each command that arrived, except those about the server itself; the database's name is in `$db`. */
   readonly commands: Document[];
-  /** What `hello` answers besides what every server answers. */
+  /** The fields of the reply to `hello` that differ between servers. */
   hello: Document;
-  /** Returns the answer to a command; undefined: that of an empty database with all indexes. */
+  /** Returns the reply to a command; undefined: the reply of an empty database with all indexes. */
   answer: (command: Document) => Document | undefined;
-  /** The time that each further reply carries, as those of a replica set do. */
+  /** The time in each further reply, as in those of a replica set. */
   operationTime: Timestamp | undefined;
   /** The number of open connections. */
   connections(): number;
   /** Breaks all connections. */
   disconnect(): void;
-  /** No longer answers anything, on old and new connections. */
+  /** Stops answering anything, on old and new connections. */
   silence(): void;
   stop(): Promise<void>;
 }
 
-/** Starts such a server on a free port of the loopback interface. The caller must stop it. */
+/** Starts the server on a free port of the loopback interface. The caller must stop it. */
 export async function startFakeMongoDb(hello: Document = PRIMARY): Promise<FakeMongoDb> {
   const sockets = new Set<Socket>();
   let isSilent = false;
@@ -98,7 +98,7 @@ export async function startFakeMongoDb(hello: Document = PRIMARY): Promise<FakeM
   return fake;
 }
 
-/** A server and an open store on it, for the current test. @param operationTime what its replies have from the first on */
+/** Starts a server and opens a store on it for the current test. @param operationTime the time in all its replies */
 export async function aStoreOnAFake(
   operationTime?: Timestamp,
 ): Promise<{ readonly fake: FakeMongoDb; readonly store: Store }> {
@@ -113,10 +113,10 @@ export async function aStoreOnAFake(
   return { fake, store };
 }
 
-/** The name of a command, which is its first field. */
+/** Returns the name of a command, which is its first field. */
 export const nameOf = (command: Document): string => Object.keys(command)[0] ?? '';
 
-/** The reply of a server that refuses a command. */
+/** Returns the reply of a server that refuses a command. */
 export const refusal = (code: number, codeName: string, errorLabels: readonly string[] = []): Document => ({
   ok: 0,
   code,
@@ -125,7 +125,7 @@ export const refusal = (code: number, codeName: string, errorLabels: readonly st
   ...(errorLabels.length > 0 && { errorLabels }),
 });
 
-/** What every server answers to `hello`. */
+/** Returns the fields that every server replies to `hello`. */
 function everyHello(url: string): Document {
   const me = new URL(url).host;
   return {
@@ -144,7 +144,7 @@ function everyHello(url: string): Document {
   };
 }
 
-/** The answer of an empty database that has all indexes. */
+/** Returns the reply of an empty database that has all indexes. */
 function emptyAnswer(command: Document): Document {
   const name = nameOf(command);
   const cursorOf = (firstBatch: Document[]) => ({
@@ -163,7 +163,7 @@ function emptyAnswer(command: Document): Document {
   return { ok: 1 };
 }
 
-/** The fields of a reply by which a replica set tells its time. */
+/** Returns the fields of a reply that tell a replica set's time. */
 export const timesAt = (operationTime: Timestamp): Document => ({
   operationTime,
   $clusterTime: {
@@ -172,7 +172,7 @@ export const timesAt = (operationTime: Timestamp): Document => ({
   },
 });
 
-/** The command of an OP_MSG: its body, and the sequences of documents beside it as lists in it. */
+/** Returns the command of an OP_MSG: its body, with the document sequences beside it as lists. */
 function commandIn(message: Buffer): Document {
   let command: Document = {};
   let at = 20;
@@ -193,14 +193,14 @@ function commandIn(message: Buffer): Document {
   return command;
 }
 
-/** The command of an OP_QUERY, by which a driver introduces itself. */
+/** Returns the command of an OP_QUERY, with which a driver introduces itself. */
 function queryIn(message: Buffer): Document {
   const nameEnd = message.indexOf(0, 20);
   const at = nameEnd + 9;
   return BSON.deserialize(message.subarray(at, at + message.readInt32LE(at)));
 }
 
-/** The head of an OP_REPLY with one document, behind that of the message. */
+/** The head of an OP_REPLY with one document, after the message's head. */
 const REPLY_HEAD = Buffer.alloc(20);
 REPLY_HEAD.writeInt32LE(1, 16);
 

@@ -5,17 +5,17 @@ import { type LeadChange, LeadChangeKind } from '../../proto/gen/leadintake/v1/l
 import type { Chance } from '../tools/chance.ts';
 import type { CoreClients } from './core-clients.ts';
 
-/** The last state of each lead that the consumers have stored, by its id. */
+/** The last state of each lead that the consumers have stored, by the lead's id. */
 export type Copy = Map<string, LeadChange>;
 
 const contentOf = ({ lead, kinds }: LeadChange) => ({ lead, kinds });
 
-/** How long what a consumer cannot process is set aside at most, unless it is until somebody takes it back; milliseconds. */
+/** The longest time for which a consumer sets changes aside, unless indefinitely; milliseconds. */
 const MAX_ASIDE_MS = 2000;
 
 /**
- * Maintains a copy of all leads as the contract prescribes. Now and then the consumer dies, loses what it has not stored,
- * and restarts. One with a name sets some changes aside.
+ * Maintains a copy of all leads as the contract prescribes. Now and then the consumer dies, loses what it has not
+ * stored, and restarts. A named consumer sets some changes aside.
  */
 export async function consumeFeed(
   { leads, consumers }: CoreClients,
@@ -31,13 +31,13 @@ export async function consumeFeed(
     readonly signal: AbortSignal;
     readonly watches: boolean;
     readonly consumer?: string;
-    /** Called with a promise that is broken. */
+    /** Called with a broken promise. */
     readonly fail: (broken: string) => void;
-    /** Receives all changes that it acknowledges, perhaps in vain, by the ids of their leads. */
+    /** Collects all changes that it acknowledges, perhaps without effect, by the ids of their leads. */
     readonly taken?: Map<string, LeadChange[]>;
   },
 ): Promise<void> {
-  /** The revisions of which it knows that they are acknowledged. */
+  /** The revisions whose acknowledgement is certain. */
   const acknowledged = new Map<string, bigint>();
   /** A watch may have sent a change before. */
   const isToldAgain = ({ lead, revision, kinds }: LeadChange) =>
@@ -46,7 +46,7 @@ export async function consumeFeed(
     !kinds.some(({ kind }) => kind === LeadChangeKind.RESENT);
   const take = async (changes: readonly LeadChange[]) => {
     if (chance.number() < 0.1) throw new Error('it died before it applied anything');
-    // Now and then for so long that leads change once more before it acknowledges them.
+    // Sometimes waits so long that leads change again before their acknowledgement.
     await sleep(chance.between(0, chance.number() < 0.3 ? 400 : 20));
     const failing = new Set(consumer === '' ? [] : changes.filter(() => chance.number() < 0.1));
     for (const change of changes) {

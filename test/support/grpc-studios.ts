@@ -24,13 +24,13 @@ export async function putSource(caller: GrpcCaller, studioId: string, enabled = 
   return id;
 }
 
-/** A key, with the ids that name it in calls of the key service. */
+/** A key, with the ids that calls of the key service use for it. */
 export interface KeyOfStudio {
   readonly owner: { readonly studioId: string; readonly memberId: string; readonly apiKeyId: string };
   readonly secretSha256: Buffer;
 }
 
-/** Creates a key. By default it is of a new studio, has all scopes and expires after a day. */
+/** Creates a key, by default for a new studio, with all scopes and an expiry after a day. */
 export async function createKey(
   caller: GrpcCaller,
   { studioId = '', scopes = BOTH_SCOPES } = {},
@@ -55,7 +55,7 @@ export async function createKey(
 export const revokeKey = (caller: GrpcCaller, { owner }: KeyOfStudio) =>
   caller.call('ApiKeyService/RevokeApiKey', owner);
 
-/** Counts the leads of the studios whose id is LIKE a pattern, by reading the database file. */
+/** Counts the leads of studios whose id is LIKE a pattern, by reading the database file. */
 export function countLeads(path: string, studioId: string): number {
   const database = new DatabaseSync(path, { readOnly: true });
   const row = database

@@ -58,7 +58,7 @@ export async function startTestCore(env: Environment = {}): Promise<TestCore> {
 
 const MODULES = join(import.meta.dirname, '../../node_modules');
 
-// Read from the .proto files, by another implementation of protobuf than the one under test.
+// Read from the .proto files by another protobuf implementation than the one under test.
 const definitions = loadSync(
   [
     'leadintake/v1/lead_intake.proto',
@@ -189,11 +189,11 @@ export interface ReceivedRefusal {
   /** The name of the gRPC status. */
   readonly code: string;
   readonly message: string;
-  /** Of google.rpc.ErrorInfo; absent when there is none. */
+  /** From google.rpc.ErrorInfo; absent if there is none. */
   readonly reason?: string;
   readonly domain?: string;
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Of google.rpc.BadRequest: the faulty fields, in order. */
+  /** From google.rpc.BadRequest: the faulty fields, in order. */
   readonly fields?: readonly string[];
 }
 
@@ -241,12 +241,12 @@ export interface PackedStatus {
 
 const decode = <T>(type: string, bytes: Buffer) => (definitions[type] as Decoder).deserialize(bytes) as T;
 
-/** A valid request to create a lead, by default with a new idempotency key and a new contact. */
+/** Returns a valid request to create a lead, by default with a new idempotency key and a new contact. */
 export function aCreateLeadRequest(studioId: string, overrides: object = {}) {
   return { studioId, ...aCreation(), ...overrides };
 }
 
-/** The same without the studio, for calls that take it from the API key. */
+/** Returns the same without the studio, for calls that take it from the API key. */
 export function aCreation(overrides: object = {}): Creation {
   return {
     idempotencyKey: newId(),

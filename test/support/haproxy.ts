@@ -9,15 +9,15 @@ import { describeIf, freePort, hasCommand } from '../tools/servers.ts';
 
 /** A HAProxy with the settings of docs/how-to/balancers.md. */
 export interface Haproxy {
-  /** Where callers reach the gateways. */
+  /** The address at which callers reach the gateways. */
   readonly apiUrl: string;
-  /** Where gateways and the CRM reach the cores. */
+  /** The address at which gateways and the CRM reach the cores. */
   readonly coreUrl: string;
   /** The state of the server at a port, such as `UP`, `UP 1/2` or `DOWN`. */
   stateOf(port: number): Promise<string>;
 }
 
-/** A suite whose tests start a HAProxy. */
+/** Defines a suite whose tests start a HAProxy. */
 export function describeWithHaproxy(name: string, body: () => void): void {
   describeIf(hasCommand('haproxy'), name, 'install haproxy', body);
 }
@@ -38,7 +38,7 @@ export async function startHaproxy(gateways: readonly number[], cores: readonly 
     ['10.0.0.22:50051', `127.0.0.1:${cores[1]}`],
   ] as const;
   const file = join(folder, 'haproxy.cfg');
-  // In this order: the ports of the servers are those of the guide, too.
+  // The order matters, because the servers' ports occur in the guide, too.
   const local = addresses.toReversed().reduce((all, [from, to]) => {
     if (!all.includes(from)) throw new Error(`balancers.md has no ${from}`);
     return all.replaceAll(from, to);
@@ -51,7 +51,7 @@ export async function startHaproxy(gateways: readonly number[], cores: readonly 
     const stats = connect(socket).end('show stat\n');
     const [, ...rows] = (await text(stats)).trim().split('\n');
     const states = rows.map((each) => each.split(',')).filter((cells) => cells.includes(`127.0.0.1:${port}`));
-    // A server may be in a backend that checks nothing, too.
+    // A server may also be in a backend without checks.
     return states.map((cells) => cells[STATE] ?? '').find((state) => state !== 'no check') ?? 'unknown';
   }
   return { apiUrl: `http://127.0.0.1:${apiPort}`, coreUrl: `http://127.0.0.1:${corePort}`, stateOf };

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** The heap in use after a full garbage collection; bytes. */
+/** Returns the heap in use after a full garbage collection; bytes. */
 export function heapBytes(): number {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');

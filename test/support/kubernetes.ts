@@ -11,21 +11,21 @@ const KUSTOMIZE = [
   ['kustomize', 'build'],
 ].find(([program = '', command = '']) => spawnSync(program, [command, '--help']).status === 0);
 
-/** The schema of Kubernetes' API, where .ci/install-kubernetes-tools puts it. */
+/** The schema of the Kubernetes API, at the place where .ci/install-kubernetes-tools puts it. */
 const [SCHEMA = ''] = globSync('/usr/local/share/lead-intake/kubernetes-*.json');
 
-/** A suite that builds manifests. */
+/** Defines a suite that builds manifests. */
 export function describeWithKustomize(name: string, body: () => void): void {
   describeIf(KUSTOMIZE !== undefined, name, 'install kubectl, or run `.ci/install-kubernetes-tools`', body);
 }
 
-/** A suite that also validates them, by the schemas of Kubernetes. @param body gets the path of the schema of its API */
+/** Defines a suite that also validates by the schemas of Kubernetes. @param body gets the path of the API's schema */
 export function describeWithKubeconform(name: string, body: (schema: string) => void): void {
   const found = KUSTOMIZE !== undefined && existsSync(SCHEMA) && spawnSync('kubeconform', ['-v']).status === 0;
   describeIf(found, name, 'run `.ci/install-kubernetes-tools` as root', () => body(SCHEMA));
 }
 
-/** A container of a pod, as far as the tests read it. */
+/** The part of a pod's container that tests read. */
 export interface ContainerSpec {
   readonly name: string;
   readonly image: string;
@@ -59,7 +59,7 @@ export interface PodSpec {
   readonly volumes: readonly Volume[];
 }
 
-/** An object of the API, with the parts of those kinds that the tests look into. */
+/** An object of the API, with the parts that tests read. */
 export interface Manifest {
   readonly kind: string;
   readonly metadata: { readonly name: string };
@@ -68,7 +68,7 @@ export interface Manifest {
   readonly spec?: any;
 }
 
-/** Builds a folder with a kustomization, and returns the text that `kubectl apply` would be given. */
+/** Builds a folder with a kustomization, and returns the input for `kubectl apply`. */
 export function build(folder: string): string {
   const [program = '', command = ''] = KUSTOMIZE ?? [];
   return execFileSync(program, [command, folder], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
@@ -82,7 +82,7 @@ export const ofKind = (manifests: readonly Manifest[], kind: string): readonly M
 
 export const podOf = (deployment: Manifest): PodSpec => deployment.spec.template.spec;
 
-/** The environment that a container is given. */
+/** Returns the environment of a container. */
 export function environmentOf({ env = [], envFrom }: ContainerSpec, manifests: readonly Manifest[]) {
   const maps = envFrom.map(({ configMapRef }) => {
     const map = ofKind(manifests, 'ConfigMap').find(({ metadata }) => metadata.name === configMapRef.name);
@@ -95,12 +95,12 @@ export function environmentOf({ env = [], envFrom }: ContainerSpec, manifests: r
   >;
 }
 
-/** The folders that can be applied as they are. */
+/** The folders that can be applied unchanged. */
 export const OVERLAYS: readonly string[] = ['sqlite', 'mongodb-redis'].map((name) =>
   join('ops/kubernetes/overlays', name),
 );
 
-/** A `kubectl`, for bash, that puts the files of secrets into a folder. */
+/** A bash function `kubectl` that copies the files of secrets into a folder. */
 export const kubectlThatKeeps = (folder: string) => `kubectl() {
   case "$1 $2 $3" in
     'apply --filename -') cat > /dev/null ;;

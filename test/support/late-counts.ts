@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REDIS_TIMEOUT_MS } from '../../common/deadlines.ts';
 
-/** How often in a row a request may be sent again, and how many of all requests, besides the first few. */
+/** The limits of retries in a row and of all requests, apart from the first few. */
 const MAX_IN_A_ROW = 5;
 const MAX_SHARE = 0.05;
 const FIRST_FEW = 10;
 
 /**
- * Returns what sends a request with the same key again, after `Retry-After`, where a gateway says that it has written nothing because
- * Redis has not counted the request in time: on a busy machine Redis may be late. It is not for a gateway that cannot count, which says so
- * at once, nor for one that often cannot: those answers are returned as any other.
+ * Returns a function that retries a request with the same key after `Retry-After`, if a gateway wrote nothing because
+ * Redis was too late to count, as on a busy machine. Refusals that come at once or too often are returned like any
+ * other response.
  */
 export function sendAgainIfLate(): (send: () => Promise<Response>) => Promise<Response> {
   let [sent, late] = [0, 0];

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 
 /** Another process that can lock a database file. */
 export interface LockHolder {
-  /** Takes the write lock with this statement, and resolves when it has it. */
+  /** Takes the write lock with this statement, and resolves once it has it. */
   lock(statement?: 'BEGIN IMMEDIATE' | 'BEGIN EXCLUSIVE'): Promise<void>;
   unlock(): Promise<void>;
 }

@@ -20,7 +20,7 @@ interface MongoServer {
   stop(): Promise<void>;
 }
 
-/** A kind of server that is available here, and how to start it. */
+/** A kind of server that is available here, with a function that starts it. */
 interface MongoKind {
   readonly name: string;
   start(): Promise<MongoServer>;
@@ -28,7 +28,7 @@ interface MongoKind {
 
 const kind = await findMongo();
 
-/** A suite that runs on any MongoDB, in databases that it creates. The suite's name includes the kind of server. */
+/** Defines a suite that runs on any MongoDB, in databases that it creates. Its name includes the kind of server. */
 export function describeWithMongo(name: string, body: (mongoUrl: () => string) => void): void {
   const remedy = 'set MONGODB_TEST_URL, install mongod, or run `.ci/mongodb-wire-server install`';
   describeIf(kind !== undefined, kind ? `${name}, on ${kind.name}` : name, remedy, () => {
@@ -41,7 +41,7 @@ export function describeWithMongo(name: string, body: (mongoUrl: () => string) =
   });
 }
 
-/** A suite whose tests start a MongoDB of their own and make it fail. */
+/** Defines a suite whose tests start their own MongoDB and make it fail. */
 export function describeWithMongoServer(name: string, body: () => void): void {
   describeIf(HAS_WIRE_SERVER, name, 'run `.ci/mongodb-wire-server install`', body);
 }
@@ -56,9 +56,9 @@ async function findMongo(): Promise<MongoKind | undefined> {
 
   if (HAS_WIRE_SERVER) return { name: 'FerretDB', start: startWireServer };
 
-  // Downloads a mongod unless it is cached; fails fast where it cannot.
+  // Downloads a mongod unless it is cached; fails fast if that is impossible.
   process.env.MONGOMS_MAX_RETRIES ??= '1';
-  // The package logs failures at length; `describeIf` reports them in a line.
+  // The package logs failures at length; `describeIf` reports them in one line.
   const { error, warn } = console;
   console.error = console.warn = () => {};
   const server = await startMemoryServer()
@@ -81,13 +81,13 @@ async function startMemoryServer(systemBinary?: string): Promise<MongoServer> {
 
 /** A FerretDB on PostgreSQL that a test can make fail. Acknowledged writes survive a kill. */
 export interface MongoWireServer extends MongoServer {
-  /** Kills all of its processes, like a power failure. */
+  /** Kills all its processes, like a power failure. */
   kill(): Promise<void>;
-  /** Restarts it after a kill, with its data, at its address. */
+  /** Restarts it after a kill, with its data and address. */
   revive(): Promise<void>;
-  /** Makes a backup while the server runs. It can be restored any number of times. */
+  /** Makes a backup while the server runs. It can be restored repeatedly. */
   backUp(): Promise<void>;
-  /** Stops the server and restarts it from the backup, at its address. */
+  /** Stops the server and restarts it from the backup, with its address. */
   restore(): Promise<void>;
   /** Stops replying until `resume`; connections stay open and new ones succeed. */
   pause(): void;
@@ -126,7 +126,7 @@ export interface MongoWirePair extends MongoServer {
   addStandby(): Promise<void>;
 }
 
-/** Starts such a pair on a free port. The caller must stop it. */
+/** Starts the pair on a free port. The caller must stop it. */
 export async function startWirePair(): Promise<MongoWirePair> {
   const server = startByScript('start-pair');
   return {
@@ -162,7 +162,7 @@ function startByScript(command: string) {
     },
     signalPostgres(name: string, signal: NodeJS.Signals) {
       const postmaster = pidOf(name);
-      // The postmaster starts the other processes; stop it first so that it starts no more.
+      // The postmaster starts the other processes, so it is stopped first.
       process.kill(postmaster, 'SIGSTOP');
       const { stdout } = spawnSync('pgrep', ['-P', `${postmaster}`], { encoding: 'utf8' });
       for (const pid of [...stdout.split('\n').filter(Boolean).map(Number), postmaster]) {
@@ -181,7 +181,7 @@ function startByScript(command: string) {
   };
 }
 
-/** Matches requests of MongoDB's protocol by the command's name, which follows 26 bytes of head. */
+/** Matches requests of MongoDB's protocol by the name of their command, which follows a head of 26 bytes. */
 export function isCommand(...names: readonly string[]): (request: Buffer) => boolean {
   return (request) => names.some((name) => request.subarray(26).indexOf(`${name}\0`, 0, 'latin1') === 0);
 }

@@ -5,12 +5,12 @@ import { onTestFinished } from 'vitest';
 import { ROOT, temporaryFolder, watch } from '../tools/processes.ts';
 import { describeIf, hasCommand } from '../tools/servers.ts';
 
-/** A suite whose tests start an nginx. */
+/** Defines a suite whose tests start an nginx. */
 export function describeWithNginx(name: string, body: () => void): void {
   describeIf(hasCommand('nginx'), name, 'install nginx', body);
 }
 
-/** The settings of nginx in docs/how-to/balancers.md, in front of gateways and of cores. */
+/** The nginx settings of docs/how-to/balancers.md, in front of gateways and of cores. */
 export const GUIDE = (() => {
   const guide = readFileSync(join(ROOT, 'docs/how-to/balancers.md'), 'utf8');
   const settingsOf = (upstream: string) =>
@@ -18,7 +18,7 @@ export const GUIDE = (() => {
   return { gateways: settingsOf('gateways'), cores: settingsOf('cores') };
 })();
 
-/** Starts an nginx with settings in which it listens on a port of this machine, and its servers are on others. */
+/** Starts an nginx whose settings are changed to listen on a local port and use servers on others. */
 export async function startNginx(settings: string, port: number, serverPorts: readonly number[]): Promise<void> {
   const folder = temporaryFolder();
   const [last] = serverPorts.slice(-1);
@@ -35,7 +35,7 @@ export async function startNginx(settings: string, port: number, serverPorts: re
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (path) => `${path}_temp_path ${folder}/${path};`,
   );
-  // Its workers would otherwise be of a user who may not write there.
+  // Its workers would otherwise have a user who may not write there.
   const user = process.getuid?.() === 0 ? 'user root; ' : '';
   const file = join(folder, 'nginx.conf');
   writeFileSync(

@@ -15,7 +15,7 @@ export interface ReceivedSpan {
   readonly failed: boolean;
 }
 
-/** Receives spans by OTLP over HTTP, as a collector does. */
+/** Receives spans by OTLP over HTTP, like a collector. */
 export interface OtlpReceiver {
   readonly url: string;
   /** All spans received so far. */

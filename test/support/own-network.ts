@@ -5,23 +5,23 @@ import { describeIf } from '../tools/servers.ts';
 
 const MIGRATION = '/proc/sys/net/ipv4/tcp_migrate_req';
 
-/** A network namespace with nothing but a loopback. "$1" is the kernel's `net.ipv4.tcp_migrate_req` in it. */
+/** A network namespace with only a loopback. "$1" is the kernel's `net.ipv4.tcp_migrate_req` in it. */
 const UNSHARE = ['unshare', '--net', 'sh', '-c'] as const;
 const SET_UP = `ip link set lo up && echo "$1" > ${MIGRATION}`;
 
 const [unshare, ...unshareArgs] = [...UNSHARE, SET_UP, 'sh', '1'] as const;
 
-/** A suite whose tests have networks of their own. */
+/** Defines a suite whose tests have their own networks. */
 export function describeWithOwnNetwork(name: string, body: () => void): void {
   const isAvailable = spawnSync(unshare, unshareArgs).status === 0;
   describeIf(isAvailable, name, 'run it as root, on Linux 5.14 or later with iproute2', body);
 }
 
 /**
- * Makes a network, in which every port is free, for one test.
+ * Creates a network for one test, in which every port is free.
  *
- * @param migrates whether connections that wait for a process to accept them go to another one when it leaves the port
- * @returns the command prefix that runs a process in it
+ * @param migrates whether connections waiting to be accepted move to another process when theirs leaves the port
+ * @returns the command prefix that runs a process in the network
  */
 export async function anOwnNetwork(migrates: boolean): Promise<readonly string[]> {
   const [command, ...args] = [...UNSHARE, `${SET_UP} && echo up && exec sleep infinity`, 'sh', `${Number(migrates)}`];

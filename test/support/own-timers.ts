@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 
 /**
- * Fakes the timers of each test of this file, and expects that it has cleared those of this length at its end.
+ * Fakes the timers of each test of this file, and checks at its end that those of a length are cleared.
  *
- * @param ms a length that no other timer of the process has: suites share it
+ * @param ms a length that no other timer of the process has, because suites share it
  */
 export function expectNoTimerLeft(ms: number): void {
   beforeEach(() => {

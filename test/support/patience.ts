@@ -4,7 +4,7 @@ import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { StoreListeners } from '../../src/store/port/listeners.ts';
 import type { Store } from '../../src/store/store.ts';
 
-/** Makes a call as a caller does: again while its outcome is unknown, as on a busy server. It must be the same call each time. */
+/** Retries a call while its outcome is unknown, as callers do on a busy server. It must be the same call each time. */
 export async function patiently<Result>(call: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -17,7 +17,7 @@ export async function patiently<Result>(call: () => Promise<Result>): Promise<Re
   }
 }
 
-/** Opens a store that can be used: a busy server may make the indexes of a new database only after it is open. */
+/** Opens a store and waits until it is usable: on a busy server the indexes of a new database may come later. */
 export async function openedStore(databaseUrl: string, ...listeners: StoreListeners): Promise<Store> {
   const store = await openStore(databaseUrl, ...listeners);
   await untilChecked(store);

@@ -1,7 +1,7 @@
 /**
- * Pods on this machine, as the manifests describe them: an image of buildah, read-only, with the command, user, rights, mounts,
- * environment and probes of the manifest, and process 1 of its own. Pods share this machine's network: each has an address of the
- * loopback, which stands in its settings for `0.0.0.0`.
+ * Pods on this machine as the manifests describe them: a read-only buildah image with the command, user, rights,
+ * mounts, environment and probes of the manifest, and its own process 1. Pods share this machine's network; each has a
+ * loopback address, which replaces `0.0.0.0` in its settings.
  */
 import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -15,18 +15,18 @@ import { type ContainerSpec, environmentOf, type Manifest, ofKind, type Probe, p
 
 const execute = promisify(execFile);
 
-/** How late the cluster tells names and Services that a pod goes; milliseconds. */
+/** How late names and Services learn that a pod is leaving; milliseconds. */
 const PROPAGATION_MS = 1500;
 
 export interface Pod {
   readonly deployment: string;
   readonly address: string;
-  /** Begins with the command that runs others in the container. */
+  /** The start of a command that runs another in the container. */
   readonly commandPrefix: readonly string[];
   readonly process: RunningProcess;
-  /** Whether every probe of it succeeds, that of its start, too. */
+  /** Whether each of its probes succeeds, including the startup probe. */
   isReady(): Promise<boolean>;
-  /** Ends it as the cluster does; returns its exit status, or the signal that killed it after its grace. */
+  /** Ends it like the cluster; returns its exit status, or the signal that killed it after its grace period. */
   stop(): Promise<unknown>;
   kill(): Promise<unknown>;
 }
@@ -34,16 +34,16 @@ export interface Pod {
 export interface Cluster {
   /** Starts a pod of a deployment, and waits until it is ready. */
   start(deployment: string): Promise<Pod>;
-  /** Replaces a pod as the strategy of these deployments does. Returns how the old one ended. */
+  /** Replaces a pod by the strategy of these deployments. Returns how the old one ended. */
   replace(pod: Pod): Promise<unknown>;
   /** Kills a pod and starts another. */
   crash(pod: Pod): Promise<void>;
-  /** The pods of a deployment that the cluster leads callers to. */
+  /** The pods of a deployment to which the cluster sends callers. */
   endpointsOf(deployment: string): readonly Pod[];
 }
 
 /**
- * @param image an image of buildah
+ * @param image a buildah image
  * @param secrets a folder with a folder of files for each secret
  */
 export async function aCluster(image: string, manifests: readonly Manifest[], secrets: string): Promise<Cluster> {
@@ -95,7 +95,7 @@ export async function aCluster(image: string, manifests: readonly Manifest[], se
   return cluster;
 }
 
-/** Mounts an image, with the folders that the pods' volumes are mounted at. Returns its root, which the pods share. */
+/** Mounts an image, with folders for the pods' volumes. Returns its root, which the pods share. */
 async function mountImage(image: string, manifests: readonly Manifest[]): Promise<string> {
   const container = (await execute('buildah', ['from', '--pull-never', image])).stdout.trim();
   onTestFinished(async () => void (await execute('buildah', ['rm', container])));
@@ -109,7 +109,7 @@ async function mountImage(image: string, manifests: readonly Manifest[]): Promis
 
 interface Node {
   readonly root: string;
-  /** What belongs to the pod alone. */
+  /** The pod's own folder. */
   readonly folder: string;
   readonly hosts: string;
   readonly secrets: string;
@@ -124,7 +124,7 @@ async function startPod(name: string, node: Node): Promise<Pod> {
   const { securityContext, terminationGracePeriodSeconds, containers } = podOf(deployment);
   const [container] = containers;
   const { runAsUser, runAsGroup, fsGroup } = securityContext;
-  // What the manifest forbids all containers; test/kubernetes.test.ts checks that it does.
+  // Rights that the manifest forbids to all containers; test/kubernetes.test.ts checks it.
   const rights = ['--bounding-set=-all', '--inh-caps=-all', '--no-new-privs', '--pdeathsig=KILL'];
   const user = ['setpriv', `--reuid=${runAsUser}`, `--regid=${runAsGroup}`, `--groups=${fsGroup}`, ...rights];
   const environment = Object.entries({
@@ -159,7 +159,7 @@ async function startPod(name: string, node: Node): Promise<Pod> {
     commandPrefix,
     process: running,
     async isReady() {
-      // One after the other, as the cluster does it: the others begin once that of the start has succeeded.
+      // One after the other like the cluster, which starts the others after the startup probe has succeeded.
       for (const each of [container.startupProbe, container.readinessProbe, container.livenessProbe]) {
         if (each && !(await probe(each))) return false;
       }
@@ -177,7 +177,7 @@ async function startPod(name: string, node: Node): Promise<Pod> {
   };
 }
 
-/** What is mounted where, and whether read-only. */
+/** Returns source, target and whether it is read-only, for each mount. */
 function mountsOf(deployment: Manifest, { folder, hosts, secrets }: Node): [string, string, boolean][] {
   const { volumes, containers, securityContext } = podOf(deployment);
   const mounts = containers[0].volumeMounts.map(({ name, mountPath, readOnly = false }): [string, string, boolean] => {
@@ -187,7 +187,7 @@ function mountsOf(deployment: Manifest, { folder, hosts, secrets }: Node): [stri
     const outside = claim === undefined ? join(folder, name) : join(folder, '..', claim);
     mkdirSync(outside, { recursive: true });
     if (volume?.secret) cpSync(join(secrets, volume.secret.secretName), outside, { recursive: true });
-    // As the cluster does it by `fsGroup`.
+    // The cluster does this by `fsGroup`.
     const mode = volume?.secret?.defaultMode.toString(8) ?? '0660';
     const own = `chown -R 0:${securityContext.fsGroup} ${outside} && chmod 2775 ${outside} && find ${outside} -type f -exec chmod ${mode} {} +`;
     execFileSync('bash', ['-c', own]);
@@ -196,7 +196,7 @@ function mountsOf(deployment: Manifest, { folder, hosts, secrets }: Node): [stri
   return [...mounts, [hosts, '/etc/hosts', true]];
 }
 
-/** The child of a process, or 0. */
+/** Returns the child of a process, or 0. */
 const childOf = (pid: number | undefined) => Number(spawnSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' }).stdout);
 
 async function succeeds(

@@ -8,7 +8,7 @@ import { parse, stringify } from 'yaml';
 import { ROOT } from '../tools/processes.ts';
 import { freePort, killOnExit } from '../tools/servers.ts';
 
-/** The length of a minute of the rules; milliseconds. */
+/** The length of a rule's minute; milliseconds. */
 const MINUTE_MS = 500;
 
 const MINUTES: Readonly<Record<string, number>> = { m: 1, h: 60, d: 1440 };
@@ -29,7 +29,7 @@ export interface PrometheusServer {
 }
 
 /**
- * Starts a Prometheus in which the rules' minutes pass 120 times as fast. The caller must stop it.
+ * Starts a Prometheus in which the minutes of the rules pass 120 times as fast. The caller must stop it.
  *
  * @param targets the metrics addresses by job, HOST:PORT
  */

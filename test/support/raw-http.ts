@@ -41,7 +41,7 @@ function send(baseUrl: string, request: string | Buffer, end: boolean): Promise<
   });
 }
 
-/** How long a server may take to close a finished connection; milliseconds. Less than its timeout for slow callers. */
+/** The maximum time to close a finished connection, less than the timeout for slow callers; milliseconds. */
 const CLOSED_WITHIN_MS = 9000;
 
 /**
@@ -80,7 +80,7 @@ export function rawConversation(
   });
 }
 
-/** Joins lines of a request, each ended by CRLF. */
+/** Joins the lines of a request, each ended by CRLF. */
 export function lines(...head: readonly string[]): string {
   return head.map((line) => `${line}\r\n`).join('');
 }
@@ -93,7 +93,7 @@ export interface RawAnswer {
   readonly body: Buffer;
 }
 
-/** Whether a request is HEAD, so that its response has no body, whatever the response's headers say. */
+/** Whether a request is HEAD, so that its response has no body whatever its headers say. */
 export const isHead = (request: Buffer): boolean => /^(?:\r?\n)*HEAD /.test(request.toString('latin1', 0, 64));
 
 /** Parses the final response at the start of the bytes; undefined while it is incomplete. */
@@ -125,7 +125,7 @@ export function takeAnswers(bytes: Buffer): { answers: RawAnswer[]; rest: Buffer
   let rest = bytes;
   for (;;) {
     const whole = takeAnswer(rest, false);
-    // The response to HEAD has no body, so the next response, or nothing, follows its head.
+    // The response to HEAD has no body, so its head is followed by the next response or by nothing.
     const taken = whole?.answer.body.toString('latin1', 0, 5) === 'HTTP/' || !whole ? takeAnswer(rest, true) : whole;
     if (!taken) return { answers, rest };
     answers.push(taken.answer);

@@ -1,15 +1,15 @@
 /*
- * SQL for tests that read or change a SQLite file directly: in the tables of leads a studio is a number, and an id is the bytes of
- * its UUID.
+ * SQL for tests that read or change a SQLite file directly: the tables of leads store a studio as a number, and an id
+ * as the bytes of its UUID.
  */
 
-/** A studio's number, in SQL; its parameter is the studio's id. */
+/** The SQL of a studio's number; its parameter is the studio's id. */
 export const STUDIO_NUMBER = '(SELECT number FROM studio_numbers WHERE studio_id = ?)';
 
-/** The bytes of an id, in SQL; its parameter is the id. */
+/** The SQL of an id's bytes; its parameter is the id. */
 export const ID_BYTES = "unhex(?, '-')";
 
-/** An id's text, in SQL. */
+/** Returns the SQL of an id's text. */
 export const idTextOf = (column: string): string => {
   const part = (from: number, length: number) => `substr(lower(hex(${column})), ${from}, ${length})`;
   return [part(1, 8), part(9, 4), part(13, 4), part(17, 4), part(21, 12)].join(" || '-' || ");
@@ -20,5 +20,5 @@ const BYTES = ['id', 'source_id', 'contact_keys', 'idempotency_key', 'fingerprin
 
 export const isBytes = (column: string): boolean => BYTES.includes(column);
 
-/** An assignment of a parameter to a column, in SQL. */
+/** Returns the SQL that assigns a parameter to a column. */
 export const setColumn = (column: string): string => `${column} = ${isBytes(column) ? 'CAST(? AS BLOB)' : '?'}`;

@@ -7,12 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { freePort, killOnExit, type RedisServer, startRedis } from '../tools/servers.ts';
 
-/** The sentinel's name of the monitored Redis. */
+/** The sentinel's name for the monitored Redis. */
 const NAME = 'quota';
 
 /** A Redis with a replica, and a sentinel that promotes the replica when the primary is silent for half a second. */
 export interface RedisWithSentinel {
-  /** The address, with a user and password: a sentinel that does not exist, and the running one. */
+  /** The address, with a user and a password, of a sentinel that does not exist and of the running one. */
   readonly url: string;
   /** The initial primary. */
   readonly primary: RedisServer;
@@ -82,7 +82,7 @@ async function startSentinel(file: string, port: number) {
   return child;
 }
 
-/** Returns the fields of a Redis's INFO replication. */
+/** Returns the fields of `INFO replication` of a Redis. */
 export async function replicationOf(server: RedisServer): Promise<Readonly<Record<string, string>>> {
   const text = String(await server.command('INFO', 'replication'));
   return Object.fromEntries(text.split('\r\n').map((line) => line.split(':', 2)));

@@ -14,19 +14,19 @@ const INSTALL_TIMEOUT_MS = 900_000;
 
 const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8');
 
-/** What CHANGELOG.md begins with: `Unreleased`, or this release. */
+/** The first heading of CHANGELOG.md: `Unreleased`, or this release. */
 const [, current] = /^## (\S+)/m.exec(changelog) ?? [];
 
-/** The version of the release before this one and the commit that it was built from, as listed in CHANGELOG.md. */
+/** The version of the previous release and the commit that it was built from, as listed in CHANGELOG.md. */
 const [, version = '', commit = ''] =
   [...changelog.matchAll(/^## (\d+\.\d+\.\d+) - [\d-]+\n\nCommit `([0-9a-f]{40})`\.$/gm)].find(
     ([, each]) => each !== current,
   ) ?? [];
 
 /**
- * A suite that runs the release before this one from its commit, with its own packages.
+ * Defines a suite that runs the previous release from its commit, with its own packages.
  *
- * @param body gets the folder of the release, which exists when tests run
+ * @param body gets the folder of the release, which exists once tests run
  */
 export function describeWithLastRelease(name: string, body: (folder: string) => void): void {
   const isThere = spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: ROOT }).status === 0;
@@ -47,7 +47,7 @@ async function install(commit: string, folder: string): Promise<void> {
     await execute('git', ['archive', '--output', archive, commit], { cwd: ROOT });
     await execute('tar', ['-xf', archive], { cwd: incomplete });
     await rm(archive);
-    // Without the advice that `npm ci` prints.
+    // Suppresses the advice that `npm ci` prints.
     await execute('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: incomplete });
     await rename(incomplete, folder).catch((error: unknown) => {
       // Another suite of this run was faster.

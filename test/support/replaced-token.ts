@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { CoreToken } from '../../common/core-connection.ts';
 import { file } from '../../common/settings.ts';
 
-/** Returns the token of a process that has begun with one, and whose file has another one since. */
+/** Returns the token of a process that started with one token and whose file now has another. */
 export async function aReplacedToken(former: string, newest: string): Promise<CoreToken> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   try {

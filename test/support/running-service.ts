@@ -16,7 +16,7 @@ export const CORE_TOKEN = 'the token of the tests of the service';
 export interface ServiceOverrides {
   readonly core?: Record<string, string>;
   readonly gateway?: Record<string, string>;
-  /** Deadlines, for which there are no settings. */
+  /** Deadlines, which have no settings. */
   readonly deadlines?: Partial<GatewayDeadlines>;
 }
 
@@ -28,7 +28,7 @@ export function startGatewayOf(coreUrl: string, { gateway = {}, deadlines }: Ser
   return startGateway(readGatewayConfig({ ...defaults, ...gateway }), deadlines);
 }
 
-/** Runs a core and a gateway in this process, over real sockets, on a temporary database. The caller must dispose of them. */
+/** Runs a core and a gateway in this process over sockets, on a temporary database. The caller must dispose of them. */
 export async function runService(overrides: ServiceOverrides = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'lead-intake-test-'));
   const coreEnv = { ...COMMON, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, ...overrides.core };
@@ -41,7 +41,7 @@ export async function runService(overrides: ServiceOverrides = {}) {
     coreUrl,
     clients,
     gatewayMetricsUrl: gateway.metricsUrl,
-    /** Returns the core that runs, or ran last. */
+    /** Returns the core that runs or ran last. */
     core: () => core,
 
     stopCore: () => core.stop(),

@@ -1,6 +1,6 @@
 /**
- * Runs a core and a gateway for the tests of clients and of examples, which import nothing of the service: `serve.ts SETTINGS`, those of
- * the gateway as JSON. It sends its parent its address and its calls, then a reply to each call of the parent, and ends with it.
+ * Runs a core and a gateway for tests that import nothing of the service: `serve.ts SETTINGS`, the gateway's as JSON.
+ * It sends its parent its address and calls, then a reply to each call of the parent, and ends with it.
  */
 import { randomUUID } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -58,7 +58,7 @@ const calls: ServiceCalls = {
   startCore: () => startCore(),
 };
 
-/** A parent that has gone hears nothing more. */
+/** A parent that has gone gets no more replies. */
 const reply = (message: ServiceReply) => process.connected && process.send?.(message);
 
 process.on('message', async ({ id, call, args }: ServiceRequest) => {

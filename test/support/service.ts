@@ -23,13 +23,13 @@ export interface Service extends Omit<CoreClients, 'close'> {
   readonly coreUrl: string;
   /** Creates a studio with a new id, and a key. */
   aStudioWithKey(options?: StudioOptions): Promise<StudioWithKey>;
-  /** Posts a creation, by default with a new Idempotency-Key. Text and bytes are sent as given, other bodies as JSON. */
+  /** Posts a creation, by default with a new Idempotency-Key. Text and bytes are sent as given, others as JSON. */
   post(secret: string, body: unknown, headers?: HeaderOverrides): Promise<Response>;
-  /** Reads a path below LEADS: `/ID`, `?limit=5`. */
+  /** Reads a path below LEADS, such as `/ID` or `?limit=5`. */
   get(secret: string, path?: string, headers?: HeaderOverrides): Promise<Response>;
   /** Counts the leads of a studio by listing them at the core. */
   countLeads(studioId: string): Promise<number>;
-  /** The metrics addresses, where enabled. */
+  /** The addresses of metrics that are enabled. */
   readonly gatewayMetricsUrl: string | undefined;
   readonly coreMetricsUrl: string | undefined;
   /** Reads the gateway's metrics; requires GATEWAY_METRICS_ADDRESS. */
@@ -45,9 +45,9 @@ export interface Service extends Omit<CoreClients, 'close'> {
 }
 
 /**
- * A service for all tests of a file or a `describe`. It runs before their own hooks and stops after them.
+ * Returns a service for all tests of a file or a `describe`. It starts before their own hooks and stops after them.
  *
- * @param overrides a function when they depend on earlier hooks
+ * @param overrides a function if they depend on earlier hooks
  */
 export const aService = (overrides: ServiceOverrides | (() => ServiceOverrides) = {}): Service =>
   forAllTests(
@@ -62,7 +62,7 @@ export async function aSeparateService(overrides: ServiceOverrides = {}): Promis
   return service;
 }
 
-/** How many keys the core was asked about. */
+/** Returns the number of keys that the core was asked about. */
 export async function keyLookUps(service: Service): Promise<number> {
   let sum = 0;
   for (const [name, value] of await service.coreMetrics()) {
@@ -71,7 +71,7 @@ export async function keyLookUps(service: Service): Promise<number> {
   return sum;
 }
 
-/** Starts another gateway in front of the core of a service, stopped at the end of the test. Returns its address. */
+/** Starts another gateway of a service's core, stopped at the end of the test. Returns its address. */
 export async function anotherGateway({ coreUrl }: Service, overrides: ServiceOverrides = {}): Promise<string> {
   const gateway = await startGatewayOf(coreUrl, overrides);
   onTestFinished(() => gateway.stop());
@@ -121,7 +121,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
   };
 }
 
-/** A valid body of a creation, by default with a new contact. */
+/** Returns a valid body of a creation, by default with a new contact. */
 export function aCapture(overrides: Record<string, unknown> = {}): Record<string, unknown> {
   return { displayName: 'Ada Lovelace', contact: anEmail(), ...overrides };
 }
@@ -134,7 +134,7 @@ export const createAt = (
   capture = aCapture(),
 ): Promise<Response> => postLead(gatewayUrl, secret, capture, headers);
 
-/** An email contact, by default a new one. */
+/** Returns an email contact, by default a new one. */
 export function anEmail(value = `${randomUUID()}@example.org`) {
   return { type: 'email', value };
 }
@@ -144,7 +144,7 @@ function bytesOf(body: unknown): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** The body of an error by the contract. */
+/** The body of an error in the contract. */
 export interface ProblemJson {
   readonly type: string;
   readonly title: string;
@@ -156,7 +156,7 @@ export interface ProblemJson {
 }
 
 /**
- * Expects an error that follows every rule of the contract, and returns its body.
+ * Checks that an error follows every rule of the contract, and returns its body.
  *
  * @param fields the exact names of the invalid fields; undefined: any
  */
@@ -194,7 +194,7 @@ export async function expectProblem(
   return problem;
 }
 
-/** A lead by the contract. */
+/** A lead in the contract. */
 export interface LeadJson {
   readonly id: string;
   readonly displayName: string;
@@ -209,7 +209,7 @@ const LEAD_UUID =
   /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|0{8}-0{4}-0{4}-0{4}-0{12}|f{8}-f{4}-f{4}-f{4}-f{12})$/;
 const UTC_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z$/;
 
-/** Expects a lead with exactly the fields of the contract, each within its bounds, and returns it. */
+/** Checks that a lead has exactly the fields of the contract, each within its bounds, and returns it. */
 export function expectLead(json: unknown): LeadJson {
   const lead = json as LeadJson;
   expect(lead).toEqual({
@@ -223,14 +223,14 @@ export function expectLead(json: unknown): LeadJson {
   });
   const { length } = [...lead.displayName];
   expect(length >= 1 && length <= 160).toBe(true);
-  // A date that does not exist would be parsed as another one, or not at all.
+  // A date that does not exist would be parsed as another date, or not at all.
   for (const time of [lead.createdAt, lead.updatedAt]) {
     expect(new Date(time).toISOString().slice(0, 16)).toBe(time.slice(0, 16));
   }
   return lead;
 }
 
-/** Expects a response with a created or read lead, and returns the lead. */
+/** Checks that a response has a created or read lead, and returns the lead. */
 export async function leadOf(response: Response, status = 200): Promise<LeadJson> {
   const text = await response.text();
   expect({ status: response.status, text }).toEqual({ status, text: expect.stringMatching(/^\{"lead":\{/) });

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll } from 'vitest';
 import { takeAnswer } from './raw-http.ts';
 
-/** Far apart enough that a server has answered the first piece, and closed its end, when the others arrive; milliseconds. */
+/** Long enough for a server to answer the first piece and close its end before the others arrive; milliseconds. */
 const PAUSE_MS = 15;
 const PIECES = 20;
 
@@ -13,8 +13,8 @@ function isAnsweredAndKept(received: Buffer): boolean {
 }
 
 /**
- * Returns a function that takes sockets, which are destroyed after the last test of the file. Tests that run concurrently
- * cannot say which of them has finished.
+ * Returns a function that takes sockets and destroys them after the last test of the file, because concurrent tests
+ * cannot tell which of them has finished.
  */
 export function destroyedAtLast(): (socket: Socket) => void {
   const sockets: Socket[] = [];
@@ -25,12 +25,12 @@ export function destroyedAtLast(): (socket: Socket) => void {
 }
 
 /**
- * Sends a text and then many bytes, piece by piece, and reads only after the last of them. Returns what is received
- * until the server ends its side, or has answered.
+ * Sends a text and then many bytes piece by piece, and only then reads. Returns what it receives until the server ends
+ * its side or has answered.
  *
  * @param socket a connection that may stay half open
- * @param isAnswered whether what was received is all that comes, although the server does not end its side
- * @throws Error when the connection breaks, such as by a reset
+ * @param isAnswered whether the received bytes are complete although the server does not end its side
+ * @throws Error when the connection breaks, for example by a reset
  */
 export async function sendSlowly(
   socket: Socket,

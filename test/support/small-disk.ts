@@ -27,18 +27,18 @@ export interface SmallDisk {
 
 const [unshare, ...unshareArgs] = [...UNSHARE, 'sh', '-c', MOUNT, 'sh', '/mnt', '64k', '0'] as const;
 
-/** Whether such disks are available here, and what to do where they are not. */
+/** Whether such disks are available here, and the remedy if they are not. */
 export const SMALL_DISKS = {
   areAvailable: spawnSync(unshare, unshareArgs).status === 0,
   remedy: 'let it mount a tmpfs: as root, where mounts are allowed',
 };
 
-/** A suite whose tests fill disks of their own. */
+/** Defines a suite whose tests fill their own disks. */
 export function describeWithSmallDisks(name: string, body: () => void): void {
   describeIf(SMALL_DISKS.areAvailable, name, SMALL_DISKS.remedy, body);
 }
 
-/** Mounts a disk, removed at the end of the test. @param inodes 0: as many as there is room for */
+/** Mounts a disk, removed at the end of the test. @param inodes 0: as many as fit */
 export async function aSmallDisk(sizeKib: number, inodes = 0): Promise<SmallDisk> {
   const disk = await startSmallDisk(sizeKib, inodes);
   onTestFinished(() => disk.stop());

@@ -7,15 +7,15 @@ interface Definition {
   readonly 'x-kubernetes-group-version-kind'?: readonly { group: string; version: string; kind: string }[];
 }
 
-/** Types that the document describes more narrowly or more widely than the API is. */
+/** Types that the document describes more narrowly or widely than the API does. */
 const SPECIAL: Readonly<Record<string, object>> = {
   'io.k8s.apimachinery.pkg.util.intstr.IntOrString': { type: ['integer', 'string'] },
   'io.k8s.apimachinery.pkg.api.resource.Quantity': { type: ['number', 'string'] },
 };
 
 /**
- * Writes a schema for each kind into a folder, as kubeconform looks for them, from the OpenAPI document of Kubernetes. They are strict:
- * an object has no properties but its own.
+ * Writes a schema for each kind into a folder for kubeconform, from the OpenAPI document of Kubernetes. They are
+ * strict: an object has only its own properties.
  *
  * @returns the pattern of the files for kubeconform
  */
@@ -39,7 +39,7 @@ export function strictSchemas(document: string, folder: string, kinds: readonly 
   return join(folder, '{{.ResourceKind}}{{.KindSuffix}}.json');
 }
 
-/** The definitions that one refers to, itself included. */
+/** Returns a definition and all definitions that it refers to. */
 function reachable(definitions: Readonly<Record<string, object>>, start: string): Record<string, object> {
   const found: Record<string, object> = {};
   const waiting = [start];

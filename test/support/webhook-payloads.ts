@@ -36,7 +36,7 @@ export function payloadFields(schema: PayloadSchema = PAYLOAD_SCHEMA, prefix = '
   });
 }
 
-/** A schema that accepts no field and no value but those that it lists: receivers must accept others. */
+/** Returns a schema that accepts only listed fields and values, whereas receivers must accept others. */
 const strict = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(strict);
   if (typeof schema !== 'object' || schema === null) return schema;
@@ -50,7 +50,7 @@ const ajv = new Ajv2020({ allErrors: true, strict: true, strictRequired: false, 
 addFormats.default(ajv);
 const validates = ajv.compile(strict(PAYLOAD_SCHEMA) as object);
 
-/** Returns where a payload differs from the schema; empty: nowhere. */
+/** Returns where a payload differs from the schema. */
 export function payloadFaults(body: string): string[] {
   validates(JSON.parse(body));
   return (validates.errors ?? []).map(({ instancePath, message, params }) =>

@@ -27,19 +27,19 @@ export interface Received {
   readonly kinds: readonly string[];
 }
 
-/** What a receiver answers: a status, or a response without one to a request that is never answered. */
+/** The response of a receiver: a status, a response with headers, or none at all. */
 type Answer = number | 'nothing' | { readonly status: number; readonly headers: Record<string, string> };
 
-/** A receiver of webhooks on this machine, over HTTPS, that verifies each request by the reference library. */
+/** A receiver of webhooks on this machine, over HTTPS, that verifies each request with the reference library. */
 export interface WebhookReceiver {
   readonly url: string;
-  /** The file of the authority of its certificate. */
+  /** The file of the authority that issued its certificate. */
   readonly caFile: string;
   readonly received: Received[];
-  /** The number of requests whose signature was not one of `secrets`. */
+  /** The number of requests that no secret in `secrets` verifies. */
   readonly unverified: () => number;
   readonly secrets: string[];
-  /** Decides the answer, 204 by default. */
+  /** Returns the answer, 204 by default. */
   answer: (request: Received) => Answer | Promise<Answer>;
 }
 
@@ -95,11 +95,11 @@ function isVerified(secret: string, body: string, headers: IncomingHttpHeaders):
   }
 }
 
-/** A core, a studio, a consumer `hooks` of all changes from now on, and a receiver that may be sent them. */
+/** A core, a studio, a consumer `hooks` of all changes from now on, and a receiver for them. */
 export interface WebhookDeployment {
-  /** The core, if it is a process of its own. */
+  /** The core, if it is a separate process. */
   readonly core: RunningProcess;
-  /** Starts the core again, at its address. */
+  /** Restarts the core at its address. */
   restartCore(): Promise<void>;
   readonly coreUrl: string;
   readonly databaseUrl: string;
@@ -111,16 +111,16 @@ export interface WebhookDeployment {
   readonly endpointsFile: string;
   /** Writes the endpoints file: an endpoint for the receiver, or any text. */
   putEndpoints(changes?: object | string): void;
-  /** Starts a relay, within a command prefix if there is one. */
+  /** Starts a relay, optionally with a command prefix. */
   relay(env?: Record<string, string>, within?: readonly string[]): RunningProcess;
   createLead(email?: string): Promise<string>;
-  /** How many leads wait for the relay. */
+  /** Returns the number of leads that wait for the relay. */
   waiting(): Promise<number>;
 }
 
 /**
- * @param settings of a core in a process of its own; without them it runs in this process
- * @param otherConsumers of all changes from now on, which the relay may have endpoints for
+ * @param settings of a core in a separate process; without them it runs in this process
+ * @param otherConsumers consumers of all changes from now on, which the relay may have endpoints for
  */
 export async function aWebhookDeployment({
   settings,

@@ -33,7 +33,7 @@ export function describeWithChromium(name: string, body: (open: OpenPage) => voi
       page.setDefaultTimeout(TIMEOUT_MS);
       const problems: string[] = [];
       page.on('console', (message) => {
-        // The API may refuse what a page asks of it. Chromium asks by itself for the picture of a host.
+        // The API may refuse requests of a page, and Chromium requests the icon of a host by itself.
         if (/\/v1\/|^\/favicon\.ico$/.test(new URL(message.location().url || url).pathname)) return;
         if (['error', 'warning'].includes(message.type())) problems.push(`${message.text()} ${message.location().url}`);
       });
@@ -52,9 +52,14 @@ export function describeWithChromium(name: string, body: (open: OpenPage) => voi
   });
 }
 
-/** In the page: its width. */
+/** The width of the page, evaluated in it. */
 export const SHOWN_WIDTH = 'document.documentElement.scrollWidth';
 
-/** In the page, once axe is there: what it finds. */
-export const FAULTS_OF_ACCESS = `axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }).then(({ violations }) =>
+/** Rules of axe whose outcome depends on the colour scheme. */
+export const RULES_OF_COLOURS: readonly string[] = ['color-contrast', 'link-in-text-block'];
+
+/** The accessibility faults that axe finds by these rules or tags, evaluated in a page with axe. */
+export const faultsOfAccess = (
+  rules: readonly string[] = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],
+): string => `axe.run({ resultTypes: ['violations'], runOnly: ${JSON.stringify(rules)} }).then(({ violations }) =>
   violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`;

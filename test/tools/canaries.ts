@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Texts that must not appear: a name for the report, and every encoding in which each could appear. */
+/** Texts that must not appear, each with a name for the report and in every encoding. */
 export class Canaries {
   readonly #forms = new Map<string, string>();
 

@@ -26,13 +26,13 @@ export function exampleOf(page: string, mark: string): string {
   return program;
 }
 
-/** Returns those commands of a list that fail on this machine. */
+/** Returns the commands of a list that fail on this machine. */
 export const missingTools = (tools: readonly string[]): readonly string[] =>
   tools.filter((tool) => spawnSync('bash', ['-c', tool], { cwd: ROOT }).status !== 0);
 
 /**
- * A suite that runs an example, with concurrent tests: mostly they wait. No machine has the tools of every language, so a suite
- * with missing tools is skipped with a warning, in CI too.
+ * A suite that runs an example, with concurrent tests, because they mostly wait. No machine has the tools of every language,
+ * so a suite with missing tools is skipped with a warning, in CI too.
  */
 export function describeWithTools(tools: readonly string[], name: string, body: () => void): void {
   const missing = missingTools(['bash --version', ...tools]);

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll } from 'vitest';
 
 /**
- * Starts something for all tests of a file or a `describe`: before the hooks that are declared after it, and it ends after them.
+ * Starts something for all tests of a file or a `describe`, before the hooks declared after it; stops it after them.
  *
- * @returns what was started, which can be used in tests and hooks only
+ * @returns the started object, which can be used in tests and hooks only
  */
 export function forAllTests<Started extends object>(
   start: () => Promise<Started>,

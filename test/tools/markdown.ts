@@ -12,13 +12,13 @@ export interface CommandBlock {
   readonly commands: string;
 }
 
-/** What the tests check of a Markdown page. */
+/** The parts of a Markdown page that tests check. */
 export interface MarkdownPage {
   /** Relative to the repository's root. */
   readonly path: string;
   /** The targets of links and images. */
   readonly links: readonly string[];
-  /** The names by which links can point to a heading. */
+  /** The names with which links can point to a heading. */
   readonly anchors: ReadonlySet<string>;
   readonly blocks: readonly CommandBlock[];
 }

@@ -13,7 +13,7 @@ const { NODE_COMPILE_CACHE = '' } = process.env;
 /** The Node option that makes a process plant the bug in PLANTED_BUG. */
 const PLANTING = `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}`;
 
-/** What makes a process plant the bug of this run of the tests, if there is one. */
+/** The variables with which a process plants the bug of this test run, if there is one. */
 export const PLANTED: Readonly<Record<string, string>> = process.env.PLANTED_BUG
   ? { PLANTED_BUG: process.env.PLANTED_BUG, NODE_OPTIONS: PLANTING }
   : {};
@@ -45,7 +45,7 @@ export function temporaryFolder(): string {
 }
 
 /**
- * Makes a folder for all tests of a file or a `describe`, before their own hooks; it is removed after them.
+ * Creates a folder for all tests of a file or a `describe`, before their own hooks; removes it after them.
  *
  * @returns a function that returns its path, in tests and hooks
  */

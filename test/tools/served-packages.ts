@@ -5,7 +5,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { sharedFolder } from './processes.ts';
 import { aServedService, type ServedService } from './served-service.ts';
 
-/** A service whose gateway serves packages, behind a proxy that serves it under a path of its own. */
+/** A service whose gateway serves packages, behind a proxy that serves it under a path prefix. */
 export interface ServiceWithPackages {
   readonly service: ServedService;
   /** The folder with the packages. */
@@ -14,18 +14,18 @@ export interface ServiceWithPackages {
   url(): string;
   /** Returns a page of `/docs`, as the gateway serves it in Markdown. */
   pageOf(page: string): Promise<string>;
-  /** Returns the blocks of code of such a page, with their languages. */
+  /** Returns the code blocks of such a page, with their languages. */
   blocksOf(page: string): Promise<{ readonly lang: string; readonly text: string }[]>;
 }
 
 /**
- * For all tests of a file.
+ * Starts the service for all tests of a file.
  *
  * @param build puts packages into a folder
  */
 export function aServiceWithPackages(build: (folder: string) => void): ServiceWithPackages {
   const folder = sharedFolder();
-  // For longer than a test: a busy process would send a request on a connection that was just closed.
+  // Longer than a test, because a busy process would send a request on a connection that was just closed.
   const proxy = createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
     if (!request.url?.startsWith('/lead-api/')) return void response.writeHead(404).end();
     const { hostname, port } = new URL(service.url);

@@ -29,7 +29,7 @@ export interface KnownLead {
 
 /** The calls with which tests of clients and of examples arrange and inspect a service, besides its public API. */
 export interface ServiceCalls {
-  /** Creates a studio with a new id. @param scopes of its key; absent: all */
+  /** Creates a studio with a new id. @param scopes the scopes of its key; all by default */
   aStudioWithKey(options?: { readonly scopes?: readonly Scope[] }): Promise<StudioWithKey>;
   /** Creates a key of a member. Returns its secret. */
   aKey(owner: Pick<StudioWithKey, 'studioId' | 'memberId'>, scopes: readonly Scope[]): Promise<string>;
@@ -52,7 +52,7 @@ export interface ServiceCalls {
   startCore(): Promise<void>;
 }
 
-/** A core and a gateway in a process of their own, on a temporary database. */
+/** A core and a gateway in a separate process, on a temporary database. */
 export interface ServedService extends ServiceCalls {
   /** The gateway's address. */
   readonly url: string;
@@ -62,7 +62,7 @@ export interface ServedService extends ServiceCalls {
   get(secret: string, path?: string): Promise<Response>;
 }
 
-/** A call, as it is sent to the process of a service, and the messages that this sends: first its address and calls, then results. */
+/** A call to the process of a service, and the messages from it: first its address and calls, then results. */
 export interface ServiceRequest {
   readonly id: string;
   readonly call: keyof ServiceCalls;
@@ -91,7 +91,7 @@ export const aServedService = (settings: Settings | (() => Settings) = {}): Serv
     ({ stop }) => stop(),
   );
 
-/** Starts a service in a process of its own. The caller must stop it. Once it has ended, each call rejects. */
+/** Starts a service in a separate process. The caller must stop it. Once it has ended, each call rejects. */
 export async function startServedService(settings: Settings): Promise<ServedService & { stop(): Promise<void> }> {
   const child = fork(join(ROOT, 'test/support/serve.ts'), [JSON.stringify(settings)], {
     env: { ...process.env, ...PLANTED },

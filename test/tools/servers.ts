@@ -37,12 +37,12 @@ export function describeWithRedis(name: string, body: (redisUrl: () => string) =
   });
 }
 
-/** A suite whose tests start a Redis of their own and make it fail. */
+/** A suite whose tests start their own Redis and make it fail. */
 export function describeWithRedisServer(name: string, body: () => void): void {
   describeIf(HAS_REDIS_SERVER, name, 'install redis-server', body);
 }
 
-/** A suite whose tests connect to a Redis of their own over TLS. */
+/** A suite whose tests connect to their own Redis over TLS. */
 export function describeWithRedisTls(name: string, body: () => void): void {
   // A redis-server without TLS rejects the option as unknown; one with TLS reports the missing certificate. Both end.
   const { stdout } = spawnSync('redis-server', ['--port', '0', '--tls-port', '1'], { encoding: 'utf8' });
@@ -51,8 +51,8 @@ export function describeWithRedisTls(name: string, body: () => void): void {
 }
 
 /**
- * A test that a call to a busy server ended, since its outcome was unknown in time, runs again. One whose expectation failed does not: no
- * message of an assertion is one of these. Vitest ignores a condition that is a function, and runs whatever has failed again.
+ * Retries a test that a call to a busy server ended, because its outcome was unknown in time; no message of an assertion
+ * matches. Vitest ignores a condition that is a function, and retries every failure.
  */
 const AGAIN_IF_BUSY = {
   retry: {
@@ -68,7 +68,7 @@ export function describeIf(found: boolean, name: string, remedy: string, body: (
     describe(name, AGAIN_IF_BUSY, body);
   } else if (CI === 'true') {
     describe(name, () => {
-      test('has the server that it needs', () => {
+      test('the suite has the server that it needs', () => {
         throw new Error(`Not available: ${remedy}.`);
       });
     });
@@ -87,7 +87,7 @@ export interface RedisServer {
   readonly url: string;
   /** Its port with TLS, if it was started with one. */
   readonly tlsPort: number | undefined;
-  /** Runs a command, also one that reconfigures the server, and returns the reply. */
+  /** Runs a command, including one that reconfigures the server, and returns the reply. */
   command(name: string, ...args: string[]): Promise<unknown>;
   /** Removes all data and scripts. */
   flush(): Promise<void>;
@@ -154,7 +154,7 @@ export async function startRedis(settings: RedisSettings = {}, security?: 'tls')
   let running = await start();
 
   const command = async (name: string, ...args: string[]) => {
-    // As the default user: a test may lock out the other one.
+    // Connects as the default user, because a test may lock out the other one.
     const client = new Redis({ port, retryStrategy: () => null });
     try {
       return await client.call(name, ...args);
@@ -227,7 +227,7 @@ async function startRedisProcess(
     user: [USER, 'on', `>${PASSWORD}`, '~*', '&*', '+@all'],
   };
   const args = Object.entries(options).flatMap(([name, values]) => [`--${name}`, ...values]);
-  // No inherited output: a server left behind would hold it open, and the reader of this process's output would wait.
+  // Inherits no output, because a server left behind would hold it open, and the reader of this process's output would wait.
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
   killOnExit(child);
   const printed: string[] = [];
@@ -242,8 +242,8 @@ async function startRedisProcess(
 }
 
 /**
- * Returns a port of 127.0.0.1 that is not in use. It is below those that operating systems give to connections, one of
- * which could otherwise take it before its server listens.
+ * Returns an unused port of 127.0.0.1 below those that operating systems give to connections, one of which could otherwise
+ * take it before its server listens.
  */
 export async function freePort(): Promise<number> {
   const port = randomInt(20_000, 32_768);

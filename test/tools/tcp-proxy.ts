@@ -1,23 +1,23 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Which replies or requests are lost. */
+/** Selects the replies or requests to lose. */
 export interface Loss {
-  /** Whether a client's bytes are a request that counts; only its reply can be lost. */
+  /** Whether a client's bytes are a relevant request; only its reply can be lost. */
   readonly of: (request: Buffer) => boolean;
-  /** The first one that is lost, by default 1, the next one. */
+  /** The first one to lose, by default 1, the next one. */
   readonly from?: number;
   /** How many in a row are lost; by default 1. */
   readonly count?: number;
-  /** How much of the reply passes; bytes. By default none; all of it when `requestBytes` is given. */
+  /** How many bytes of the reply pass: by default none, or all of it if `requestBytes` is given. */
   readonly replyBytes?: number;
-  /** How much of the request passes before the connection breaks; bytes. By default all of it. */
+  /** How many bytes of the request pass before the connection breaks: by default all of it. */
   readonly requestBytes?: number;
-  /** What happens to the connection: it breaks (the default), or stays open without traffic. */
+  /** The fault of the connection: it breaks (the default), or stays open without traffic. */
   readonly by?: 'cut' | 'silence';
   /** The silence between the reply and the break; milliseconds. By default 0. */
   readonly afterMs?: number;
-  /** What happens while the first lost reply is held back, before the connection breaks. */
+  /** Runs while the first lost reply is held back, before the connection breaks. */
   readonly meanwhile?: () => Promise<unknown>;
 }
 
@@ -26,17 +26,17 @@ export interface TcpProxy {
   readonly port: number;
   /** The number of connections so far. */
   opened(): number;
-  /** From now on the server executes requests, but some replies are lost, in whole or in part. */
+  /** Loses some replies from now on, in whole or in part, although the server executes their requests. */
   loseReplies(loss: Loss): void;
   /**
-   * Replies to the next request that counts in place of the server, which does not get it.
+   * Replies to the next relevant request instead of the server, which does not get it.
    *
    * @param of as in `Loss`
    */
   replyTo(of: (request: Buffer) => boolean, replyOf: (request: Buffer) => Buffer): void;
   /** The number of replies lost since loseReplies. */
   lost(): number;
-  /** Passes nothing on; connections stay open and new ones succeed. */
+  /** Forwards nothing; connections stay open and new ones succeed. */
   silence(): void;
   /** Breaks connections and closes new ones immediately. */
   refuse(): void;
@@ -45,7 +45,7 @@ export interface TcpProxy {
   stop(): Promise<void>;
 }
 
-/** Listens on a free port of this machine and passes bytes on. The caller must stop it. */
+/** Listens on a free port of this machine and forwards bytes. The caller must stop it. */
 export async function startProxy(targetHost: string, targetPort: number, host = '127.0.0.1'): Promise<TcpProxy> {
   let mode: 'passing' | 'silent' | 'refusing' = 'passing';
   let loss: Required<Loss> | undefined;
@@ -112,7 +112,7 @@ export async function startProxy(targetHost: string, targetPort: number, host = 
       const arriving = isWhole ? reply : reply.subarray(0, replyBytesLeft);
       replyBytesLeft -= arriving.length;
       if (arriving.length > 0) client.write(arriving);
-      // Only now, when the server has certainly executed the request.
+      // Only now has the server certainly executed the request.
       if (!isWhole && loses !== undefined) lose(loses);
     });
     // A peer that has ended its side still reads.

@@ -4,7 +4,7 @@ import { ApiKeyCache, MAX_CACHED_KEYS } from '../../gateway/admission/authentica
 import { times } from '../support/builders.ts';
 
 // @proves bounds-24
-test('evicts the oldest entry when it is full', () => {
+test('a full key cache evicts its oldest entry', () => {
   const cache = new ApiKeyCache<number>(API_KEY_CACHE_MS);
   const numbers = times(MAX_CACHED_KEYS + 1, (index) => index);
 
@@ -15,7 +15,7 @@ test('evicts the oldest entry when it is full', () => {
 });
 
 // @proves quota-3
-test('an entry expires after its lifetime, however often it is read, and can be set again', () => {
+test('a cached key expires after its lifetime, however often it is read, and can be set again', () => {
   let nowMs = 5;
   const cache = new ApiKeyCache<string>(100, () => nowMs);
   cache.set('key', 'before');

@@ -9,7 +9,7 @@ interface Batch {
   fail(error: Error): void;
 }
 
-/** A batcher whose requests each result in ten times themselves. */
+/** A batcher that answers each request with ten times itself. */
 function controlledBatches(nameOf?: (request: number) => unknown) {
   const batches: Batch[] = [];
   const batcher = requestBatcher<number, number>((requests) => {
@@ -32,8 +32,8 @@ async function turn(): Promise<void> {
 
 const numbers = (from: number, to: number) => times(to - from, (index) => from + index);
 
-// @proves exchange-2
-test('requests of one turn are sent together, at most 64, and each gets its own result', async () => {
+// @proves exchange-1
+test('requests of one turn are sent in batches of at most 64, and each gets its own result', async () => {
   const { batches, submit } = controlledBatches();
 
   const answers = numbers(0, 150).map((request) => submit(request));
@@ -41,12 +41,12 @@ test('requests of one turn are sent together, at most 64, and each gets its own 
   await turn();
 
   expect(batches.map(({ requests }) => requests)).toEqual([numbers(0, 64), numbers(64, 128), numbers(128, 150)]);
-  // The batches end in another order.
+  // The batches end in reverse order.
   for (const batch of batches.toReversed()) batch.answer();
   expect(await Promise.all(answers)).toEqual(numbers(0, 150).map((request) => request * 10));
 });
 
-test('requests beyond four batches in flight are sent as those end', async () => {
+test('requests beyond four batches in flight are sent when one of them ends', async () => {
   const { batches, submit } = controlledBatches();
   const answers = numbers(0, 1000).map((request) => submit(request));
 
@@ -61,8 +61,8 @@ test('requests beyond four batches in flight are sent as those end', async () =>
   expect(batches.flatMap(({ requests }) => requests)).toEqual(numbers(0, 1000));
 });
 
-// @proves exchange-2
-test('a request whose deadline has passed is not sent, and others are', async () => {
+// @proves exchange-1
+test('a request past its deadline is not sent, but others are', async () => {
   const { batches, submit } = controlledBatches();
   const over = new AbortController();
   for (const request of numbers(0, 4)) {
@@ -82,7 +82,7 @@ test('a request whose deadline has passed is not sent, and others are', async ()
   expect(await beside).toBe(510);
 });
 
-test('equal requests are sent as one, and later ones do not share the result of a batch in flight', async () => {
+test('equal requests are sent once, but later ones do not share a result in flight', async () => {
   const { batches, submit } = controlledBatches((request) => request % 100);
   const same = times(1000, () => submit(7));
   const others = numbers(0, 100).map((request) => submit(request));

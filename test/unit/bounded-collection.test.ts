@@ -39,7 +39,7 @@ test.each<[string, (collection: Collection) => Promise<unknown>]>([
   expect(reported).toEqual([command, false]);
 });
 
-test('a command that ends leaves no timer, observed or not', async () => {
+test('a finished command leaves no timer, even without an observer', async () => {
   const answering = { findOne: async () => ({ answer: 42 }) } as unknown as Collection;
   expect(await boundedCollection(answering, MAX_MS, perform, undefined).findOne({})).toEqual({ answer: 42 });
 });

@@ -13,7 +13,7 @@ const faultOf = (text: string) => {
   return undefined;
 };
 
-test('a file lists the callers and their permissions', () => {
+test('a callers file lists callers and their permissions', () => {
   const callers: CallerEntries = {
     website: { may: ['gateway'], tokens: [{ ...aToken(), created: '2026-11-23' }, aToken('b')] },
     'crm-1.berlin': {
@@ -69,23 +69,23 @@ describe('an invalid callers file is reported in full, without its contents', ()
       /the file must NOT have more than 500 properties|callers must NOT have more than 500 properties/,
       fileOf(Object.fromEntries(times(MAX_NAMED_CALLERS + 1, (number) => [`c${number}`, { may: ['read'] }]))),
     ],
-  ])('%s', (fault, text) => {
+  ])('an invalid callers file is refused without its contents: %s', (fault, text) => {
     expect(faultOf(text)).toMatch(fault);
     expect(faultOf(text)).not.toMatch(/secret/i);
   });
 
-  test('all its faults are reported', () => {
+  test('all faults of a callers file are reported', () => {
     const faults = faultOf(fileOf({ a: { may: [] }, b: { may: ['read'], tokens: [{}] } }));
     expect(faults).toMatch(/a\/may .*; b\/tokens\/0 must have required property 'sha256'/);
   });
 
-  test('a key named like a property of objects is not special', () => {
+  test('a caller named like a property of objects is not special', () => {
     expect(faultOf('{"callers":{"__proto__":{"may":["operator"]}}}')).toMatch(/names have/);
     expect(parseCallers(fileOf({ constructor: { may: ['read'] } }))).toEqual({ constructor: { may: ['read'] } });
   });
 });
 
-test('subjects are equal in any order of attributes, and differ in anything else', () => {
+test('certificate subjects are equal in any order of attributes, and differ in anything else', () => {
   expect(subjectForm({ CN: 'a', O: 'b' })).toBe(subjectForm({ O: 'b', CN: 'a' }));
   const others = [
     { CN: 'a' },

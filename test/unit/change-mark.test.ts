@@ -10,7 +10,7 @@ test.each<[string, ChangeMark['since'], string[]]>([
   ['was imported and not distributed', NOW, ['created', 'updated']],
   ['is of release 1.0, which stored no time', new Date(0), ['created', 'updated']],
   ['was acknowledged', null, ['updated']],
-])('consumers hear of what they have not heard of a lead that %s, and changes', (_, since, kinds) => {
+])('a change to a lead that %s sends consumers every kind they have not seen', (_, since, kinds) => {
   const mark = marked({ revision: 0, since, kinds: { created: LONG_AGO } }, 'updated', plus(NOW, 1));
   expect(Object.keys(computeDelivery(mark, LONG_AGO, 1)?.kinds ?? {})).toEqual(kinds);
   expect(Object.values(mark.kinds)).not.toContainEqual(new Date(0));
@@ -20,11 +20,11 @@ test.each<[string, ChangeMark['since'], string[]]>([
 test.each<[string, Date, Date]>([
   ['its first change', new Date(NOW.getTime() + DISTRIBUTED), NOW],
   ['its creation without a time of that', new Date(DISTRIBUTED), LONG_AGO],
-])('a mark that release 1.2 distributed is for the consumer without a name alone, since %s', (_, since, first) => {
+])('a change that release 1.2 distributed is only for the default consumer, since %s', (_, since, first) => {
   const mark = { revision: 7, since, kinds: { created: first, updated: plus(NOW, 1) } };
   expect(computeDelivery(mark, LONG_AGO, DEFAULT_CONSUMER.number)).toEqual({ ...mark, since: first });
   expect(computeDelivery(mark, LONG_AGO, 1)).toBe(null);
-  // Its next change is for all; a named consumer may hear of the former ones again.
+  // The next change is for all consumers; named ones may get the former kinds again.
   const changed = marked(mark, 'erased', plus(NOW, 2));
   expect(Object.keys(computeDelivery(changed, LONG_AGO, DEFAULT_CONSUMER.number)?.kinds ?? {})).toEqual([
     'created',

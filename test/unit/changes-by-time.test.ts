@@ -11,7 +11,7 @@ interface BelowCeiling {
   readonly 'changes.since': { readonly $lt: Date };
 }
 
-/** An engine that sorts everything that matches, and fails when that is too much. */
+/** An engine that sorts every match, and fails if there are too many. */
 class SortingEngine {
   readonly pending = new Set<number>();
   sorted = 0;
@@ -57,11 +57,11 @@ async function find(changes: ReturnType<typeof marksByTime>, count: number): Pro
   throw new Error('no attempt succeeded');
 }
 
-// @proves feed-6
+// @proves feed-8
 test.each([
   ['an hour', 3_600_000],
   ['ten years', 3_650 * 86_400_000],
-])('takes 20,000 leads of %s in order, even where the engine cannot sort them all', async (_, span) => {
+])('reads 20,000 leads of %s in order, even if the engine cannot sort them all', async (_, span) => {
   const engine = new SortingEngine();
   for (const index of times(LEADS, (index) => index)) {
     engine.pending.add(NOW - span + Math.floor((index * span) / LEADS));
@@ -77,13 +77,13 @@ test.each([
   }
 
   expect(taken).toEqual(inOrder);
-  // If each call sorted all of them, it would be 1,000,000.
+  // Sorting all of them in each call would be 1,000,000.
   expect(engine.sorted).toBeLessThan(12 * inOrder.length);
   expect(engine.failed).toBe(1);
   expect(engine.counts).toBeLessThan(50);
 });
 
-test('those who ask at the same time take no query in flight for one that failed', async () => {
+test('concurrent reads do not take a query in flight for a failed one', async () => {
   const engine = new SortingEngine();
   engine.pending.add(NOW);
   const changes = marksByTime(engine);
@@ -92,7 +92,7 @@ test('those who ask at the same time take no query in flight for one that failed
   expect(engine.counts).toBe(0);
 });
 
-test('finds changes that sort before or after all that was found', async () => {
+test('finds changes before or after all those found so far', async () => {
   const engine = new SortingEngine();
   for (const index of times(1000, (index) => index)) engine.pending.add(NOW - 1_000_000 + index);
   const changes = marksByTime(engine);

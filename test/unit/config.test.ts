@@ -26,7 +26,7 @@ function faultsOf(env: Record<string, string>): readonly string[] {
 }
 
 describe('a core', () => {
-  test('needs no setting', () => {
+  test('a core needs no setting', () => {
     const { DATABASE_URL, ...config } = readCoreConfig({});
 
     expect(config).toEqual({
@@ -44,7 +44,7 @@ describe('a core', () => {
     expect(DATABASE_URL.reveal()).toBe('sqlite:data/lead-intake.db');
   });
 
-  test('that others can reach does not start without a means to authenticate callers', () => {
+  test('a core that others can reach does not start without a means to authenticate callers', () => {
     const tls = {
       CORE_TLS_CERT_FILE: fileWith('cert.pem', 'a certificate'),
       CORE_TLS_KEY_FILE: fileWith('key.pem', 'a key'),
@@ -65,7 +65,7 @@ describe('a core', () => {
       expect(faultsOf({ CORE_HOST })).toEqual([]);
   });
 
-  test('does not start with TLS that is incomplete, or has an empty file', () => {
+  test('a core does not start with incomplete TLS settings or an empty TLS file', () => {
     const [cert, key, ca, empty] = ['cert', 'key', 'ca', ''].map((name) => fileWith(`of-${name}`, name));
     for (const [CORE_TLS_CERT_FILE, CORE_TLS_KEY_FILE, CORE_TLS_CLIENT_CA_FILE] of [
       [cert],
@@ -80,7 +80,7 @@ describe('a core', () => {
     }
   });
 
-  test('has a token of at least 32 characters that can be sent in a header; no fault repeats it', () => {
+  test('CORE_TOKEN has at least 32 characters that a header allows, and no fault repeats it', () => {
     for (const CORE_TOKEN of [TOKEN, 'with blanks '.repeat(3).trim(), 'x'.repeat(500)]) {
       expect(faultsOf({ CORE_TOKEN })).toEqual([]);
     }
@@ -95,7 +95,7 @@ describe('a core', () => {
 });
 
 describe('the address of the database', () => {
-  test('is the path of a file, or of a file that has it', () => {
+  test('the database address is in DATABASE_URL, or in the file that DATABASE_URL_FILE names', () => {
     expect(readDatabaseUrl({ DATABASE_URL: 'sqlite:/var/lib/leads.db' }).reveal()).toBe('sqlite:/var/lib/leads.db');
     const DATABASE_URL_FILE = fileWith('database-url', 'sqlite:leads.db\n');
     expect(readDatabaseUrl({ DATABASE_URL_FILE }).reveal()).toBe('sqlite:leads.db');
@@ -115,13 +115,13 @@ describe('the address of the database', () => {
     ['sqlite:$HOME/leads.db', /has ~ or \$ in its path/],
     ['sqlite:/srv/leads.db ', /has a blank around the path/],
     ['sqlite: /srv/leads.db', /has a blank around the path/],
-  ])('may not be %s, which is not in the message', (DATABASE_URL, fault) => {
+  ])('refuses the database address %s without repeating its password', (DATABASE_URL, fault) => {
     expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(fault);
     expect(() => readDatabaseUrl({ DATABASE_URL })).not.toThrow(/hunter2/);
   });
 });
 
-test('gateways that share a port need a Redis, or each would count on its own', () => {
+test('gateways that share a port need Redis, because each would otherwise count alone', () => {
   expect(() => readGatewayConfig({ REUSE_PORT: 'yes' })).toThrow(/REUSE_PORT needs REDIS_URL/);
   expect(readGatewayConfig({ REUSE_PORT: 'yes', REDIS_URL: 'redis://localhost' }).REUSE_PORT).toBe(true);
 });

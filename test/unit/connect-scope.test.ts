@@ -16,7 +16,7 @@ const log = pino({ level: 'silent' });
 async function answerWith(arrive: (request: IncomingMessage, begin: () => void) => void) {
   const routes = (router: ConnectRouter) => void router.service(Health, { check: () => ({ status: 1 }) });
   const exchange = { implement: () => expect.fail('no exchange is made'), readMaxBytes: 1 };
-  const methods = { routes, exchange, findMaxTimeoutMs: () => 1000, readMaxBytes: 1000 };
+  const methods = { routes, exchange, readMaxBytes: 1000 };
   const scope = connectScope(methods, callRunner(log), log);
   const app = fastify({ http2: true }) as unknown as FastifyInstance;
   app.addHook('preHandler', async ({ raw }) => arrive(raw, () => scope.begin(raw, createContextValues())));
@@ -31,23 +31,23 @@ async function answerWith(arrive: (request: IncomingMessage, begin: () => void) 
   return onStream(session, head, Buffer.from('{}'));
 }
 
-test('a call is served by the plugin', async () => {
+test('the plugin serves a call', async () => {
   const answer = await answerWith((_, begin) => begin());
   expect(answer).toMatchObject({ status: 200, text: expect.stringContaining('SERVING') });
 });
 
-// An empty message is a valid one in binary: its caller would read that nothing is there.
+// An empty message is valid in binary, and would tell the caller that nothing is there.
 // @proves connect-16
 test.each<[string, Parameters<typeof answerWith>[0]]>([
   [
-    'what the library makes of a request',
+    'the request that the library makes',
     (request, begin) => {
       begin();
       request.url = 'http://[';
     },
   ],
-  ['what is known of a call', () => {}],
-])('a fault in %s resets the stream, and is no answer', async (_, arrive) => {
+  ['the context of a call', () => {}],
+])('a fault in %s resets the stream instead of sending a message', async (_, arrive) => {
   const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
   onTestFinished(() => printed.mockRestore());
   expect(await answerWith(arrive)).toMatchObject({ status: undefined, text: '{}' });

@@ -17,7 +17,7 @@ function meet(a: Contact, b: Contact, region: RegionCode | null): boolean {
 const pairsOf = <Value>(values: readonly Value[]): [Value, Value][] =>
   values.flatMap((a, index) => values.slice(index + 1).map((b): [Value, Value] => [a, b]));
 
-/** A number that the phone library gives as an example of a region. */
+/** Returns the phone library's example number of a region. */
 function exampleOf(region: CountryCode) {
   const example = getExampleNumber(region, examples);
   if (!example) throw new Error(`${region} has no example`);
@@ -26,7 +26,7 @@ function exampleOf(region: CountryCode) {
 
 const REGIONS = getCountries();
 
-/** The first letters of the regions, for tests of a short time each. */
+/** The first letters of the regions, to split tests into short ones. */
 const INITIALS = [...new Set(REGIONS.map((region) => region.charAt(0)))];
 const regionsWith = (initial: string) => REGIONS.filter((region) => region.startsWith(initial));
 
@@ -34,7 +34,7 @@ const codePoints = Array.from({ length: 0x110000 }, (_, code) => code).filter((c
 const matching = (pattern: RegExp): string[] =>
   codePoints.map((code) => String.fromCodePoint(code)).filter((character) => pattern.test(character));
 
-/** Separators that people type between the digits of a number, and every mark, space and invisible character, which programs paste. */
+/** Separators that people type between digits, and every mark, space and invisible character that programs paste. */
 const TYPED = [
   '',
   ...' ./\\|_~*:-\t\u00a0\u2013\u2212\u30fc\uff70\u3161\u4e00',
@@ -47,7 +47,7 @@ const TYPED = [
 ];
 const MARKS = matching(/[\p{P}\p{S}\p{Z}\p{Cc}\p{Cf}]/u);
 
-/** Each region gets one of so many marks: each mark is tried with two regions, and in a soak with dozens. */
+/** Each region tries one in SHARE marks, so that each mark is tried with two regions, or dozens in a soak. */
 const SHARE = process.env.SOAK ? 8 : 120;
 const separatorsFor = (region: CountryCode) => [
   ...TYPED,
@@ -57,21 +57,21 @@ const separatorsFor = (region: CountryCode) => [
 /** Returns a number with each space and hyphen between digits replaced. */
 const separatedBy = (separator: string, number: string) => number.replace(/[^\d+()]+/g, separator);
 
-/** The digits of a script, from its zero on. */
+/** Returns a number in the digits of a script, given its zero. */
 const inScript = (zero: string, number: string) =>
   number.replace(/\d/g, (digit) => String.fromCodePoint((zero.codePointAt(0) as number) + Number(digit)));
 const ZEROS = matching(/\p{Nd}/u).filter((_, index) => index % 10 === 0);
 
 // @proves leads-5 others-2
 describe('two spellings are one contact', () => {
-  test.each(comparedContacts('same'))('like $title', ({ region, contacts }) => {
+  test.each(comparedContacts('same'))('two spellings are one contact, like $title', ({ region, contacts }) => {
     const apart = pairsOf(contacts).filter(([a, b]) => !meet(a, b, region));
 
     expect(apart).toEqual([]);
   });
 
   test.each(INITIALS)(
-    'in regions with %s, with and without a country code, whatever separates the digits',
+    'numbers of regions with %s match with or without a country code, whatever separates digits',
     (initial) => {
       const apart = regionsWith(initial).flatMap((region) => {
         const { national, international, e164 } = exampleOf(region);
@@ -94,7 +94,7 @@ describe('two spellings are one contact', () => {
     },
   );
 
-  test('in the digits of every script', () => {
+  test('numbers match in the digits of every script', () => {
     const apart = REGIONS.flatMap((region) => {
       const { national, international } = exampleOf(region);
       return [national, international].flatMap((form) =>
@@ -109,13 +109,13 @@ describe('two spellings are one contact', () => {
 
 // @proves leads-5 others-1 others-3
 describe('two contacts are different', () => {
-  test.each(comparedContacts('different'))('like $title', ({ region, contacts }) => {
+  test.each(comparedContacts('different'))('two contacts are different, like $title', ({ region, contacts }) => {
     const merged = pairsOf(contacts).filter(([a, b]) => meet(a, b, region));
 
     expect(merged).toEqual([]);
   });
 
-  test('when they are examples of different regions, or differ in a digit', () => {
+  test('numbers of different regions, or that differ in a digit, are different contacts', () => {
     const examples = REGIONS.map((region) => exampleOf(region).e164);
     for (const region of REGIONS) {
       const { national, e164 } = exampleOf(region);
@@ -132,14 +132,14 @@ describe('two contacts are different', () => {
     }
   });
 
-  test('when they are an address and a number of one text', () => {
+  test('an address and a number with the same text are different contacts', () => {
     expect(meet(email('12345@12345'), phone('12345@12345'), null)).toBe(false);
   });
 });
 
 // @proves leads-5 others-1
 describe('two contacts share a key exactly if they share a form', () => {
-  test.each(['DE', 'DK', null] as const)('in all pairs of phone numbers generated for %s', (region) => {
+  test.each(['DE', 'DK', null] as const)('phone numbers for %s share a key exactly if they share a form', (region) => {
     const typed = typedNumbers();
 
     expect(typed.length).toBeGreaterThan(1000);
@@ -151,7 +151,7 @@ describe('two contacts share a key exactly if they share a form', () => {
     ).toEqual([]);
   });
 
-  test('in all pairs of generated email addresses', () => {
+  test('generated email addresses share a key exactly if they share a form', () => {
     const typed = LOCAL_PARTS.flatMap((locals, local) =>
       DOMAINS.flatMap((domains, domain) =>
         locals.flatMap((each) =>
@@ -171,7 +171,7 @@ interface Expected {
   readonly forms: readonly string[];
 }
 
-/** Returns a few of the pairs whose keys meet although their forms do not, or the other way round. */
+/** Returns a few of the pairs whose keys and forms disagree. */
 function wrongPairs(typed: readonly Expected[], region: RegionCode | null): string[] {
   const all = typed.map(({ contact, forms }) => ({ text: contact.value, forms, keys: contactKeys(contact, region) }));
   const wrong: string[] = [];
@@ -185,7 +185,7 @@ function wrongPairs(typed: readonly Expected[], region: RegionCode | null): stri
   return wrong;
 }
 
-/** Local parts that are one in each row. */
+/** Rows of local parts that are equal. */
 const LOCAL_PARTS = [
   ['ada', 'ADA', 'Ad\u00ada'],
   ['a.da'],
@@ -197,7 +197,7 @@ const LOCAL_PARTS = [
   ['ren\u00e9e', 'RENE\u0301E'],
 ];
 
-/** Domains that are one in each row. */
+/** Rows of domains that are equal. */
 const DOMAINS = [
   ['istanbul.example', 'ISTANBUL.example'],
   ['\u0130stanbul.example', 'i\u0307stanbul.example', 'xn--istanbul-o0e.example'],
@@ -216,7 +216,7 @@ interface TypedNumber {
   forms(region: 'DE' | 'DK' | null): readonly string[];
 }
 
-/** Writes numbers as people do, and says which forms each has. */
+/** Returns numbers as people write them, with the forms of each. */
 function typedNumbers(): TypedNumber[] {
   const written = ['', '49', '45'].flatMap((country) => {
     const nationals =
@@ -259,11 +259,11 @@ function typedNumbers(): TypedNumber[] {
   );
 }
 
-/** Each is another one followed by the digits of an extension, too. */
+/** Some equal another number followed by the digits of an extension. */
 const GERMAN = ['0301234567', '03012345675', '030123456755', '03012345676'];
 const DANISH = ['33123456', '33123457'];
 
-/** How an extension N is written behind a number. */
+/** The ways to write an extension N after a number. */
 const EXTENSIONS = [
   ...[' ext. N', ' xN', ' (Durchwahl N)', ' - App. N', ';ext=N', ' \u5185\u7ddaN', ' ext N (Anna)', ' kl. N'],
   ...['#N', ' #N', ' - #N', ' (#N)', ';N', ',,N', ' ,, N', ' / N#', ' #N Anna', '; #N (privat)'],
@@ -278,7 +278,7 @@ function e164In(region: 'DE' | 'DK' | null, digits: string): string | undefined 
 describe('the listed values', () => {
   const faultOf = ({ type, value }: Contact) => captureFault(type, value);
 
-  test('are accepted or refused as they are listed', () => {
+  test('contacts are accepted or refused as listed', () => {
     const compared = [...comparedContacts('same'), ...comparedContacts('different')];
     const valid = [...listedContacts('valid'), ...compared.flatMap(({ contacts }) => contacts)];
     expect(valid.filter((contact) => faultOf(contact) !== undefined)).toEqual([]);
@@ -288,13 +288,13 @@ describe('the listed values', () => {
 
 // @proves leads-5
 describe('the keys of a contact', () => {
-  test('are hashes that never change, because open leads are found by them', () => {
+  test('contact keys never change, because they find open leads', () => {
     expect(contactKeys(email('Ada@Example.org'), null)).toEqual(['bLP1Z-HDzzAqVsriqO_SCQ6ujK8_UQwGy90GqZ97oyU']);
     expect(contactKeys(phone('+49 30 1234567'), null)).toEqual(['1bVM1MkIr1ZMlGLQ6XVTQjkzv-mDSW5_zGmUiERzqNM']);
   });
 
   // @proves others-2
-  test('stay the same with another release of the phone library', async () => {
+  test('contact keys stay the same with another release of the phone library', async () => {
     const hashes = Object.fromEntries(
       [null, ...REGIONS].map((region) => {
         const keys = numbersFor(region).flatMap((number) => contactKeys(phone(number), region));
@@ -302,11 +302,11 @@ describe('the keys of a contact', () => {
       }),
     );
 
-    // A number of another form gets a second open lead. Say in the changelog which do, or keep the library's release.
+    // A number whose form changes can get a second open lead. Name these in the changelog, or keep the release.
     await expect(`${JSON.stringify(hashes, null, 2)}\n`).toMatchFileSnapshot('../contacts/forms.json');
   });
 
-  test('of any text can be computed', () => {
+  test('contact keys can be computed for any text', () => {
     for (const text of [
       ';phone-context=',
       '030;phone-context=;;',
@@ -329,7 +329,7 @@ test('a region is a code of ISO 3166, or XK', () => {
   for (const code of ['', 'de', 'XX', 'DEU', '49', 'DE ', '__proto__']) expect(isRegionCode(code), code).toBe(false);
 });
 
-/** Returns some eighty numbers: of a region, near them, and of others. */
+/** Returns about eighty numbers: of a region, close to those, and of other regions. */
 function numbersFor(region: CountryCode | null): string[] {
   const { national, e164 } = exampleOf(region ?? 'DE');
   const lengths = [-3, -2, -1, 1, 2].map((more) => (more < 0 ? national.slice(0, more) : national + '5'.repeat(more)));

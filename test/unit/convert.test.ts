@@ -39,8 +39,8 @@ const event = {
   to: 't',
 };
 
-// A value that cannot be encoded would fail a whole message with the results of others.
-// @proves limits-11 connect-13
+// A value that cannot be encoded would fail a whole message, including results of other requests.
+// @proves exchange-1 connect-13
 describe('every value to be sent is converted to a valid message or rejected at conversion', () => {
   const sent = [
     (word: never) => toBinary(LeadSchema, leadToWire(aLead({ stage: word }), 'full')),
@@ -50,7 +50,7 @@ describe('every value to be sent is converted to a valid message or rejected at 
     (word: never) => toBinary(AuditEventSchema, auditEventToWire({ ...event, action: word })),
   ];
 
-  test('an unknown word, and an invalid time', () => {
+  test('conversion to a message rejects an unknown word or an invalid time', () => {
     for (const send of sent) {
       for (const word of ['qualified', '__proto__', '', 1, null]) {
         expect(() => send(word as never)).toThrow('the invariant enum_on_wire is broken');
@@ -62,7 +62,7 @@ describe('every value to be sent is converted to a valid message or rejected at 
   });
 });
 
-test('each message that has the data of a lead has all its fields', () => {
+test('every message with lead data has all of its fields', () => {
   const creations = [CreateLeadRequestSchema, LeadImportSchema, CreateLeadItemSchema];
   for (const { name, field } of [LeadSchema, EnquirySchema, ...creations])
     expect({ name, missing: DATA_FIELDS.filter((each) => !Object.hasOwn(field, each)) }).toEqual({ name, missing: [] });
@@ -88,11 +88,11 @@ test('every field that a message has in the contract is sent', () => {
   const unsent = sent.flatMap(([{ name, fields }, message]) =>
     fields.filter((field) => !message || !isFieldSet(message, field)).map((field) => `${name}.${field.name}`),
   );
-  // Of an erased lead only.
+  // Only erased leads have it.
   expect(unsent).toEqual(['Lead.erase_time']);
 });
 
-test('a part of a millisecond is dropped', () => {
+test('fractions of a millisecond are dropped', () => {
   for (const [nanos, ms] of [
     [0, 0],
     [999_999, 0],

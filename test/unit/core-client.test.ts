@@ -32,22 +32,19 @@ async function ofSilentCore(onCall: (stream: ServerHttp2Stream, session: Http2Se
 }
 
 // @proves bounds-18
-test.each([1, 25, 100])(
-  "however long they are, a quarter of the waiting lists are one studio's: lists of %s leads",
-  async (limit) => {
-    const core = await ofSilentCore();
-    const list = (studioId: string) => {
-      const sender = { secretSha256: new Uint8Array(32), requestId: 'any', studioId };
-      return core.listLeads(sender, { limit, cursor: undefined });
-    };
-    for (const listing of times(BUSY_THRESHOLD / 4, () => list('one'))) listing.catch(() => {});
-    for (const _ of times(1000, () => 0)) await expect(list('one')).rejects.toBe(OVERLOADED);
-    expect(core.pending('listLeads')).toBeLessThan(BUSY_THRESHOLD);
-    for (const listing of times(BUSY_THRESHOLD / 4, () => list('other'))) listing.catch(() => {});
-    await expect(list('other')).rejects.toBe(OVERLOADED);
-    expect(core.pending('listLeads')).toBeLessThan(BUSY_THRESHOLD);
-  },
-);
+test.each([1, 25, 100])('one studio gets at most a quarter of the waiting lists: lists of %s leads', async (limit) => {
+  const core = await ofSilentCore();
+  const list = (studioId: string) => {
+    const sender = { secretSha256: new Uint8Array(32), requestId: 'any', studioId };
+    return core.listLeads(sender, { limit, cursor: undefined });
+  };
+  for (const listing of times(BUSY_THRESHOLD / 4, () => list('one'))) listing.catch(() => {});
+  for (const _ of times(1000, () => 0)) await expect(list('one')).rejects.toBe(OVERLOADED);
+  expect(core.pending('listLeads')).toBeLessThan(BUSY_THRESHOLD);
+  for (const listing of times(BUSY_THRESHOLD / 4, () => list('other'))) listing.catch(() => {});
+  await expect(list('other')).rejects.toBe(OVERLOADED);
+  expect(core.pending('listLeads')).toBeLessThan(BUSY_THRESHOLD);
+});
 
 describe('a call whose connection ends', () => {
   // @proves requests-7
@@ -62,15 +59,15 @@ describe('a call whose connection ends', () => {
         session?.destroy();
       },
     ],
-    ['cancels it', (stream) => stream.close(8)],
-    ['refuses it unprocessed', (stream) => stream.close(7)],
+    ['cancels the call', (stream) => stream.close(8)],
+    ['refuses the call unprocessed', (stream) => stream.close(7)],
     ['fails', (stream) => stream.close(2)],
   ] as [string, (stream: ServerHttp2Stream, session: Http2Session | undefined) => void][])(
-    'is not one that the core has refused: it %s',
+    'a call whose connection %s does not count as refused by the core',
     async (_, end) => {
       const core = await ofSilentCore((stream, session) => {
         end(stream, session);
-        // Nobody waits for it.
+        // No test waits for this.
         setTimeout(() => session?.destroy(), 200).unref();
       });
       const error = await core.recordRequests({ batchId: 'any', requests: [] }).catch((thrown: unknown) => thrown);

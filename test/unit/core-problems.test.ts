@@ -25,21 +25,21 @@ test('faults found by the core are reported with the field names of the public A
   });
 });
 
-// Released clients would take a further name for one of the data.
-test('the gateway names the parts of a request that are not of the data by a closed list', () => {
+// Released clients would take another name for one of the data fields.
+test('the gateway names the parts of a request outside its data by a closed list', () => {
   // @ts-expect-error: no name of the lists.
   expect<FaultyField['field']>('X-New').not.toBe('');
 });
 
 // @proves exchange-7
 test.each(['studioId', 'secretSha256', 'request', 'items'])(
-  'a fault of the gateway is not reported as the fault of the caller: %s',
+  "a fault of the gateway is not reported as the caller's fault: %s",
   (field) => {
     expect(problemOfFaults('displayName', field)).toMatchObject({ code: 'integration_unavailable', faults: [] });
   },
 );
 
-/** The answer for each code that a core, or a proxy in front of it, gives without a reason: a call or an item. */
+/** The problem for each code that a core, or a proxy in front, returns without a reason for a call or an item. */
 const WITHOUT_REASON: Readonly<Record<keyof typeof Code, ProblemCode>> = {
   Canceled: 'integration_unavailable',
   Unknown: 'integration_unavailable',
@@ -70,14 +70,14 @@ test.each(Object.entries(WITHOUT_REASON))('a call or an item that ends with %s i
   }
 });
 
-/** The reasons that no method gives which gateways call. */
+/** The reasons that only methods return which gateways do not call. */
 const OF_OTHER_METHODS = [
   ...['STUDIO_NOT_FOUND', 'MEMBER_FORBIDDEN', 'KEY_NOT_FOUND', 'KEY_LIMIT_REACHED', 'KEY_REVOKED', 'KEY_EXPIRED'],
   ...['DIRECTORY_LIMIT_REACHED', 'UPDATE_TIME_MISMATCH', 'CONSUMER_NOT_FOUND', 'CONSUMER_EXISTS'],
   ...['CONSUMER_LIMIT_REACHED', 'NOT_A_TEST_STUDIO'],
 ];
 
-test('no reason that a gateway may be given is an internal error', () => {
+test('no reason that a gateway may get becomes an internal error', () => {
   const reasons = Object.keys(RefusalReason).filter((name) => Number.isNaN(Number(name)) && name !== 'UNSPECIFIED');
   const internal = reasons.filter((reason) => {
     const error = toConnectError(new Refusal(reason as ConstructorParameters<typeof Refusal>[0]));

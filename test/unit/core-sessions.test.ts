@@ -14,8 +14,8 @@ import { CoreSessions } from '../../common/core-connection.ts';
 import { anAuthority } from '../tools/certificates.ts';
 import { startProxy } from '../tools/tcp-proxy.ts';
 
-// @proves crashes-27 connect-3
-test('when the core closes an idle connection as the next call comes, the call uses another one, and its error does not end the process', async () => {
+// @proves exchange-10 connect-3
+test('a call that comes as the core closes its idle connection uses another connection', async () => {
   const { server, connections } = await aCore();
   const sessions = new CoreSessions(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   onTestFinished(() => sessions.abort());
@@ -27,12 +27,12 @@ test('when the core closes an idle connection as the next call comes, the call u
   const second = await call(sessions);
 
   expect(second === first).toBe(false);
-  // Its error is emitted when its socket is closed, and would end the process without a listener.
+  // Its error is emitted when its socket closes, and would end the process without a listener.
   expect(first.listenerCount('error')).toBeGreaterThan(0);
 });
 
 // @proves connect-4
-test('each call made while the core is suspended reaches it when it resumes, or fails', async () => {
+test('a call made while the core is suspended reaches it after it resumes, or fails', async () => {
   const authority = await anAuthority('core-authority');
   const { key, cert } = await authority.issue('localhost', 'server');
   const server = createSecureServer({ key, cert })
@@ -60,7 +60,7 @@ test('each call made while the core is suspended reaches it when it resumes, or 
   await sleep(200);
   proxy.silence();
   await sleep(150);
-  // The connection has been silent long enough for a ping, while the long call is still open.
+  // By now the connection has been silent long enough for a ping, and the long call is still open.
   const meanwhile = begin();
   await sleep(1500);
   proxy.heal();
@@ -100,7 +100,7 @@ async function aCore(): Promise<{ server: Http2Server; connections: readonly Ser
   return { server, connections };
 }
 
-/** Makes a call, and gives the connection that it went over. */
+/** Makes a call and returns its connection. */
 async function call(sessions: CoreSessions): Promise<ClientHttp2Session> {
   const stream = await sessions.request('GET', '/', {}, {});
   const session = stream.session as ClientHttp2Session;

@@ -4,21 +4,21 @@ import { presentToken } from '../../common/core-connection.ts';
 import { times } from '../support/builders.ts';
 import { aReplacedToken } from '../support/replaced-token.ts';
 
-// The token that a process presents to its core, after its file was replaced.
+// The token that a process presents to its core after its token file was replaced.
 
 const [FORMER, NEWEST] = ['former-token-of-gateway-and-core', 'newest-token-of-gateway-and-core'];
 
-/** For how long the former is presented; milliseconds. */
+/** How long the former token is presented; milliseconds. */
 const PRESENT_FORMER_MS = 10_000;
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** Calls of a process that has begun with FORMER, and whose file has NEWEST since. */
+/** Makes calls from a process that started with FORMER and whose file has NEWEST since. */
 async function aProcess() {
   const token = await aReplacedToken(FORMER, NEWEST);
   return {
-    /** Calls a core that accepts some tokens, and returns those that it was shown. */
+    /** Calls a core that accepts some tokens, and returns the tokens it was shown. */
     async call(accepted: readonly string[], refusal: Code = Code.Unauthenticated) {
       const shown: (string | undefined)[] = [];
       const answer = async ({ header }: { readonly header: Headers }) => {
@@ -37,7 +37,7 @@ async function aProcess() {
 }
 
 // @proves secrets-3
-test('a call is served if its core accepts one of the two, in whatever order cores are called, and whenever', async () => {
+test('a call succeeds if its core accepts either token, in any order of cores, at any time', async () => {
   const { call } = await aProcess();
   const cores = [[FORMER], [NEWEST], [FORMER, NEWEST]].flatMap((accepted) =>
     [0, PRESENT_FORMER_MS / 2, PRESENT_FORMER_MS].map((pauseMs) => ({ accepted, pauseMs })),
@@ -47,12 +47,12 @@ test('a call is served if its core accepts one of the two, in whatever order cor
     vi.advanceTimersByTime(pauseMs);
     const { isServed, shown } = await call(accepted);
     expect([isServed, shown.length]).toEqual([true, accepted.includes(shown[0] ?? '') ? 1 : 2]);
-    // A caller is known by the new one as soon as its core knows that.
+    // Once its core knows the new token, a caller is identified by it.
     if (pauseMs === PRESENT_FORMER_MS) expect(shown[0]).toBe(NEWEST);
   }
 });
 
-test('a call is made once that fails for another reason, and twice if both are refused', async () => {
+test('a call is retried with the other token only if the first one is refused', async () => {
   const { call } = await aProcess();
   expect(await call([], Code.PermissionDenied)).toEqual({ isServed: false, shown: [NEWEST] });
   expect(await call([], Code.Internal)).toEqual({ isServed: false, shown: [NEWEST] });
@@ -60,7 +60,7 @@ test('a call is made once that fails for another reason, and twice if both are r
 });
 
 // @proves secrets-3
-test('calls that are refused at the same time are repeated with the same one', async () => {
+test('calls refused at the same time are retried with the same token', async () => {
   const { call } = await aProcess();
   for (const [accepted, refused] of [
     [FORMER, NEWEST],

@@ -6,7 +6,7 @@ import { readTexts } from '../../src/domain/lead-data.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { aLead, HARD_TEXTS, NOW, plus } from '../support/builders.ts';
 
-/** The starts of a formula in spreadsheets: `=`, `+`, `-`, `@` in both widths, and white space that is skipped. */
+/** The starts of a formula in spreadsheets: `=`, `+`, `-`, `@` in both widths, and white space, which they skip. */
 const FORMULA_STARTS = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
 /** Texts, many of which start like a formula. */
@@ -21,12 +21,12 @@ describe('a cell of CSV', () => {
     ["'=1+1", "''=1+1"],
     ["'90s", "'90s"],
     ['1-2=3', '1-2=3'],
-  ])('%j is written %j', (text, cell) => {
+  ])('the text %j is written as the CSV cell %j', (text, cell) => {
     expect(defused(text)).toBe(cell);
     expect(restored(cell)).toBe(text);
   });
 
-  test('never starts like a formula, and can be restored exactly', () => {
+  test('a CSV cell never starts like a formula, and can be restored exactly', () => {
     fc.assert(
       fc.property(someText, (text) => {
         const cell = defused(text);

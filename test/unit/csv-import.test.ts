@@ -28,8 +28,8 @@ const fileOf = (names: readonly string[]) =>
   `displayName,email\n${names.map((name) => `${name},a@example.org\n`).join('')}`;
 
 describe('a file', () => {
-  // @proves imports-5
-  test('has the same lines in chunks of any size, with or without a byte order mark', async () => {
+  // @proves imports-4
+  test('a CSV file has the same lines in chunks of any size, with or without a byte order mark', async () => {
     const names = ['Jürgen', '山田太郎', '😀', 'Ada\u{2028}Lovelace'];
     for (const mark of ['', '\u{feff}']) {
       const bytes = Buffer.from(mark + fileOf(names));
@@ -37,18 +37,18 @@ describe('a file', () => {
     }
   });
 
-  // @proves imports-5
-  test('in another encoding has only those lines refused that are not UTF-8', async () => {
+  // @proves imports-4
+  test('a CSV file in another encoding loses only the lines that are not UTF-8', async () => {
     const lines = await leadsOf(Buffer.from(fileOf(['Ada', 'Jürgen', 'Grace']), 'latin1'));
 
     expect(namesOf(lines)).toEqual(['Ada', NOT_UTF8, 'Grace']);
     expect(lines[1]?.line).toBe(3);
   });
 
-  // @proves imports-5
+  // @proves imports-4
   test.each(
     ['id', 'phone'].flatMap((column) => ['4.91512E+11', '4,91512E+11', '4E+11', '4.9e+11'].map((cut) => [column, cut])),
-  )('whose %s a spreadsheet has cut, as to %s, is refused in that line only', async (column, cut) => {
+  )('a %s that a spreadsheet cut to %s is refused only in its own line', async (column, cut) => {
     const values = { displayName: 'Ada', id: 'a-1', phone: '+49 1512 3456789', [column ?? '']: `"${cut}"` };
     const names = Object.keys(values).join();
     const lines = await leadsOf(Buffer.from(`${names}\n${Object.values(values).join()}\nGrace,E+1,030 12345\n`));
@@ -59,8 +59,8 @@ describe('a file', () => {
     expect(namesOf(lines)[0]).not.toContain(cut);
   });
 
-  // @proves imports-5
-  test('in UTF-16, of either byte order, is refused with what to do', async () => {
+  // @proves imports-4
+  test('a UTF-16 CSV file of either byte order is refused with the remedy', async () => {
     const little = Buffer.from(`\u{feff}${fileOf(['Ada'])}`, 'utf16le');
     for (const bytes of [little, Buffer.from(little).swap16()]) {
       for (const size of [1, bytes.length]) {
@@ -69,7 +69,7 @@ describe('a file', () => {
     }
   });
 
-  test('that is empty, or shorter than a byte order mark, is refused', async () => {
+  test('a CSV file that is empty, or shorter than a byte order mark, is refused', async () => {
     for (const text of ['', '\n', '\u{feff}', '\r\n\n']) {
       await expect(leadsOf(Buffer.from(text), 1)).rejects.toThrow(
         'the file is empty: the first line must name its columns',
@@ -77,7 +77,7 @@ describe('a file', () => {
     }
   });
 
-  test('has lines that end with CRLF or LF, both in one file, counted in quotes, too', async () => {
+  test('lines of a CSV file may end with CRLF or LF, even mixed and in quotes', async () => {
     const names = ['A', 'B', '"C\r\nC"', 'D', '"E\nE"', 'F'];
     for (const text of [fileOf(names), fileOf(names).replace(/\n/g, '\r\n').replaceAll('\r\r', '\r')]) {
       const mixed = text.replace('A,a@example.org\n', 'A,a@example.org\r\n');
@@ -89,7 +89,7 @@ describe('a file', () => {
     }
   });
 
-  test('with a line that is too long has only that line refused, in chunks of any size', async () => {
+  test('a line that is too long is refused alone, in chunks of any size', async () => {
     for (const length of [270_000, 1_000_000]) {
       const long = 'x'.repeat(length);
       for (const bad of [`"${long}`, long, `${long},"`]) {
@@ -102,13 +102,13 @@ describe('a file', () => {
     }
   });
 
-  test('whose lines end with CR alone is refused, and without its content', async () => {
+  test('a CSV file whose lines end with CR alone is refused without quoting it', async () => {
     const text = 'displayName,email,x\rAda,a@example.org,y\rGrace,g@example.org,z\r';
     const fault = 'its lines end with CR alone: save it with LF or CRLF';
     for (const size of [1, text.length]) await expect(leadsOf(Buffer.from(text), size)).rejects.toThrow(fault);
   });
 
-  test('that ends within a CRLF has the same leads', async () => {
+  test('a CSV file that ends within a CRLF has the same leads', async () => {
     const [whole, cut] = await Promise.all([
       leadsOf(Buffer.from('displayName,email,note\r\nAda,a@b.example,n\r\n')),
       leadsOf(Buffer.from('displayName,email,note\r\nAda,a@b.example,n\r')),
@@ -124,7 +124,7 @@ describe('a record of CSV', () => {
     [';', 'a;b;c,d'],
     ['\t', 'a\tb\tc,d'],
     [';', 'a;"b,c,d,e"'],
-  ])('is separated by what the header has most of: %j in %j', async (delimiter, header) => {
+  ])('the delimiter of CSV is the most frequent one of the header: %j in %j', async (delimiter, header) => {
     const count = header.split(delimiter).length;
     const row = times(count, (index) => `${index}`).join(delimiter);
     expect(cellsOf(await recordsOf(`\n${header}\n${row}`, 1))).toEqual([expect.anything(), row.split(delimiter)]);
@@ -137,7 +137,7 @@ describe('a record of CSV', () => {
     ['"Ada" Lovelace,a@b', /behind the closing quote/],
     ['Ada,a@b,Berlin', /must have 2 cells, as the header, and has 3/],
     ['Ada', /must have 2 cells, as the header, and has 1/],
-  ])('that is wrong costs itself only, in chunks of any size: %j', async (bad, fault) => {
+  ])('a wrong CSV record is refused alone, in chunks of any size: %j', async (bad, fault) => {
     const good = times(249, (index) => [`Name, ${index}`, `a${index}@b`]);
     const rows = good.map(([name, email]) => `"${name}","${email}"`);
     for (const at of [0, 1, 100, 249]) {
@@ -154,13 +154,13 @@ describe('a record of CSV', () => {
     }
   });
 
-  test('has no text behind the last name of the header, and any text in quotes', async () => {
+  test('a CSV record has no text after the last named column, and any text in quotes', async () => {
     const records = await recordsOf('a,b,,\n1,"2 ""\r\n""",,\n1,2,3,\n,2,,\n,,,\n');
     const fault = 'has text behind the last column that the header names';
     expect(cellsOf(records)).toEqual([['a', 'b'], ['1', '2 "\r\n"'], fault, ['', '2']]);
   });
 
-  test('whose quote nothing closes, or another line, is reported with all lines that it has taken', async () => {
+  test('an unclosed quote in CSV is reported with all lines that it covers', async () => {
     const rows = times(9, (index) => `Name ${index},a${index}@b`);
     const closed = await recordsOf(['name,email', '"Ada,a@b', ...rows, '"Zed",z@b', ...rows].join('\n'));
     expect(closed.filter((record) => 'fault' in record)).toEqual([
@@ -171,13 +171,13 @@ describe('a record of CSV', () => {
     const open = await recordsOf(['name,email', ...rows, '"Ada,a@b', ...rows].join('\n'));
     expect(open.slice(10)).toEqual([{ line: 11, fault: 'has a quote that nothing closes (to line 20)' }]);
 
-    // Texts that are written twice in quotes close nothing, and are read once.
+    // Quotes within quoted text close nothing and are read once.
     const quotes = ['name,note', ...times(3, () => ['"Ada","', ...times(24_000, () => 'B,b@x,""'), '"']).flat()];
     const quoted = await recordsOf(quotes.join('\n'), 65_536);
     expect(quoted.every((record) => 'cells' in record)).toBe(true);
     expect(quoted).toHaveLength(4);
 
-    // What is behind the longest record is read again.
+    // The text after the longest record is read again.
     const long = times(40_000, (index) => `Name ${index},a${index}@b`);
     const records = await recordsOf(['name,email', '"Ada,a@b', ...long].join('\n'), 65_536);
     const [, taken, next] = records;

@@ -8,7 +8,7 @@ const ALPHABET = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 
 describe('page tokens', () => {
   test.each([newId(), '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'])(
-    'lead %s is restored from its token, by its own studio and list only',
+    'a page token restores lead %s only for its own studio and list',
     (id) => {
       const token = pageTokenAfter('leads', STUDIO_ID, id);
 
@@ -21,13 +21,13 @@ describe('page tokens', () => {
     },
   );
 
-  test('one made by an earlier release is still followed', () => {
+  test('a page token of an earlier release still works', () => {
     const token = 'AQGJCl2slndLvM6zAgmagFfMPVspgOaR-MZLXrM1NBqm';
 
     expect(idBeforePage('leads', 'studio-1', token)).toBe('01890a5d-ac96-774b-bcce-b302099a8057');
   });
 
-  test('any other text is refused', () => {
+  test('any text that is not a page token is refused', () => {
     const token = pageTokenAfter('leads', STUDIO_ID, newId());
     const changed = [...token].flatMap((right, at) =>
       ALPHABET.filter((wrong) => wrong !== right).map((wrong) => token.slice(0, at) + wrong + token.slice(at + 1)),
@@ -37,7 +37,7 @@ describe('page tokens', () => {
       text + token,
       token.slice(0, 20) + text + token.slice(20),
     ]);
-    // A token of an earlier release, in which the two alphabets differ.
+    // A token of an earlier release in which the two alphabets differ.
     const inOtherBase64 = 'AQGJCl2slndLvM6zAgmagFfMPVspgOaR+MZLXrM1NBqm';
 
     for (const text of [...changed, ...added, inOtherBase64, '', 'A'.repeat(44), 'A'.repeat(512), '🦉']) {

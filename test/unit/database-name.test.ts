@@ -3,10 +3,10 @@ import { databaseNameIn, mongoUrlFault } from '../../src/store/mongo/database-na
 
 const HOSTS = ['a,b:27018,c', 'u:p%2Fw@h', '[::1]:27017', '%2Ftmp%2Fx.sock'];
 
-/** Options with each character that could be taken for the start of a path. */
+/** Options with each character that could be mistaken for the start of a path. */
 const OPTIONS = ['', '?appName=a', '?tls=true&tlsCAFile=/etc/ssl/ca.pem', '?appName=a%2Fb', '?appName=http://x/y?z'];
 
-/** Every place of options, behind every host, for both schemes. */
+/** All options after every host, for both schemes. */
 const ADDRESSES = OPTIONS.flatMap((options) => [
   ...HOSTS.map((host) => [`mongodb://${host}`, options] as const),
   ['mongodb+srv://leads.example.org', options] as const,
@@ -14,7 +14,7 @@ const ADDRESSES = OPTIONS.flatMap((options) => [
 
 // @proves crashes-36 mongodb-8
 describe('the database of an address', () => {
-  test.each(ADDRESSES)('is the one that it names, or lead-intake: %s/NAME%s', (server, options) => {
+  test.each(ADDRESSES)('the database is the one the address names, or lead-intake: %s/NAME%s', (server, options) => {
     for (const path of ['', '/', '/test', '/te%73t', '/a%25b', '/%C3%A4', `/${'ä'.repeat(31)}x`]) {
       const name = decodeURIComponent(path.slice(1)) || 'lead-intake';
       expect(databaseNameIn(`${server}${path}${options}`)).toBe(name);
@@ -30,7 +30,7 @@ describe('the database of an address', () => {
     ...['my.db', 'a/b', '/leads', 'leads/', '%'],
   ];
 
-  test.each(impossible)('that cannot exist is a fault, which does not repeat the address: %s', (name) => {
+  test.each(impossible)('an address with an impossible database name is refused without repeating it: %s', (name) => {
     for (const options of OPTIONS) {
       const fault = mongoUrlFault(`mongodb://crm:secret@h/${name}${options}`);
       expect(fault).toMatch(/^(?:names|is refused by) /);

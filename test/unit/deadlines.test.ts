@@ -12,7 +12,7 @@ function loadWith(name: string, ms: number): Promise<unknown> {
   return import(/* @vite-ignore */ `data:text/javascript,${encodeURIComponent(stripTypeScriptTypes(changed))}`);
 }
 
-// @proves crashes-10
+// @proves crashes-13
 describe('deadlines that depend on each other are checked when they are loaded', () => {
   test.each([
     ['REDIS_TIMEOUT_MS', 250, 'REDIS_TIMEOUT_MS (250) < QUOTA_TIMEOUT_MS (250)'],
@@ -25,7 +25,7 @@ describe('deadlines that depend on each other are checked when they are loaded',
     ['GATEWAY_AFTER_CLOSE_MS', 8500, '(8500) < GATEWAY_AFTER_CLOSE_MS (8500)'],
     ['CORE_AFTER_CLOSE_MS', 4000, 'STORE_CALL_MS (4000) < CORE_AFTER_CLOSE_MS (4000)'],
     ['STOP_MS', 9750, '< STOP_MS (9750)'],
-  ])('a %s of %i is refused by name', async (name, ms, relation) => {
+  ])('a %s of %i ms is refused, and the relation that it breaks is named', async (name, ms, relation) => {
     await expect(loadWith(name, ms)).rejects.toThrow(relation);
   });
 });

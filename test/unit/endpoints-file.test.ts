@@ -7,7 +7,7 @@ const GOOD = { url: 'https://crm.example.org/hooks?token=canary', secrets: [SECR
 
 const file = (endpoint: unknown, name = 'crm') => JSON.stringify({ endpoints: { [name]: endpoint } });
 
-test('an endpoint has the name of its consumer, an address and secrets; it is thin, for all kinds, and not private', () => {
+test('an endpoint has a consumer, an address and secrets; it is thin and not private by default', () => {
   const parsed = parseEndpoints(file(GOOD));
   const { url, secrets, ...others } = parsed.get('crm') as EndpointSettings;
   expect([[...parsed.keys()], url.reveal(), secrets.map((each) => each.reveal())]).toEqual([
@@ -18,7 +18,7 @@ test('an endpoint has the name of its consumer, an address and secrets; it is th
   expect(others).toEqual({ payload: 'thin', allowPrivate: false });
 });
 
-test('all choices', () => {
+test('an endpoints file can set all choices', () => {
   const chosen = {
     ...GOOD,
     secrets: [SECRET, SECRET, SECRET],
@@ -33,7 +33,7 @@ test('all choices', () => {
   });
 });
 
-test('there may be none, and at most 16', () => {
+test('an endpoints file has from 0 to 16 endpoints', () => {
   const many = (count: number) =>
     JSON.stringify({ endpoints: Object.fromEntries(Array.from({ length: count }, (_, index) => [`e${index}`, GOOD])) });
   expect(parseEndpoints(many(0)).size).toBe(0);
@@ -42,7 +42,7 @@ test('there may be none, and at most 16', () => {
 });
 
 // @proves relay-10
-describe('a wrong file is refused with a reason that quotes no secret and no address', () => {
+describe('an invalid endpoints file is refused without quoting a secret or an address', () => {
   test.each<[RegExp, string]>([
     [/^is not JSON$/, ''],
     [/^is not JSON$/, `{"endpoints": {"crm": {"url": "${GOOD.url}", "secrets": ["${SECRET}"]}`],
@@ -73,7 +73,7 @@ describe('a wrong file is refused with a reason that quotes no secret and no add
     [/crm\/kinds\/0 must be one of created/, file({ ...GOOD, kinds: ['erased'] })],
     [/crm\/kinds must NOT have fewer/, file({ ...GOOD, kinds: [] })],
     [/crm\/allowPrivate must be boolean/, file({ ...GOOD, allowPrivate: 'yes' })],
-  ])('%s: %s', (reason, text) => {
+  ])('an invalid endpoints file is refused: %s: %s', (reason, text) => {
     let fault = '';
     try {
       parseEndpoints(text);
@@ -84,13 +84,13 @@ describe('a wrong file is refused with a reason that quotes no secret and no add
     expect(fault).not.toMatch(/canary|MfKQ9r8G/);
   });
 
-  test('and what is parsed shows neither', () => {
+  test('parsed endpoints show neither a secret nor an address', () => {
     const endpoints = parseEndpoints(file(GOOD));
     expect(inspect(endpoints, { depth: 9 }) + JSON.stringify([...endpoints])).not.toMatch(/canary|MfKQ9r8G/);
   });
 });
 
-test.each([24, 64])('a secret of %i bytes is one', (bytes) => {
+test.each([24, 64])('a secret of %i bytes is valid', (bytes) => {
   expect(parseEndpoints(file({ ...GOOD, secrets: [`whsec_${Buffer.alloc(bytes, 7).toString('base64')}`] })).size).toBe(
     1,
   );

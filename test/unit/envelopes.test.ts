@@ -6,12 +6,12 @@ import { times } from '../support/builders.ts';
 
 const MAX_BYTES = 300;
 
-/** Of each length that a head can be cut at, and the longest. */
+/** One message for each length at which a head can be cut, and the longest. */
 const MESSAGES = [0, 1, 2, 5, 6, 300].map((length) => Buffer.alloc(length, length));
 
 const all = Buffer.concat(MESSAGES.map((message, index) => enveloped(message, index === 5 ? 2 : 0)));
 
-/** What is in a stream that gets some bytes in pieces and ends. */
+/** Returns the messages in a stream that gets some bytes in pieces and ends. */
 async function read(bytes: Buffer, pieceBytes = bytes.length) {
   const stream = new PassThrough();
   const envelopes = readEnvelopes(stream, MAX_BYTES);
@@ -22,7 +22,7 @@ async function read(bytes: Buffer, pieceBytes = bytes.length) {
   return found;
 }
 
-test('messages arrive whole, however they are cut', async () => {
+test('messages arrive whole, however their bytes are cut', async () => {
   const expected = MESSAGES.map((message, index) => ({ flags: index === 5 ? 2 : 0, message }));
   for (const pieceBytes of times(all.length, (index) => index + 1)) {
     await expect(read(all, pieceBytes), `in pieces of ${pieceBytes}`).resolves.toEqual(expected);
@@ -38,7 +38,7 @@ test.each<[string, Buffer]>([
   expect(read(bytes)).rejects.toMatchObject({ message: expect.stringContaining('the stream is malformed') }),
 );
 
-test('a stream that is cut off or fails is an error, after what has arrived', async () => {
+test('a stream that is cut off or fails throws an error after the messages that arrived', async () => {
   for (const error of [undefined, new Error('the network')]) {
     const stream = new PassThrough();
     const envelopes = readEnvelopes(stream, MAX_BYTES);
@@ -50,7 +50,7 @@ test('a stream that is cut off or fails is an error, after what has arrived', as
   }
 });
 
-test('while nobody takes what has arrived, nothing is read', async () => {
+test('a stream is not read further while nobody takes its messages', async () => {
   const stream = new PassThrough({ readableHighWaterMark: 10, writableHighWaterMark: 10 });
   const envelopes = readEnvelopes(stream, MAX_BYTES);
   const sent = times(100, (index) => enveloped(Buffer.from([index])));

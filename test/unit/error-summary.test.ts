@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { isUnprocessed } from '../../common/core-connection.ts';
 import { errorSummary, formatStacks } from '../../common/error-summary.ts';
 
-// Libraries may pass on an error as the cause of its own cause. Who follows such a chain to its end stops the process.
-test('a chain of causes that leads back to itself is followed to no end by anybody', () => {
+// Libraries may pass on an error as the cause of its own cause. Following such a chain to its end would never stop.
+test('a circular chain of error causes does not cause an endless loop', () => {
   const inner = new Error('the connection was closed');
   const outer = new Error('the call failed', { cause: inner });
   inner.cause = outer;

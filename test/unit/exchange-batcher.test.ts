@@ -42,7 +42,7 @@ class OtherSide {
     signal.addEventListener('abort', () => this.end(new Error('cut off')));
   }
 
-  /** Whether the batcher has cut it off. */
+  /** Whether the batcher has aborted the call. */
   get isCutOff(): boolean {
     return this.#signal.aborted;
   }
@@ -91,10 +91,10 @@ class OtherSide {
 }
 
 /**
- * A batcher, and the other side of each of its calls in the order in which they started.
+ * Returns a batcher, and the other side of each of its calls in starting order.
  *
  * @param reads whether the other side reads the first call from its start
- * @param maxSentWeight how much the batcher sends before there are results
+ * @param maxSentWeight how much the batcher sends before it gets results
  */
 function controlled({ reads = true, maxSentWeight }: { reads?: boolean; maxSentWeight?: number } = {}) {
   const calls: OtherSide[] = [];
@@ -109,7 +109,7 @@ function controlled({ reads = true, maxSentWeight }: { reads?: boolean; maxSentW
       if (outcome.case === 'error') throw outcome.value;
       return leadId;
     });
-    // Awaited later, or not at all.
+    // The answer is awaited later or not at all.
     answer.catch(() => {});
     return answer;
   };
@@ -117,12 +117,12 @@ function controlled({ reads = true, maxSentWeight }: { reads?: boolean; maxSentW
   return { batcher, calls, call, submit, pendingOf: (group: string) => batcher.countPending(group) };
 }
 
-/** Waits for the end of this turn of the event loop and the next ones. */
+/** Waits until this turn of the event loop and the next two have ended. */
 async function turn(): Promise<void> {
   for (const _ of times(3, () => 0)) await new Promise(setImmediate);
 }
 
-/** A batcher whose call has started and has had one result. */
+/** Returns a batcher whose call has started and has had one result. */
 async function begun(options: { maxSentWeight?: number } = {}) {
   const all = controlled(options);
   const first = all.submit('first');
@@ -136,7 +136,7 @@ expectNoTimerLeft(TIMEOUT_MS);
 
 describe('a batcher with a bound on what is sent and has no result', () => {
   // @proves bounds-18
-  test('sends no more before there are results, and groups take turns meanwhile', async () => {
+  test('a batcher at its bound sends nothing before results arrive, and then lets groups alternate', async () => {
     const { call, submit, pendingOf } = await begun({ maxSentWeight: 100 });
     const submitAll = (group: string, weight: number, count: number) =>
       times(count, (index) => submit(`${group}${index}`, { group, weight }));
@@ -177,15 +177,15 @@ test('requests of one turn share messages of at most 32', async () => {
       .map(({ length }) => length),
   ).toEqual([32, 32, 32, 32, 22]);
   expect(call(0).requests.slice(1)).toEqual(names);
-  // The results come in another order, some together.
+  // The results come in a different order, some together.
   for (let index = 150; index > 0; index -= 3) call(0).answer(index, index - 2, index - 1);
   expect(await Promise.all(answers)).toEqual(names.map((name) => `answer to ${name}`));
 });
 
-// @proves exchange-9
+// @proves crashes-8
 describe('too many pending', () => {
   // @proves bounds-17
-  test('are refused immediately until there is room again', async () => {
+  test('too many pending requests are refused immediately until there is room again', async () => {
     const { call, submit } = await begun();
     const answers = times(MAX_PENDING_REQUESTS, (index) => submit(`No. ${index}`));
     await expect(submit('one too many')).rejects.toThrow(TooManyPending);
@@ -215,7 +215,7 @@ describe('the states of a call', () => {
   const events: Record<CallEvent, true> = { sends: true, stalls: true, empties: true, ends: true, fails: true };
 
   /** With --update, this test writes the diagram. */
-  test('the head of the file draws every event that changes the state of a call', async () => {
+  test('the header comment of the batcher shows every event that changes the state of a call', async () => {
     const lines = Object.values(states).map((state) => {
       const changes = (Object.keys(events) as CallEvent[])
         .map((event) => ({ event, is: next(state, event).is }))
@@ -231,10 +231,10 @@ describe('the states of a call', () => {
 /** The maximum number of times that a request is sent. */
 const MAX_ATTEMPTS = 5;
 
-/** How the other side may end a call. */
+/** The ways in which the other side may end a call. */
 const ENDS = ['accepts no more', 'refuses it unprocessed', 'fails'] as const;
 
-/** A request, as the model of a batcher knows it. */
+/** A request in the model of a batcher. */
 interface ModelRequest extends Share {
   readonly name: string;
   readonly dueAt: number;
@@ -244,7 +244,7 @@ interface ModelRequest extends Share {
   outcome?: unknown;
 }
 
-/** Controls both sides of a batcher, and foretells what it does. */
+/** Controls both sides of a batcher and predicts its behaviour. */
 class Model {
   readonly #all: ReturnType<typeof controlled>;
   readonly #maxSentWeight: number;
@@ -275,7 +275,7 @@ class Model {
     if (!this.#isRead && this.#all.calls.length > 0) this.#isRead = Boolean(this.#all.call(0).read());
   }
 
-  /** Sends results for some requests of a call, even if they are late or answered. */
+  /** Sends results for some requests of a call, even if these timed out or have a result. */
   answer(of: number, which: number): void {
     this.#withOpenCall(of, (at, call) => {
       const indexes = [...call.requests.keys()].filter((index) => (which >> (index % 31)) & 1);
@@ -352,7 +352,7 @@ class Model {
     return this.#requests.filter(({ outcome }) => outcome === undefined);
   }
 
-  /** Returns the pending requests that were sent on a call; undefined: on none. */
+  /** Returns the pending requests sent on a call; undefined: the unsent ones. */
   #pendingOn(at: number | undefined): ModelRequest[] {
     return this.#pending.filter(({ sent }) => sent?.at === at);
   }
@@ -364,8 +364,8 @@ class Model {
   }
 }
 
-// @proves exchange-1 exchange-9 exchange-10 bounds-19
-test('a batcher keeps its promises whatever happens in whatever order', async () => {
+// @proves exchange-1 crashes-8 exchange-10 bounds-19
+test('a batcher keeps its promises under any sequence of events', async () => {
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.tuple(fc.constant('send'), fc.constantFrom('a', 'b'), fc.nat(3)) },
     { weight: 4, arbitrary: fc.tuple(fc.constant('turn')) },
@@ -384,7 +384,7 @@ test('a batcher keeps its promises whatever happens in whatever order', async ()
         const model = new Model(reads, maxSentWeight);
         for (const [name, ...details] of [...steps, ['turn'], ['pass', TIMEOUT_MS], ['turn']]) {
           await (model[name as 'turn'] as (...details: unknown[]) => unknown).apply(model, details);
-          // The tick of all promises.
+          // Lets all promises settle.
           for (const _ of times(50, () => 0)) await undefined;
           model.expectForetold();
         }

@@ -16,7 +16,7 @@ const noteFault: Rule = (value) => captureFault('note', value);
 const emailFault: Rule = (value) => captureFault('email', value);
 const phoneFault: Rule = (value) => captureFault('phone', value);
 
-test('the bounds are those of the contract', () => {
+test('the bounds of fields are those of the contract', () => {
   expect(BOUNDS).toEqual({
     displayName: { min: 1, max: 160 },
     email: { min: 1, max: 254 },
@@ -28,7 +28,7 @@ test('the bounds are those of the contract', () => {
   expect(PAGE_SIZE).toEqual({ max: 100, fallback: 25 });
 });
 
-/** The text fields with their bounds, and how to make a valid text of a length. */
+/** The text fields with their bounds, and the start of a valid text. */
 const TEXTS: readonly [field: string, rule: Rule, min: number, max: number, start: string][] = [
   ['displayName', displayNameFault, 1, 160, ''],
   ['note', noteFault, 1, 2000, ''],
@@ -40,7 +40,7 @@ const TEXTS: readonly [field: string, rule: Rule, min: number, max: number, star
 describe.each(TEXTS)('%s', (_, rule, min, max, start) => {
   const ofLength = (length: number, filler = '7') => start + filler.repeat(length - start.length);
 
-  test('counts code points', { tags: ['2.2.lengths'] }, () => {
+  test('the length of a text field counts code points', { tags: ['2.2.lengths'] }, () => {
     for (const filler of ['a', '語', '🦉', '\u{10ffff}']) {
       for (const length of [min, max]) expect(rule(ofLength(length, filler))).toBeUndefined();
       expect(rule(ofLength(max + 1, filler))).toMatch(new RegExp(` to ${max} characters long$`));
@@ -48,7 +48,7 @@ describe.each(TEXTS)('%s', (_, rule, min, max, start) => {
     expect(rule(ofLength(min).slice(1))).toBeDefined();
   });
 
-  test('refuses NUL, and half of a surrogate pair, at any position', () => {
+  test('a text field refuses NUL and unpaired surrogates at any position', () => {
     for (const at of [0, 5, 10]) {
       const withText = (text: string) => ofLength(10).slice(0, at) + text + ofLength(10).slice(at);
       expect(rule(withText('\0'))).toMatch(/NUL/);
@@ -63,7 +63,7 @@ const ofVersion = (version: string, variant: string) => `01234567-89ab-${version
 const isKnown = (version: string, variant: string) => '12345678'.includes(version) && '89ab'.includes(variant);
 const uuids = HEX.flatMap((version) => HEX.map((variant) => [version, variant] as const));
 
-/** Values that each rule accepts, and others. `test/unit/schemas.test.ts` compares the rules with the document. */
+/** Values that each rule accepts or refuses. `test/unit/schemas.test.ts` compares the rules with the document. */
 const VALUES: readonly [what: string, rule: Rule, accepted: readonly string[], refused: readonly string[]][] = [
   ['a note', noteFault, [' ', '\n', '\u200f', '\u0001', '\ufeff', '\ufffd'], []],
   [
@@ -96,7 +96,7 @@ const VALUES: readonly [what: string, rule: Rule, accepted: readonly string[], r
   ],
 ];
 
-test.each(VALUES)('%s is as the contract says', { tags: ['2.2.phone-form'] }, (_, rule, accepted, refused) => {
+test.each(VALUES)('%s is checked as in the contract', { tags: ['2.2.phone-form'] }, (_, rule, accepted, refused) => {
   expect(accepted.filter((value) => rule(value) !== undefined)).toEqual([]);
   expect(refused.filter((value) => rule(value) === undefined)).toEqual([]);
 });

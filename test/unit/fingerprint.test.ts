@@ -8,7 +8,7 @@ const capture: LeadData = {
 };
 
 describe('fingerprints', () => {
-  test('are equal for equal data, whatever the order of its properties', () => {
+  test('fingerprints of equal data are equal, whatever the order of its properties', () => {
     const { displayName, contact, ...others } = capture;
     const reordered = { ...others, contact: { value: contact.value, type: contact.type }, displayName };
 
@@ -23,7 +23,7 @@ describe('fingerprints', () => {
     ['a note that says null', { note: 'null' }],
     ['the end of one field', { displayName: 'Ada","email"', contact: { type: 'email', value: '"ada@example.org' } }],
     ['the field that has a text', { sourceId: null, note: '01890a5d-ac96-774b-bcce-b302099a8057' }],
-  ])('differ when %s differs', (_, change) => {
+  ])('fingerprints differ when %s differs', (_, change) => {
     expect(sameData(computeFingerprint({ ...capture, ...change }), computeFingerprint(capture))).toBe(false);
   });
 
@@ -32,13 +32,13 @@ describe('fingerprints', () => {
     expect(composed && decomposed && sameData(composed, decomposed)).toBe(false);
   });
 
-  test('of different versions are never equal', () => {
+  test('fingerprints of different versions are never equal', () => {
     const fingerprint = computeFingerprint(capture);
 
     expect(sameData(fingerprint, { ...fingerprint, version: fingerprint.version + 1 })).toBe(false);
   });
 
-  test('of version 1 never change, because retries are recognised by them as long as the lead exists', () => {
+  test('fingerprints of version 1 never change, because they identify retries', () => {
     expect(computeFingerprint(capture)).toEqual({ version: 1, sha256: '78Xe3ptzlgZulXqJ8EonTnngcZnSZzIVHHGwcvNDlII' });
     expect(computeFingerprint({ ...capture, sourceId: null, note: null })).toEqual({
       version: 1,

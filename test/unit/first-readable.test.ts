@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { firstReadable } from '../../src/store/pages.ts';
 import { times } from '../support/builders.ts';
 
-/** A queue of numbers, of which those in `unreadable` cannot be read. */
+/** A queue of numbers, of which those in `unreadable` are unreadable. */
 class NumberedQueue {
   readonly records: number[];
   readonly unreadable: Set<number>;
@@ -31,7 +31,7 @@ class NumberedQueue {
     return this.records.filter((record) => record > above).slice(0, count);
   }
 
-  /** Calls until something is found; returns it, and the number of calls. */
+  /** Calls until something is found; returns it and the number of calls. */
   async found(limit: number) {
     for (let calls = 1; calls <= 100; calls += 1) {
       const found = await this.read(limit);
@@ -43,7 +43,7 @@ class NumberedQueue {
 
 // @proves limits-2
 describe('the first readable records of a queue', () => {
-  test('are read in order among unreadable ones, up to the limit', async () => {
+  test('reads the first readable records in order, up to the limit', async () => {
     const queue = new NumberedQueue(1000, (record) => record % 10 !== 0);
 
     expect(await queue.read(20)).toEqual(times(20, (index) => index * 10));
@@ -51,7 +51,7 @@ describe('the first readable records of a queue', () => {
   });
 
   // @proves bounds-52
-  test.each([1500, 5000, 50_000])('are found behind %i unreadable ones, in calls of a bounded cost', async (odd) => {
+  test.each([1500, 5000, 50_000])('finds records behind %i unreadable ones in calls of bounded cost', async (odd) => {
     const queue = new NumberedQueue(odd + 5, (record) => record < odd);
 
     const { found, calls } = await queue.found(200);
@@ -60,13 +60,13 @@ describe('the first readable records of a queue', () => {
     expect(calls).toBe(Math.floor(odd / 5000) + 1);
     expect(queue.reads).toBeLessThanOrEqual(11 * calls);
     expect(queue.largestRead).toBe(500);
-    // The next calls need not skip as many again.
+    // Later calls need not skip as many again.
     const { reads } = queue;
     expect(await queue.read(200)).toEqual(found);
     expect(queue.reads - reads).toBeLessThanOrEqual(11);
   });
 
-  test('are read from the start again later, in case that a skipped one has become readable', async () => {
+  test('starts from the beginning again later, in case a skipped record became readable', async () => {
     const queue = new NumberedQueue(6000, (record) => record < 5990);
     await queue.found(200);
     queue.unreadable.delete(7);

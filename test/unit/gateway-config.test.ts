@@ -7,7 +7,7 @@ describe('the address of Redis', () => {
     'redis://user:p%40ss@localhost:6379/3',
     'rediss://:password@cache.example:6380/0',
     'redis+sentinel://user:p%40ss@one:26379,[::1]:26380/my.quota-1/3',
-  ])('may be %s', (REDIS_URL) => {
+  ])('accepts the Redis address %s', (REDIS_URL) => {
     expect(readGatewayConfig({ REDIS_URL }).REDIS_URL?.reveal()).toBe(REDIS_URL);
   });
 
@@ -26,11 +26,11 @@ describe('the address of Redis', () => {
     'redis+sentinel://one,/quota',
     'redis+sentinel://one:70000/quota',
     'redis+sentinel://user:hunter2/z@one/quota',
-  ])('may not be %s, which is not in the message', (REDIS_URL) => {
+  ])('refuses the Redis address %s without repeating its password', (REDIS_URL) => {
     expect(() => readGatewayConfig({ REDIS_URL })).toThrow(/REDIS_URL must be redis:(?!.*hunter2)/s);
   });
 
-  test('that names sentinels is parsed completely', () => {
+  test('an address with sentinels is parsed completely', () => {
     expect(readSentinelAddress('redis+sentinel://user:p%40ss@one,[::1]:26380/my.quota-1/3')).toEqual({
       sentinels: [
         { host: 'one', port: 26_379 },
@@ -43,7 +43,7 @@ describe('the address of Redis', () => {
     });
   });
 
-  test('of a cluster names no number of a database, and no sentinels', () => {
+  test('the address of a Redis Cluster has neither a database number nor sentinels', () => {
     const read = (REDIS_URL?: string) => readGatewayConfig({ REDIS_URL, REDIS_CLUSTER: 'yes' });
     expect(read('rediss://u:p@a:1/0').REDIS_CLUSTER).toBe(true);
     expect(() => read('redis://a/3')).toThrow(/a Redis Cluster has only one: leave its number out/);
@@ -52,7 +52,7 @@ describe('the address of Redis', () => {
   });
 });
 
-test('the path of PUBLIC_URL has nothing that a page of the docs would have to escape', () => {
+test('the path of PUBLIC_URL has no character that a page of the docs would have to escape', () => {
   const read = (PUBLIC_URL: string) => readGatewayConfig({ PUBLIC_URL }).PUBLIC_URL;
   for (const url of [
     'https://leads.example.test/some/pre-fix_1.2/~a%20b',
@@ -64,7 +64,7 @@ test('the path of PUBLIC_URL has nothing that a page of the docs would have to e
     expect(() => read(`https://leads.example.test/${path}`), path).toThrow(/PUBLIC_URL may have letters/);
 });
 
-test('trusted proxies are addresses and networks, and never everybody', () => {
+test('trusted proxies are addresses and networks, but never everybody', () => {
   const read = (TRUSTED_PROXIES: string) => readGatewayConfig({ TRUSTED_PROXIES }).TRUSTED_PROXIES;
   expect(read(' 10.0.0.5, 10.1.0.0/16,fd00::/8 ')).toEqual(['10.0.0.5', '10.1.0.0/16', 'fd00::/8']);
   for (const value of [
@@ -84,13 +84,13 @@ test('trusted proxies are addresses and networks, and never everybody', () => {
   }
 });
 
-test('a blank address of Redis is named once, by the variable that is blank', () => {
+test('a blank address of Redis is reported once, by the name of its variable', () => {
   const read = (env: Record<string, string>) => readGatewayConfig(env);
   expect(() => read({ REDIS_URL: ' ' })).toThrow(/REDIS_URL has no value, and/);
   expect(() => read({ REDIS_URL_FILE: '' })).toThrow(/REDIS_URL has no value in REDIS_URL_FILE, and/);
 });
 
-test('the prefix of entries in Redis has no character with a meaning there, and needs a Redis', () => {
+test('REDIS_KEY_PREFIX has no special character of Redis, and needs REDIS_URL', () => {
   const read = (REDIS_KEY_PREFIX: string, REDIS_URL?: string) => readGatewayConfig({ REDIS_URL, REDIS_KEY_PREFIX });
   expect(read('lead-intake.production:', 'redis://a').REDIS_KEY_PREFIX).toBe('lead-intake.production:');
   for (const prefix of ['{staging}', 'a b', 'x'.repeat(65), '*']) {

@@ -26,7 +26,7 @@ const EVENTS: { readonly [Name in KeyEvent['name']]: KeyEvent } = {
   problem: { name: 'problem' },
 };
 
-/** By state and event: the next state, and what is done. */
+/** By state and event: the next state and its actions. */
 const TABLE: Readonly<Record<string, readonly [keyof typeof STATES, ...string[]]>> = {
   'unread, remembered': ['remembered'],
   'unread, checked': ['checked'],
@@ -57,7 +57,7 @@ const pairs = Object.values(STATES).flatMap((state) =>
 );
 
 test.each(pairs.filter(({ pair }) => pair in TABLE))(
-  'the check of a key takes its step, with the data of the next state: $pair',
+  'a key check takes this step, with the data of the next state: $pair',
   ({ state, event, pair }) => {
     const [name = 'unread', ...does] = TABLE[pair] ?? [];
     expect(next(state, event)).toEqual({ check: STATES[name], does });
@@ -65,7 +65,7 @@ test.each(pairs.filter(({ pair }) => pair in TABLE))(
 );
 
 test.each(pairs.filter(({ pair }) => !(pair in TABLE)))(
-  'the check of a key takes no other step: $pair',
+  'a key check takes no other step: $pair',
   ({ state, event }) => {
     expect(() => next(state, event)).toThrow(BrokenInvariant);
   },

@@ -17,24 +17,22 @@ const REVOKED = new Problem('integration_key_invalid');
 const caller = create(AuthenticateApiKeyResponseSchema, { apiKeyId: 'one' });
 const sender = (secret = 'one') => ({ secretSha256: hashKeySecret(secret), requestId: 'request' });
 
-/** Look-ups at a core that answers when the test says. */
+/** Returns look-ups at a core that answers when the test tells it to. */
 function lookUpsAtCore() {
   const asked: PromiseWithResolvers<AuthenticateApiKeyResponse>[] = [];
-  const lookUps = new KeyLookUps({
-    authenticate() {
-      const answer = Promise.withResolvers<AuthenticateApiKeyResponse>();
-      asked.push(answer);
-      return answer.promise;
-    },
+  const lookUps = new KeyLookUps(() => {
+    const answer = Promise.withResolvers<AuthenticateApiKeyResponse>();
+    asked.push(answer);
+    return answer.promise;
   });
   return { lookUps, asked };
 }
 
-/** Lets everything run that waits for no answer. */
+/** Lets everything run that does not wait for an answer. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 // @proves bounds-191
-test('one look-up finds the owner for all who come meanwhile; only for the first it is a check', async () => {
+test('one look-up serves all concurrent requests of a key, and counts as a check for the first', async () => {
   const { lookUps, asked } = lookUpsAtCore();
   const found = times(100, () => lookUps.find(sender()));
   expect([asked.length, lookUps.waiting]).toEqual([1, 100]);
@@ -49,7 +47,7 @@ test('one look-up finds the owner for all who come meanwhile; only for the first
 });
 
 // @proves bounds-191
-test('who comes while a key is found not to be valid is told so, or not, by one more look-up', async () => {
+test('requests that come while a key turns out invalid share one more look-up', async () => {
   const { lookUps, asked } = lookUpsAtCore();
   const first = lookUps.find(sender());
   const later = times(100, () => lookUps.find(sender()));
@@ -66,7 +64,7 @@ test('who comes while a key is found not to be valid is told so, or not, by one 
 });
 
 // @proves bounds-191
-test('a check is answered by a look-up that began after it, which it shares with others', async () => {
+test('checks made during a look-up share the next one', async () => {
   const { lookUps, asked } = lookUpsAtCore();
   const first = lookUps.find(sender(), true);
   const later = Promise.allSettled([...times(100, () => lookUps.find(sender(), true)), lookUps.find(sender())]);
@@ -82,7 +80,7 @@ test('a check is answered by a look-up that began after it, which it shares with
   expect(asked.length).toBe(2);
 });
 
-test('who waits for a look-up without an answer has none either; other keys do not wait', async () => {
+test('requests that wait for a failed look-up fail with it, and other keys do not wait', async () => {
   const { lookUps, asked } = lookUpsAtCore();
   const outcomes = Promise.allSettled([
     lookUps.find(sender()),
@@ -98,7 +96,7 @@ test('who waits for a look-up without an answer has none either; other keys do n
   expect(asked.length).toBe(2);
 });
 
-/** Requests of one address, each with a key that the gateway has not seen. */
+/** Requests from one address, each with a key that is new to the gateway. */
 function requestsWithNewKeys(lookUps: KeyLookUps) {
   const authenticate = authenticator(lookUps, new ApiKeyCache(API_KEY_CACHE_MS));
   return async () => {
@@ -107,9 +105,9 @@ function requestsWithNewKeys(lookUps: KeyLookUps) {
   };
 }
 
-describe('of keys that are new to a gateway', () => {
+describe('keys that are new to a gateway', () => {
   // @proves bounds-25
-  test('none is refused for the others of its address, however slow the core is', async () => {
+  test('no new key is refused because of others of its address, however slow the core is', async () => {
     const { lookUps, asked } = lookUpsAtCore();
     const identify = requestsWithNewKeys(lookUps);
     const identified = times(700, identify);
@@ -126,7 +124,7 @@ describe('of keys that are new to a gateway', () => {
   });
 
   // @proves bounds-25
-  test('those that wait for others are told that nothing was written, when the core answers none of these', async () => {
+  test('new keys that wait for others are refused as overloaded when the core never answers', async () => {
     const { lookUps, asked } = lookUpsAtCore();
     const identify = requestsWithNewKeys(lookUps);
     for (const identified of times(250, identify)) identified.catch(() => {});

@@ -6,7 +6,7 @@ import { times } from '../support/builders.ts';
 const ALPHABET = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'];
 
 describe('key secrets', () => {
-  test('are lik_ and 48 characters that need no quoting anywhere, and all different', () => {
+  test('key secrets are lik_ and 48 characters that need no quoting, and are all different', () => {
     const secrets = times(100, newKeySecret);
     for (const secret of secrets) {
       expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
@@ -15,7 +15,7 @@ describe('key secrets', () => {
     expect(new Set(secrets).size).toBe(100);
   });
 
-  test('every single wrong character is detected', () => {
+  test('every single wrong character of a key secret is detected', () => {
     const secret = newKeySecret();
     const forged = [...secret].flatMap((right, at) =>
       ALPHABET.filter((wrong) => wrong !== right).map((wrong) => secret.slice(0, at) + wrong + secret.slice(at + 1)),
@@ -25,13 +25,13 @@ describe('key secrets', () => {
     expect(forged.filter(isKeySecret)).toEqual([]);
   });
 
-  test('nothing else is one', () => {
+  test('no other text is a key secret', () => {
     const secret = newKeySecret();
     const others = ['', 'lik_', secret.slice(0, -1), `${secret}A`, `${secret}\n`, ` ${secret}`, `Bearer ${secret}`];
     expect([...others, secret.replace('lik_', 'LIK_'), `lik_${'+/'.repeat(24)}`].filter(isKeySecret)).toEqual([]);
   });
 
-  test('are stored as the SHA-256 of the whole text', () => {
+  test('key secrets are stored as the SHA-256 of the whole text', () => {
     const secret = newKeySecret();
 
     expect(hashKeySecret(secret)).toEqual(createHash('sha256').update(secret, 'utf8').digest());
@@ -46,11 +46,11 @@ describe('key secrets', () => {
     expect(isKeySecret(zeros)).toBe(true);
   });
 
-  test('have their last four characters as a hint', () => {
+  test('key secrets have their last four characters as a hint', () => {
     expect(toHint('lik_abcdefgh')).toBe('efgh');
   });
 
-  test('are found in a text wherever it is cut, each once, and nothing that a cut makes look like one', async () => {
+  test('finds each key secret in a text once, wherever it is cut, and no false ones', async () => {
     const [one, two, three, four] = times(4, newKeySecret) as [string, string, string, string];
     const misspelt = `${one.slice(0, -1)}${one.endsWith('A') ? 'B' : 'A'}`;
     const longer = `${newKeySecret()}x`;

@@ -10,7 +10,7 @@ import {
 } from '../../src/usecases/change-feed.ts';
 import { aLead, NOW, plus, times } from '../support/builders.ts';
 
-test('callers during a poll share one that begins after it, whether it succeeds or fails', async () => {
+test('calls during a poll share the next one, whether this one succeeds or fails', async () => {
   const polls: PromiseWithResolvers<LeadChange[]>[] = [];
   const poller = new LeadChangePoller(() => {
     const poll = Promise.withResolvers<LeadChange[]>();
@@ -31,7 +31,7 @@ test('callers during a poll share one that begins after it, whether it succeeds 
 });
 
 // @proves feed-8
-test('a lead that waits again is sent again over the same watch, though its revision is that of before', async () => {
+test('a lead that waits again is sent again over the same watch, even with the same revision', async () => {
   const change: LeadChange = { lead: aLead(), revision: 5, since: NOW, kinds: [], attempts: 0 };
   const again = { ...change, since: plus(NOW, 1000) };
   const polls = [[change], [change], [again]];
@@ -47,7 +47,7 @@ test('a lead that waits again is sent again over the same watch, though its revi
   expect(sent).toEqual([change, again]);
 });
 
-test('a lead whose place in a full poll others take is sent again once it comes back, and the polls say that they hold back more', async () => {
+test('a lead displaced from a full poll is sent again later, and the polls hold back more', async () => {
   const change = (): LeadChange => ({ lead: aLead(), revision: 5, since: NOW, kinds: [], attempts: 0 });
   const [waiting, displaced, earlier] = [times(MAX_LEADS_PER_POLL - 1, change), change(), change()];
   const full = [...waiting, displaced];
@@ -65,13 +65,13 @@ test('a lead whose place in a full poll others take is sent again once it comes 
   expect(sent.filter(({ heldBack }) => !heldBack)).toEqual([]);
 });
 
-test('acknowledgements between all polls keep no watch from its heartbeats', async () => {
+test('acknowledgements between polls do not keep a watch from its heartbeats', async () => {
   const changes = [1, 2, 3].map(
     (revision): LeadChange => ({ lead: aLead(), revision, since: NOW, kinds: [], attempts: 0 }),
   );
   const polls = [changes, changes.slice(1), changes.slice(2)];
   const poller = new LeadChangePoller(async () => polls.shift() ?? []);
-  /** The number of changes in each message, and of polls that were still to come. */
+  /** The number of changes in each message, and the number of polls still to come. */
   const sent: [number, number][] = [];
 
   const ending = new AbortController();
@@ -85,14 +85,14 @@ test('acknowledgements between all polls keep no watch from its heartbeats', asy
 });
 
 test.each([2 ** 31, Number.MAX_SAFE_INTEGER])(
-  'a wait of %i ms, longer than timers are, does not end at once',
+  'a wait of %i ms, longer than timers can be, does not end at once',
   async (ms) => {
     const wait = inTime(new Promise(() => {}), ms).then(() => 'ended');
     expect(await Promise.race([wait, sleep(50, 'goes on')])).toBe('goes on');
   },
 );
 
-test('a watch has its heartbeats while a poll takes long, and then what that finds', async () => {
+test('a watch gets heartbeats during a long poll, and then the changes found', async () => {
   const change: LeadChange = { lead: aLead(), revision: 5, since: NOW, kinds: [], attempts: 0 };
   const slow = Promise.withResolvers<LeadChange[]>();
   const poller = new LeadChangePoller(() => slow.promise);

@@ -4,14 +4,14 @@ import { idGenerator, newId, timeOfId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 
 describe('ids', () => {
-  test('are UUIDs of version 7 in lower case', () => {
+  test('ids are UUIDs of version 7 in lower case', () => {
     for (const id of times(100, newId)) {
       expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
       expect(uuidFault(id)).toBeUndefined();
     }
   });
 
-  test('have the time of a clock again that was ahead by mistake, and stay ahead of one that is set back a little', () => {
+  test('ids return to the right time after a fast clock, but not after a small step back', () => {
     const aheadMs: number[] = [];
     let clock = 1_750_000_000_000;
     const next = idGenerator(
@@ -31,20 +31,20 @@ describe('ids', () => {
     expect(aheadMs).toEqual([year, 61 * second]);
   });
 
-  test('of one generator differ and grow while its clock stands still, also when a counter ends', () => {
+  test('ids of one generator differ and grow while its clock stands still', () => {
     const next = idGenerator(() => 1_750_000_000_000);
     const ids = times(100_000, next);
     expect(new Set(ids).size).toBe(ids.length);
     expect(ids).toEqual(ids.toSorted());
   });
 
-  test('have random parts of their own, which two generators do not share', () => {
+  test('ids of two generators have different random parts', () => {
     const [one, other] = [idGenerator(() => 1), idGenerator(() => 1)];
     const parts = times(1000, () => [one(), other()].map((id) => id.slice(-11))).flat();
     expect(new Set(parts).size).toBe(parts.length);
   });
 
-  test('contain the time of their creation', () => {
+  test('ids contain the time of their creation', () => {
     expect(timeOfId('017f22e2-79b0-7cc3-98c4-dc0c0c07398f').toISOString()).toBe('2022-02-22T19:22:22.000Z');
   });
 });

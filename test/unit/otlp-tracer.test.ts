@@ -52,7 +52,7 @@ describe('a traceparent', () => {
   test.each([
     ['of version 00', `00-${TRACE_ID}-${SPAN_ID}-01`],
     ['of a later version with more fields', `cc-${TRACE_ID}-${SPAN_ID}-01-what-the-future-will-be-like`],
-  ])('%s is continued, as one of version 00', async (_, traceparent) => {
+  ])('a traceparent %s is continued as version 00', async (_, traceparent) => {
     let continued = '';
     const [span] = await received((tracer) => {
       const begun = tracer.begin('listLeads', traceparent);
@@ -71,14 +71,14 @@ describe('a traceparent', () => {
     `00-${'0'.repeat(32)}-${SPAN_ID}-01`,
     `ff-${TRACE_ID}-${SPAN_ID}-01`,
     `00-${TRACE_ID}-${SPAN_ID}-01\n${TRACE_ID}`,
-  ])('that is invalid starts a new trace: %j', async (traceparent) => {
+  ])('an invalid traceparent starts a new trace: %j', async (traceparent) => {
     const [span] = await received((tracer) => tracer.begin('listLeads', traceparent).end(SUCCESS));
     expect(span?.parentSpanId).toBe('');
     expect(span?.traceId).toMatch(/^[\da-f]{32}$/);
     expect(span?.traceId).not.toBe(TRACE_ID);
   });
 
-  test('that is not sampled is passed on as such, and nothing is sent', async () => {
+  test('an unsampled traceparent is passed on as unsampled, and no span is sent', async () => {
     const passedOn: string[] = [];
     const spans = await received((tracer) => {
       const span = tracer.begin('listLeads', `00-${TRACE_ID}-${SPAN_ID}-00`);
@@ -106,7 +106,7 @@ describe('a sampler', () => {
     ['traceidratio', 0, []],
     ['parentbased_traceidratio', 1, ['none', 'sampled']],
     ['parentbased_traceidratio', 0, ['sampled']],
-  ] as const)('%s of %d sends the traces that OpenTelemetry says', async (name, ratio, sent) => {
+  ] as const)('the sampler %s of %d sends the traces that OpenTelemetry specifies', async (name, ratio, sent) => {
     const spans = await received(
       (tracer) => {
         for (const [parent, traceparent] of Object.entries(parents)) {
@@ -122,7 +122,7 @@ describe('a sampler', () => {
   });
 });
 
-test('the name of the process and its attributes may be in the environment', async () => {
+test('the environment may set the service name and resource attributes', async () => {
   const env = { OTEL_SERVICE_NAME: 'leads-in-berlin', OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=staging' };
   Object.assign(process.env, env);
   onTestFinished(() => {

@@ -7,19 +7,19 @@ import { type Patch, patched } from '../planted-bugs/patch.ts';
 import { ALL_BUGS } from '../planted-bugs/planted-bugs.ts';
 import { ROOT, temporaryFolder } from '../tools/processes.ts';
 
-/** Checks the quotes of all planted bugs in seconds; running the bugs takes minutes. */
+/** Checks the patches of all planted bugs in seconds; running the bugs takes minutes. */
 describe('every planted bug', () => {
-  test.each(ALL_BUGS)('has a suite: $name', ({ suite }) => {
+  test.each(ALL_BUGS)('a planted bug has a suite: $name', ({ suite }) => {
     expect(existsSync(join(ROOT, suite)), `${suite} must catch it, and does not exist`).toBe(true);
   });
 
-  test.each(ALL_BUGS)('matches the product: $name', ({ patches }) => {
+  test.each(ALL_BUGS)('a planted bug matches the product: $name', ({ patches }) => {
     // A variant that cannot be loaded fails every test and proves nothing.
     for (const faulty of faultyFiles(patches).values()) expect(() => stripTypeScriptTypes(faulty)).not.toThrow();
   });
 
-  // A ReferenceError fails the test, too, but the faulty behaviour never runs.
-  test('has no undeclared variables', () => {
+  // A ReferenceError also fails the test, but the faulty behaviour never runs.
+  test('no planted bug has undeclared variables', () => {
     const folder = temporaryFolder();
     for (const { name, patches } of ALL_BUGS) {
       for (const [file, faulty] of faultyFiles(patches)) {
@@ -35,7 +35,7 @@ describe('every planted bug', () => {
   });
 });
 
-/** The patched files of a bug, by path. */
+/** Returns the patched files of a bug, by path. */
 function faultyFiles(patches: readonly Patch[]): Map<string, string> {
   const sources = new Map<string, string>();
   for (const patch of patches) {

@@ -9,20 +9,20 @@ test.each([
   ['line ends', 'a\nb\u0085c\u2028d\u2029e', 'a\\u000ab\\u0085c\\u2028d\\u2029e'],
   ['invisible characters', 'a\0b\tc\u007f', 'a\\u0000b\\u0009c\\u007f'],
   ['direction marks', '\u202ea\u2066b\u200fc\u061cd', '\\u202ea\\u2066b\\u200fc\\u061cd'],
-])('escapes %s', (_, text, shown) => {
+])('escapes %s for a terminal', (_, text, shown) => {
   expect(printable(text)).toBe(shown);
 });
 
-test('does not change ordinary text', () => {
+test('printing does not change ordinary text', () => {
   for (const text of ['Zoë Müller-Ωmega', '日本語 العربية עברית', '👩‍👩‍👧 é́', 'C:\\new "x"'])
     expect(printable(text)).toBe(text);
 });
 
-test('keeps the line feeds of a text in lines', () => {
+test('printing in lines keeps the line feeds of a text', () => {
   expect(printableLines('a\nb\rc')).toBe('a\nb\\u000dc');
 });
 
-test('JSON for a terminal has the same value, and no control characters but line feeds', () => {
+test('JSON for a terminal has the same value, and no control characters except line feeds', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: fc.nat(0x2fff).map((code) => String.fromCodePoint(code)) }), (value) => {
       const json = printableJson(value);

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Readiness } from '../../common/readiness.ts';
 
-/** A dependency that the test makes available or not, its readiness, and what is logged. */
+/** Returns a dependency that the test makes available or not, its readiness, and what is logged. */
 function aDependency() {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (line) => void lines.push(JSON.parse(line)) });
@@ -25,7 +25,7 @@ function aDependency() {
   return { state, readiness, lines, checked };
 }
 
-test('the reason is logged when it changes and again while it lasts, and its end is logged', async () => {
+test('logs the reason for not being ready when it changes, every 30 s, and when it ends', async () => {
   const { state, readiness, lines, checked } = aDependency();
   const now = vi.spyOn(performance, 'now');
   onTestFinished(() => now.mockRestore());
@@ -52,7 +52,7 @@ test('the reason is logged when it changes and again while it lasts, and its end
   expect(lines.slice(3)).toEqual([{ level: 30, lastedMs: expect.any(Number), msg: 'the part is available again' }]);
 });
 
-test('a wait for a change ends at the change, even one before the wait, or at a signal', async () => {
+test('a wait for a change of readiness ends at a change, even an earlier one, or at a signal', async () => {
   const { state, readiness, checked } = aDependency();
   await readiness.fault();
   const { changeCount } = readiness;

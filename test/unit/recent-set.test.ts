@@ -3,7 +3,7 @@ import { recentNames } from '../../src/store/mongo/leads.ts';
 import { times } from '../support/builders.ts';
 
 // @proves bounds-22
-test('keeps an entry until five thousand others are added, and at most until ten thousand are', () => {
+test('remembers an entry until five thousand others are added, and at most until ten thousand', () => {
   const recent = recentNames();
   expect([recent.add('a'), recent.add('b'), recent.add('a')]).toEqual([false, false, true]);
 

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { QuotaUnavailable } from '../../gateway/admission/quota/quota-port.ts';
 import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 
-/** Answers each command that is a script with one reply, and others as a Redis that is ready. */
+/** Answers every script with the same reply, and other commands like a Redis that is ready. */
 async function whatResemblesRedis(reply: string): Promise<string> {
   const server = createServer((socket) => {
     let text = '';
@@ -41,7 +41,7 @@ test.each([
   ['texts', '*6\r\n+a\r\n+b\r\n+c\r\n+d\r\n+e\r\n+f\r\n'],
   ['an error', '-ERR unknown command\r\n'],
   ['another protocol', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
-])('what answers a count with %s cannot count', async (_, reply) => {
+])('a server that answers a count with %s cannot count', async (_, reply) => {
   const quota = createRedisQuota(60, await whatResemblesRedis(reply), false);
   onTestFinished(() => quota.close());
   await quota.firstAttempt;
@@ -50,7 +50,7 @@ test.each([
   expect(await quota.fault()).toMatch(/^Redis cannot count requests: /);
 });
 
-test('the reply of the script is a count', async () => {
+test('the reply of the script is a valid count', async () => {
   const quota = createRedisQuota(60, await whatResemblesRedis(array(1, 1, 600, 599, 60, 0, 1_800_000_000_000)), false);
   onTestFinished(() => quota.close());
   await quota.firstAttempt;

@@ -7,7 +7,7 @@ import { type RefusalReason as Reason, Refusal } from '../../src/domain/refusal.
 import { toConnectError } from '../../src/rpc/refusals.ts';
 import { ROOT } from '../tools/processes.ts';
 
-test('each refusal has the status that its comment in refusal.proto gives', () => {
+test('each refusal has the status in its comment in refusal.proto', () => {
   const proto = readFileSync(join(ROOT, 'proto/leadintake/v1/refusal.proto'), 'utf8');
   const written = [...proto.matchAll(/\((\w+)\)\n +REFUSAL_REASON_(\w+) = /g)].map(([, status, reason = '']) => [
     reason,

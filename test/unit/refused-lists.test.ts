@@ -4,7 +4,12 @@ import { parseFilter } from '../../src/domain/lead-filter.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { Faults, MAX_FAULTS, Refusal } from '../../src/domain/refusal.ts';
 import type { Store } from '../../src/store/store.ts';
-import { acknowledgeLeadChanges, findMissingLeads, resendLeads } from '../../src/usecases/change-feed.ts';
+import {
+  acknowledgeLeadChanges,
+  findMissingLeads,
+  LeadChangePoller,
+  resendLeads,
+} from '../../src/usecases/change-feed.ts';
 import { createConsumer } from '../../src/usecases/consumers.ts';
 import { setAsideLeadChanges, takeBackLeadChanges } from '../../src/usecases/set-aside.ts';
 
@@ -20,7 +25,7 @@ function countedList<Element>(length: number, element: Element) {
   return counted;
 }
 
-/** Nothing is read or written for what is refused. */
+/** Refused requests neither read nor write. */
 const deps = {
   store: new Proxy({} as Store, {
     get(_, name) {
@@ -30,14 +35,15 @@ const deps = {
   clock: () => new Date(),
   newId,
 };
+const poller = new LeadChangePoller(async () => []);
 const consumer = { number: 1, name: 'crm' } as Parameters<typeof setAsideLeadChanges>[1];
 const named = { studioId: '', leadId: '', revision: -1, reason: '', retryAt: new Date(Number.NaN) };
 const by = { memberId: undefined, caller: null, callId: null };
 const anyTime = { start: null, end: null };
 
-/** Each use case with a list of a caller, what is an invalid element of it, and the most elements that are allowed. */
+/** Each use case with a caller's list: the maximum length, an invalid element, and the call. */
 const LISTS: readonly [string, max: number, element: unknown, (list: never) => unknown][] = [
-  ['acknowledgements', 500, named, (list) => acknowledgeLeadChanges(deps, { hurry() {} }, list, consumer)],
+  ['acknowledgements', 500, named, (list) => acknowledgeLeadChanges(deps, poller, list, consumer)],
   ['leads to set aside', 500, named, (list) => setAsideLeadChanges(deps, consumer, list)],
   ['leads to resend', 500, '', (leadIds) => resendLeads(deps, { studioId: 's', pageToken: '', leadIds, ...by })],
   ['leads that may be missing', 500, '', (leadIds) => findMissingLeads(deps, { studioId: 's', leadIds })],
@@ -64,9 +70,9 @@ async function refusalOf(run: () => unknown): Promise<Refusal> {
   return error as Refusal;
 }
 
-// @proves hostile-11 bounds-214
+// @proves hostile-2 bounds-214
 test.each(LISTS)(
-  'a list of %s that is too long is refused without a look at any of them',
+  'a list of %s that is too long is refused without reading any element',
   async (_, max, element, run) => {
     const counted = countedList(200_000, element);
     const { faults } = await refusalOf(() => run(counted.list as never));
@@ -75,15 +81,15 @@ test.each(LISTS)(
   },
 );
 
-// @proves hostile-11 bounds-214
-test.each(LISTS)('of a list of faulty %s no more are looked at than are reported', async (_, max, element, run) => {
+// @proves hostile-2 bounds-214
+test.each(LISTS)('a list of faulty %s is read only as far as faults are reported', async (_, max, element, run) => {
   const counted = countedList(max, element);
   const { faults } = await refusalOf(() => run(counted.list as never));
   expect(faults).toHaveLength(MAX_FAULTS);
   expect(counted.reads).toBeLessThanOrEqual(MAX_FAULTS);
 });
 
-test('the sources of a filter are looked at if there are not too many', () => {
+test('the sources of a filter are read if there are not too many', () => {
   const [faults, counted] = [new Faults(), countedList(20, randomUUID())];
   const filter = parseFilter({ stages: [], sourceIds: counted.list, created: anyTime, updated: anyTime }, faults);
   expect(() => faults.refuseIfAny()).not.toThrow();

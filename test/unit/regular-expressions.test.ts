@@ -6,7 +6,7 @@ import { analyse } from 'scslre';
 import { expect, test } from 'vitest';
 import { ROOT } from '../tools/processes.ts';
 
-/** Expressions whose time grows faster than their input, and why none waits for them. */
+/** Expressions whose time grows faster than their input, and why no one waits for them. */
 const BOUNDED: Readonly<Record<string, string>> = {
   'common/settings.ts: /\\/+$/': 'an address that the operator sets',
   'sdk/configuration.ts: /\\/+$/': 'an address that the website sets',
@@ -31,9 +31,9 @@ const BOUNDED: Readonly<Record<string, string>> = {
   ),
 };
 
-// What a sender writes reaches many expressions, some of them before the request has a key. One that begins again at
-// each character of a run lets 64 KiB hold the process for seconds.
-test('no regular expression of the product takes more time than its input is long', () => {
+// Senders' text reaches many expressions, some before the request has a key. If one starts again at each character of a
+// run, 64 KiB hold the process for seconds.
+test('no regular expression of the product takes more than linear time', () => {
   const found = sources().flatMap((path) =>
     expressionsIn(path)
       .filter(isSlow)
@@ -42,7 +42,7 @@ test('no regular expression of the product takes more time than its input is lon
   expect(found.toSorted()).toEqual(Object.keys(BOUNDED).toSorted());
 });
 
-test('an expression that begins again at each character of a run counts as slow', () => {
+test('an expression that starts again at each character of a run counts as slow', () => {
   expect(['/x+$/', '/[a-z]+ HTTP/', '/^(a+)+$/', '/^x+$/', '/ HTTP/'].filter(isSlow)).toEqual([
     '/x+$/',
     '/[a-z]+ HTTP/',

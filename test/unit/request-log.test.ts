@@ -23,7 +23,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** The log of a gateway whose core answers as the test says, and what it has got, shown and counted. */
+/** Returns the log of a gateway whose core answers as the test says, and what it has received, logged and counted. */
 function aLog(answer: (batch: RequestBatch) => Promise<number> = async () => 0) {
   const batches: RequestBatch[] = [];
   const lines: string[] = [];
@@ -33,7 +33,7 @@ function aLog(answer: (batch: RequestBatch) => Promise<number> = async () => 0) 
     batches.push(structuredClone(batch));
     return answer(batch);
   };
-  const requests = new RequestLog({ recordRequests }, log, metrics);
+  const requests = new RequestLog(recordRequests, log, metrics);
   onTestFinished(() => requests.close());
   return {
     batches,
@@ -55,9 +55,9 @@ function aLog(answer: (batch: RequestBatch) => Promise<number> = async () => 0) 
   };
 }
 
-describe('what a gateway records', () => {
+describe('the request log of a gateway', () => {
   // @proves requests-9 bounds-155
-  test('is bounded for each studio, which the next to be sent says, and for all; so none pushes out another', async () => {
+  test('the request log is bounded for each studio and for all, and reports omissions', async () => {
     const { record, tick, batches, sent, lost } = aLog();
     for (const _ of times(1000, () => 0)) record('flood');
     record('calm');
@@ -74,7 +74,7 @@ describe('what a gateway records', () => {
   });
 
   // @proves requests-9 bounds-155
-  test('has each of up to as many studios as requests, whose lists say how many are missing', async () => {
+  test('the request log has every studio up to its maximum, with the number of missing requests', async () => {
     for (const [floods, calm] of [
       [10, 1],
       [10, MAX_RECORDED_REQUESTS - 10],
@@ -100,8 +100,8 @@ describe('what a gateway records', () => {
     }
   });
 
-  // @proves requests-7 requests-8 bounds-155
-  test('is sent again, as it is, while the outcome is unknown, and holds up to as much as it holds without', async () => {
+  // @proves requests-7 requests-1 bounds-155
+  test('a batch is retried unchanged while its outcome is unknown, and the log stays bounded', async () => {
     const errors = [
       new ConnectError('no store', Code.Unavailable),
       new ConnectError('too late', Code.DeadlineExceeded),
@@ -128,7 +128,7 @@ describe('what a gateway records', () => {
   });
 
   // @proves requests-7
-  test('is dropped for a minute by a core that does not know it, and a line says so once', async () => {
+  test('a core without RecordRequests stops the log for a minute each time, logged once', async () => {
     let isOld = true;
     const { record, tick, batches, lines, lost, sent } = aLog(async () => {
       if (isOld) throw new ConnectError('unknown method', Code.Unimplemented);
@@ -150,7 +150,7 @@ describe('what a gateway records', () => {
   });
 
   // @proves requests-2
-  test('is sent once more when it stops, and no longer than that waits for the core', async () => {
+  test('closing the request log sends it once more without waiting longer for the core', async () => {
     const prompt = aLog();
     prompt.record('one');
     await prompt.requests.close();
@@ -163,7 +163,7 @@ describe('what a gateway records', () => {
 });
 
 // @proves bounds-159
-test('a core counts what it records of some studios only, and then anew', async () => {
+test('a core counts recorded requests of a bounded number of studios, and then starts anew', async () => {
   const trimmed: string[] = [];
   const store = {
     findStudio: async () => aStudio(),

@@ -8,7 +8,7 @@ import { DAY_MS, NOW } from '../support/builders.ts';
 const LOOK_MS = 60_000;
 const TURN_MS = 50_000;
 
-/** What the contract suite shows of a store. */
+/** A store that behaves as the contract suite requires. */
 function aRetentionStore(stored: RetentionTime | null = null): RetentionStore {
   return {
     findRetentionTime: async () => stored,
@@ -20,15 +20,15 @@ function aRetentionStore(stored: RetentionTime | null = null): RetentionStore {
   };
 }
 
-/** Cores whose clocks anybody sets, in a real time that nobody does. */
+/** Cores whose clocks can be set, and a real time that cannot. */
 class Deployment {
   readonly #store = aRetentionStore() as Store;
   readonly #aheadMs = new Map<number, number>();
   readonly #cores = new Map<number, RetentionTurns>();
   realMs = NOW.getTime();
-  /** For how long the clock of any core was ahead. */
+  /** How long the clock of any core was ahead. */
   wrongMs = 0;
-  /** The turns that there were: when, and the time that they went by. */
+  /** The turns so far: their real time, and the retention time they used. */
   readonly turns: { readonly realMs: number; readonly timeMs: number }[] = [];
 
   pass(ms: number): void {
@@ -49,7 +49,7 @@ class Deployment {
     return time;
   }
 
-  /** Passes time in which cores look, as they do. */
+  /** Lets time pass while cores look at their usual interval. */
   async live(minutes: number, cores: readonly number[]): Promise<Date | null> {
     let last: Date | null = null;
     for (let minute = 0; minute < minutes; minute += 1) {
@@ -101,9 +101,9 @@ async function happen(deployment: Deployment, all: readonly Happening[]) {
   }
 }
 
-// @proves erasure-11 erasure-12
-describe('the time that retention goes by', () => {
-  test('is never further ahead than clocks were ahead for, and once they are right it comes to the present', () =>
+// @proves erasure-11
+describe('the retention time', () => {
+  test('retention time leads real time by at most the wrong time, then comes back to the present', () =>
     fc.assert(
       fc.asyncProperty(happenings, async (all) => {
         const deployment = new Deployment();
@@ -121,7 +121,7 @@ describe('the time that retention goes by', () => {
       { numRuns: 40 },
     ));
 
-  test('does not leap with a clock, however often cores start', async () => {
+  test('retention time does not jump with a clock, however often cores start', async () => {
     const deployment = new Deployment();
     await deployment.live(10, [0, 1]);
     const before = deployment.turns.at(-1)?.timeMs ?? 0;
@@ -136,7 +136,7 @@ describe('the time that retention goes by', () => {
     expect((last?.getTime() ?? 0) - before).toBeLessThanOrEqual(2 * (400_000 + 60 * LOOK_MS));
   });
 
-  test('gives one core its turns until that has ended, and then another', async () => {
+  test('one core has every turn of retention until it ends, and then another core takes over', async () => {
     const deployment = new Deployment();
     const turnsOf: number[] = [];
     for (let second = 0; second < 3600; second += 10) {
@@ -152,7 +152,7 @@ describe('the time that retention goes by', () => {
     expect(turnsOf.lastIndexOf(first as number)).toBeLessThan(turnsOf.indexOf(second as number));
   });
 
-  test('begins when the latest retention was set, also where it cannot be read, and never without one', async () => {
+  test('retention time starts with the latest retention, even if unreadable, and never without one', async () => {
     for (const stored of [null, { version: 7, time: null }]) {
       const store = aRetentionStore(stored) as Store;
       const turns = new RetentionTurns({ store, clock: () => NOW }, 0);

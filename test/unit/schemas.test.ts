@@ -37,7 +37,7 @@ const TEXTS: readonly string[] = [
   ]),
 ];
 
-test('a creation of the document has each field of a lead', () => {
+test('a creation in the API document has each field of a lead', () => {
   expect(Object.keys(leadCaptureSchema.properties)).toEqual(DATA_FIELDS);
 });
 
@@ -50,11 +50,11 @@ describe('a schema of the document and the rule of the core accept the same text
     ]),
     ['id, Idempotency-Key', uuidSchema, uuidFault],
     ['cursor', cursorSchema, pageTokenFault],
-  ])('%s', (_, schema, fault) => {
+  ])('the schema and the rule of the core accept the same texts: %s', (_, schema, fault) => {
     for (const text of TEXTS) expect({ text, allowed: allows(schema, text) }).toEqual({ text, allowed: !fault(text) });
   });
 
-  test('email, except for control characters above ASCII, which readers of bytes would find inside letters', () => {
+  test('schema and rule agree on email, except for C1 control characters', () => {
     const beyondAscii = /[\x80-\x9f]/g;
     for (const text of TEXTS) {
       const allowed = !captureFault('email', text.replaceAll(beyondAscii, 'x'));
@@ -62,7 +62,7 @@ describe('a schema of the document and the rule of the core accept the same text
     }
   });
 
-  test('phone, except for the number of digits, which a schema cannot count in every script', () => {
+  test('schema and rule agree on phone, except for the number of digits', () => {
     for (const text of TEXTS) {
       const fault = captureFault('phone', text);
       const allowed = !fault || fault === 'must contain at least 3 digits';

@@ -1,9 +1,9 @@
-/** Files of settings with secrets: what a fault of one says of it. */
+/** Faults of settings files that contain secrets. */
 import { expect, test } from 'vitest';
 import { parseEndpoints } from '../../relay/endpoints-file.ts';
 import { parseCallers, tokenHash } from '../../src/callers-file.ts';
 
-/** An address, a secret and a token, each of which may stand at a wrong place. */
+/** An address, a secret and a token, each of which may be in the wrong place. */
 const CANARIES = [
   'https://crm.example/hooks/Canary?key=1',
   'whsec_CanaryQ9r8GKYqrTwjUPD8ILPZIo2LaLwS=',
@@ -34,10 +34,10 @@ const FILES = {
   },
 };
 
-/** Becomes a name that an object has twice. */
+/** Is replaced to give an object the same name twice. */
 const TWIN = 'twin';
 
-/** Yields the variants of a value in which something else stands at one place: in place of a value or a name, or added. */
+/** Yields variants of a value with something else at one place: instead of a value or a name, or added. */
 function* misplaced(value: unknown, other: string): Generator<unknown> {
   yield other;
   if (Array.isArray(value)) {
@@ -58,7 +58,7 @@ function* misplaced(value: unknown, other: string): Generator<unknown> {
 
 // @proves relay-10
 test.each(Object.entries(FILES))(
-  'no fault of the %s file quotes an address, a secret or a token, wherever it stands',
+  'no fault of the %s file quotes an address, a secret or a token, wherever it is',
   (_, file) => {
     let faults = 0;
     for (const canary of CANARIES) {

@@ -29,16 +29,11 @@ function fileWith(contents: string): string {
 /** A token of the minimum length. */
 const TOKEN = 'secret'.padEnd(32, '.');
 
-const table = {
-  HOST: { parse: text, fallback: 'localhost' },
-  PORT: { parse: port, fallback: '80' },
-  TOKEN: { parse: bearerToken, fromFile: true },
-  MODE: { parse: oneOf('fast', 'safe'), fallback: 'safe' },
-} as const;
+const parsers = { CORE_HOST: text, CORE_PORT: port, CORE_TOKEN: bearerToken, LOG_LEVEL: oneOf('warn', 'info') };
 
 function faultsOf(env: Environment): readonly string[] {
   try {
-    readSettings(table, env);
+    readSettings(parsers, env);
   } catch (error) {
     if (error instanceof SettingsError) return error.faults;
     throw error;
@@ -47,52 +42,58 @@ function faultsOf(env: Environment): readonly string[] {
 }
 
 describe('settings', () => {
-  test('have their defaults when they are unset or empty, and no value without one', () => {
-    for (const env of [{}, { HOST: '', PORT: '', TOKEN: '', TOKEN_FILE: '', MODE: '' }]) {
-      expect(readSettings(table, env)).toEqual({ HOST: 'localhost', PORT: 80, MODE: 'safe' });
+  test('settings that are unset or empty have their defaults, or no value', () => {
+    for (const env of [{}, { CORE_HOST: '', CORE_PORT: '', LOG_LEVEL: '' }]) {
+      expect(readSettings(parsers, env)).toEqual({ CORE_HOST: '127.0.0.1', CORE_PORT: 50_051, LOG_LEVEL: 'info' });
     }
   });
 
-  test('report all faults together, without a secret', () => {
-    const env = { PORT: '70000', MODE: 'slow', TOKEN: 'hunter2', TOKEN_FILE: '/nowhere' };
+  test('all faults of settings are reported together, without a secret', () => {
+    const env = { CORE_PORT: '70000', LOG_LEVEL: 'slow', CORE_TOKEN: 'hunter2', CORE_TOKEN_FILE: '/nowhere' };
 
     expect(faultsOf(env)).toEqual([
-      'PORT must be a whole number from 0 to 65535',
-      'TOKEN is set, and TOKEN_FILE too: set one of them',
-      'MODE must be one of fast, safe',
+      'CORE_PORT must be a whole number from 0 to 65535',
+      'CORE_TOKEN is set, and CORE_TOKEN_FILE too: set one of them',
+      'LOG_LEVEL must be one of warn, info',
     ]);
-    expect(() => readSettings(table, env)).toThrow(/3 faults:\n {2}- PORT .*\n {2}- TOKEN .*\n {2}- MODE .*$/);
+    expect(() => readSettings(parsers, env)).toThrow(
+      /3 faults:\n {2}- CORE_PORT .*\n {2}- CORE_TOKEN .*\n {2}- LOG_LEVEL .*$/,
+    );
   });
 });
 
 describe('a setting in a file', () => {
-  test('has the contents of the file, without the final line end', () => {
+  test('a setting in a file has the contents of the file without the final line end', () => {
     for (const contents of [TOKEN, `${TOKEN}\r\n`, ` ${TOKEN} \n\n`]) {
-      expect(readSettings(table, { TOKEN: '', TOKEN_FILE: fileWith(contents) }).TOKEN?.reveal()).toBe(TOKEN);
+      expect(readSettings(parsers, { CORE_TOKEN: '', CORE_TOKEN_FILE: fileWith(contents) }).CORE_TOKEN?.reveal()).toBe(
+        TOKEN,
+      );
     }
   });
 
-  test('must be readable, and the fault names the file', () => {
+  test("a setting's file must be readable, and the fault names the file", () => {
     const missing = join(folder(), 'missing');
 
-    expect(faultsOf({ TOKEN_FILE: missing })).toEqual([`TOKEN names a file that cannot be read: ${missing} (ENOENT)`]);
-    expect(faultsOf({ TOKEN_FILE: folder() })).toEqual([
-      `TOKEN names a file that cannot be read: ${folder()} (EISDIR)`,
+    expect(faultsOf({ CORE_TOKEN_FILE: missing })).toEqual([
+      `CORE_TOKEN names a file that cannot be read: ${missing} (ENOENT)`,
+    ]);
+    expect(faultsOf({ CORE_TOKEN_FILE: folder() })).toEqual([
+      `CORE_TOKEN names a file that cannot be read: ${folder()} (EISDIR)`,
     ]);
   });
 
-  test('that is empty is never an empty secret', () => {
+  test('an empty file is never an empty secret', () => {
     for (const contents of ['', ' \r\n']) {
-      const env = { TOKEN_FILE: fileWith(contents) };
+      const env = { CORE_TOKEN_FILE: fileWith(contents) };
       // Either a fault or unset, so that no service uses the empty text as its secret.
-      if (faultsOf(env).length === 0) expect(readSettings(table, env).TOKEN).toBeUndefined();
+      if (faultsOf(env).length === 0) expect(readSettings(parsers, env).CORE_TOKEN).toBeUndefined();
     }
   });
 });
 
-test('a secret is not revealed by printing it, or the settings that have it', () => {
+test('printing a secret, or settings that contain it, does not reveal it', () => {
   const hidden = new Secret('hunter2');
-  const settings = readSettings(table, { TOKEN });
+  const settings = readSettings(parsers, { CORE_TOKEN: TOKEN });
   const printed = [
     ...[true, false].map((customInspect) => inspect(hidden, { showHidden: true, depth: null, customInspect })),
     inspect({ a: [hidden], b: new Map([[hidden, hidden]]) }, { depth: null }),
@@ -129,7 +130,7 @@ describe('parsers', () => {
     }
   });
 
-  test('file returns the unchanged contents, and does not print them', () => {
+  test('file returns the unchanged contents and does not print them', () => {
     const path = fileWith(' a\n');
     expect(file(path).path).toBe(path);
     expect(file(path).contents.reveal()).toBe(' a\n');
@@ -137,7 +138,7 @@ describe('parsers', () => {
     expect(() => file(join(folder(), 'missing'))).toThrow(/cannot be read/);
   });
 
-  test('isLoopback is true for addresses that others cannot reach', () => {
+  test('isLoopback is true exactly for addresses that others cannot reach', () => {
     const [loopback, others] = [
       ['localhost', '127.0.0.1', '127.1.2.3', '::1'],
       ['0.0.0.0', '::', '', '10.0.0.1', '127.0.0.1.example.org', '128.0.0.1', 'localhost.example.org', '::2'],

@@ -15,7 +15,7 @@ const accepted = (callers: Callers) => [A, B].filter((token) => callerOf(callers
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('the former works for five minutes, and then its streams end', () => {
+test('a replaced token works for five minutes, and then its streams end', () => {
   const callers = new Callers(secretOf(A), undefined);
   const { withdrawn } = callerOf(callers, A) ?? {};
   callers.share(secretOf(B));
@@ -25,7 +25,7 @@ test('the former works for five minutes, and then its streams end', () => {
   expect([accepted(callers), withdrawn?.aborted]).toEqual([[B], true]);
 });
 
-test('one that comes back stays', () => {
+test('a replaced token that comes back stays valid', () => {
   const callers = new Callers(secretOf(A), undefined);
   callers.share(secretOf(B));
   vi.advanceTimersByTime(MINUTE_MS);
@@ -36,7 +36,7 @@ test('one that comes back stays', () => {
   expect(accepted(callers)).toEqual([A]);
 });
 
-test('one that the callers file lists has the roles of the file, whichever comes first', () => {
+test('a shared token that the callers file lists has the roles of the file, in either order', () => {
   const entries = { crm: { may: ['crm' as const], tokens: [{ sha256: tokenHash(B) }] } };
   const callers = new Callers(secretOf(A), entries);
   callers.share(secretOf(B));
@@ -44,7 +44,7 @@ test('one that the callers file lists has the roles of the file, whichever comes
   callers.replace({});
   expect(accepted(callers)).toEqual([A]);
   vi.advanceTimersByTime(5 * MINUTE_MS);
-  // Nobody is let in without a token, although none is left.
+  // Even without any valid token, a caller without a token is refused.
   expect([accepted(callers), callers.of({ authorization: undefined, certificateSubject: undefined })]).toEqual([
     [],
     undefined,

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../tools/processes.ts';
 
 const VALUES = { publicUrl: 'https://leads.example.test/some/prefix', limit: 600, windowSeconds: 60 };
 
-test('a file of the built site has the values of the gateway in place of its placeholders', () => {
+test("a page of the built site has the gateway's values instead of its placeholders", () => {
   const folder = temporaryFolder();
   const { publicUrl, publicPath, limit, windowSeconds } = PLACEHOLDERS;
   writeFileSync(
@@ -17,7 +17,7 @@ test('a file of the built site has the values of the gateway in place of its pla
   expect(`${file?.content}`).toBe(`<a href="/some/prefix/docs/">${VALUES.publicUrl}</a> 600 60`);
 });
 
-test('each file has a path below /docs, a page without its ending, and a text a path at the root', () => {
+test('each site file has a path below /docs, pages have no extension, and texts are at the root', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'problems'));
   for (const name of [
@@ -42,7 +42,7 @@ test('each file has a path below /docs, a page without its ending, and a text a 
   });
 });
 
-test('a file that has gone since the site was opened is none, and one that was read before stays', () => {
+test('a site file removed after opening is missing, but one that was read before stays', () => {
   const folder = temporaryFolder();
   for (const name of ['a.html', 'b.html']) writeFileSync(join(folder, name), name);
   const site = openSite(VALUES, folder);

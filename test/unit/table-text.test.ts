@@ -17,18 +17,18 @@ test('a table has a heading for each field of any record, and times in seconds',
   ]);
 });
 
-test('a table wraps its longest texts, so that 80 columns have room for it and an id stays whole', () => {
+test('a table wraps its longest texts to fit 80 columns, and keeps ids whole', () => {
   const lines = linesOf({ id: ID, name: 'Ada King, Countess of Lovelace', contact: 'a'.repeat(70), stage: 'new' });
   expect(lines?.filter((line) => line.length > 80)).toEqual([]);
   expect(lines?.join('\n')).toContain(ID);
   expect(lines?.join('').match(/a{6,}/g)?.join('')).toBe('a'.repeat(70));
 });
 
-test('a table takes a character of two columns for two', () => {
+test('a table counts a wide character as two columns', () => {
   const [, , wide, narrow] = linesOf({ name: '李小龍', stage: 'new' }, { name: 'Ada', stage: 'won' }) ?? [];
   expect([wide, narrow]).toEqual(['李小龍  new', 'Ada     won']);
 });
 
-test('there is no table where ids alone take more than 80 columns', () => {
+test('there is no table if ids alone take more than 80 columns', () => {
   expect(linesOf({ id: ID, leadId: ID, name: 'Ada' })).toBeUndefined();
 });

@@ -29,9 +29,9 @@ function twoFiles() {
   return { paths, loaded, lines, stop };
 }
 
-test('files written in two steps are loaded once, when they are complete', async () => {
+test('watched files written in two steps are loaded once, when they are complete', async () => {
   const { paths, loaded, lines } = twoFiles();
-  // Changed more often than the files are checked, over several checks.
+  // Written more often than the files are checked, over several checks.
   for (let step = 2; step < 22; step += 1) {
     writeFileSync(step % 2 === 0 ? paths[0] : paths[1], `${step}`);
     await sleep(200);
@@ -41,10 +41,10 @@ test('files written in two steps are loaded once, when they are complete', async
   expect(lines).toEqual([{ level: 30, files: paths, count: 1, msg: 'letters reloaded' }]);
 });
 
-test('invalid files are reported once, and again for another fault, and unchanged contents are not loaded again', async () => {
+test('invalid watched files are reported once for each fault, and unchanged files not reloaded', async () => {
   const { paths, loaded, lines } = twoFiles();
   const [a, b] = paths;
-  /** Waits for so many lines, and then for as long as one more would take. */
+  /** Waits for this many lines, and then as long as one more would take. */
   const logged = async (count: number) => {
     await expect.poll(() => lines).toHaveLength(count);
     await sleep(TWO_CHECKS_MS);

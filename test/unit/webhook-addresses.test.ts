@@ -73,15 +73,15 @@ const FORBIDDEN = [
 
 // @proves relay-6
 describe('a webhook goes to global addresses only', () => {
-  test.each(GLOBAL)('%s is one', (address) => {
+  test.each(GLOBAL)('a webhook may go to the global address %s', (address) => {
     expect([isAllowed(address, false), isAllowed(address, true)]).toEqual([true, true]);
   });
 
-  test.each(PRIVATE)('%s is private, and allowed by name', (address) => {
+  test.each(PRIVATE)('a webhook may go to the private address %s only if that is allowed', (address) => {
     expect([isAllowed(address, false), isAllowed(address, true)]).toEqual([false, true]);
   });
 
-  test.each(FORBIDDEN)('"%s" is never allowed', (address) => {
+  test.each(FORBIDDEN)('a webhook never goes to "%s"', (address) => {
     expect([isAllowed(address, false), isAllowed(address, true)]).toEqual([false, false]);
   });
 });

@@ -20,7 +20,7 @@ import { payloadFaults, payloadFields } from '../support/webhook-payloads.ts';
 const ID = '01970000-0000-7000-8000-000000000001';
 const time = (iso: string) => timestampFromDate(new Date(iso));
 
-/** A change of a lead with a name that no escape of JSON changes in length. */
+/** Returns a change of a lead whose name has the same length in JSON. */
 function aChange(
   kinds: readonly Kind[],
   lead: MessageInitShape<typeof LeadChangeSchema>['lead'] = {},
@@ -52,8 +52,8 @@ const ENQUIRY = {
 } as const;
 
 describe('the payload', () => {
-  // @proves relay-9
-  test('is thin: ids, revision and kinds, and nothing of a person', () => {
+  // @proves secrets-5
+  test('a thin payload has ids, revision and kinds, but no personal data', () => {
     const { id, body } = createMessage(aChange([Kind.CREATED, Kind.STAGE_CHANGED], { enquiries: [ENQUIRY] }), 'thin');
     expect(id).toBe(`${ID}_1764063000123`);
     expect(JSON.parse(body)).toEqual({
@@ -69,18 +69,18 @@ describe('the payload', () => {
     });
   });
 
-  test('tells of restores of the database, as a pull does', () => {
+  test('a payload reports restores of the database like a pull', () => {
     const restores = { databaseEpoch: 2n ** 53n + 1n, restoredToTime: time('2026-11-24T01:55:00.000Z') };
     expect(JSON.parse(createMessage(aChange([Kind.RESENT], {}, restores), 'thin').body).data).toMatchObject({
       databaseEpoch: '9007199254740993',
       restoredToTime: '2026-11-24T01:55:00.000Z',
     });
-    // A new field of a pull is one of these, or is about the pull.
+    // A new field of a pull belongs in a payload, or concerns only the pull.
     const ofPull = PullLeadChangesResponseSchema.fields.map(({ localName }) => localName);
     expect(ofPull).toEqual(['changes', 'heldBack', ...Object.keys(restores)]);
   });
 
-  test('is full by choice: the lead with its contact and enquiries', () => {
+  test('a full payload has the lead with its contact and enquiries', () => {
     const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, `The ${field}`]));
     const lead = { ...texts, enquiries: [{ ...ENQUIRY, ...texts }] };
     const sent = JSON.parse(createMessage(aChange([Kind.ENQUIRED], lead), 'full').body).data.lead;
@@ -92,11 +92,11 @@ describe('the payload', () => {
       updateTime: '2026-11-25T09:10:00.002Z',
       enquiries: [{ id: ENQUIRY.id, time: '2026-11-25T09:30:00.123Z', ...texts, contact: { phone: '+49 30 1234567' } }],
     });
-    // So is one of an enquiry.
+    // The same holds for enquiries.
     expect(EnquirySchema.fields.map(({ localName }) => localName).toSorted()).toEqual(
       Object.keys(sent.enquiries[0]).toSorted(),
     );
-    // Of other messages, and those that no message has. A new field of a lead is in one of the two lists.
+    // Fields of other messages or of no message. Every new field of a lead belongs in one of the two lists.
     const others = ['id', 'studioId', 'eraseTime', 'apiKeyId'];
     expect(LeadSchema.fields.map(({ localName }) => localName).toSorted()).toEqual(
       [...Object.keys(sent), ...others].toSorted(),
@@ -104,7 +104,7 @@ describe('the payload', () => {
   });
 
   // @proves bounds-104
-  test('has no enquiries where it would have more than 64 KiB', () => {
+  test('a payload omits enquiries if it would exceed 64 KiB with them', () => {
     const bytesOf = (length: number) => {
       const { body } = createMessage(
         aChange([Kind.ENQUIRED], { enquiries: [{ ...ENQUIRY, note: 'ü'.repeat(length) }] }),
@@ -119,7 +119,7 @@ describe('the payload', () => {
     expect(bytesOf(most + 1)[1]).toBe(false);
   });
 
-  test.each(['thin', 'full'] as const)('of an erasure has nothing of the person: %s', (payload) => {
+  test.each(['thin', 'full'] as const)('the payload of an erasure has no personal data: %s', (payload) => {
     const erased = { displayName: '', eraseTime: time('2026-11-25T09:30:00.123Z') };
     expect(JSON.parse(createMessage(aChange([Kind.ERASED], erased), payload).body)).toEqual({
       type: 'lead.erased',
@@ -128,7 +128,7 @@ describe('the payload', () => {
     });
   });
 
-  test('calls a kind of a later release "changed"', () => {
+  test('a kind of a later release is called "changed" in a payload', () => {
     expect(JSON.parse(createMessage(aChange([77 as Kind, 78 as Kind, Kind.UPDATED]), 'thin').body).data.kinds).toEqual([
       'changed',
       'updated',
@@ -153,7 +153,7 @@ const numbersIn = <Value extends number>(of: Readonly<Record<string, string | Va
 
 // @proves relay-13
 describe('the JSON schema of payloads', () => {
-  test('accepts payloads with every field, kind and stage, and lists no other field', () => {
+  test('the schema accepts payloads with every field, kind and stage, and lists no other field', () => {
     const texts = { ...Object.fromEntries(TEXT_FIELDS.map((field) => [field, field])), sourceId: ID };
     const email = { value: { case: 'email', value: 'ada@example.org' } } as const;
     const restores = { databaseEpoch: 2n ** 63n - 1n, restoredToTime: ENQUIRY.time };
@@ -171,14 +171,14 @@ describe('the JSON schema of payloads', () => {
     expect(payloadFields().flatMap(({ path }) => (paths.has(path) ? [] : path))).toEqual([]);
   });
 
-  test('lists the kinds and stages of the feed, and accepts others', () => {
+  test('the schema lists the kinds and stages of the feed, and accepts others', () => {
     const listed = (path: string) => payloadFields().find((field) => field.path === path)?.schema;
     expect(listed('data.kinds')?.items?.anyOf?.[0]?.enum?.toSorted()).toEqual([...namesIn(Kind), 'changed'].toSorted());
     expect(listed('data.lead.stage')?.anyOf?.[0]?.enum).toEqual(namesIn(LeadStage));
   });
 });
 
-test('an endpoint is sent the kinds that it names, erasures, and kinds of later releases', () => {
+test('an endpoint gets the kinds that it names, erasures, and kinds of later releases', () => {
   const wanted = (kinds: readonly Kind[]) => isWanted(aChange(kinds), ['created', 'stage_changed']);
   expect([
     wanted([Kind.CREATED]),
@@ -188,7 +188,7 @@ test('an endpoint is sent the kinds that it names, erasures, and kinds of later 
   ]).toEqual(Array(4).fill(true));
   expect([wanted([Kind.UPDATED]), wanted([Kind.RESENT, Kind.ENQUIRED])]).toEqual([false, false]);
   expect(isWanted(aChange([Kind.RESENT]), undefined)).toBe(true);
-  // Of an erased lead that is sent again, and of kinds that the core does not know.
+  // A resent lead that is erased, and kinds that the core does not know.
   expect(isWanted(aChange([Kind.RESENT], { eraseTime: time('2026-11-25T09:20:00Z') }), ['created'])).toBe(true);
   expect(wanted([])).toBe(true);
 });
@@ -199,7 +199,7 @@ describe('the signatures', () => {
   const message = createMessage(aChange([Kind.CREATED]), 'full');
   const now = new Date();
 
-  test('are those of the specification: of id, time in seconds and body, by HMAC with SHA-256', () => {
+  test('signatures follow the specification: HMAC-SHA-256 of id, time in seconds and body', () => {
     const key = Buffer.from('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLwSw', 'base64');
     const signed = `${message.id}.${Math.floor(now.getTime() / 1000)}.${message.body}`;
     expect(signHeaders(message, [new Secret(SECRETS[0])], now)).toMatchObject({
@@ -210,7 +210,7 @@ describe('the signatures', () => {
     });
   });
 
-  test('are one for each secret, in one header: a receiver with either accepts it', () => {
+  test('one header has a signature for each secret, so that a receiver with either accepts it', () => {
     const headers = signHeaders(
       message,
       SECRETS.map((secret) => new Secret(secret)),

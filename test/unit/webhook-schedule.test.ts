@@ -8,11 +8,11 @@ import { DELIVERED, type Outcome } from '../../relay/send.ts';
 const SECOND_MS = 1000;
 const DAY_MS = 86_400_000;
 
-/** The state of an endpoint after a request that has begun and ended at a time. */
+/** Returns the state of an endpoint after a request that began and ended at the same time. */
 const tried = (health: EndpointHealth, outcome: Outcome, now: number): EndpointHealth =>
   healthAfter(health, outcome, { beganAt: now, now, random: 0.5 });
 
-/** The state of an endpoint after outcomes, a second apart. */
+/** Returns the state of an endpoint after outcomes a second apart. */
 const seeing = (...codes: string[]): EndpointHealth =>
   codes.reduce((health, code, index) => tried(health, { code }, index * SECOND_MS), HEALTHY);
 
@@ -20,23 +20,23 @@ const LEAD = { attempts: 0, unacknowledged: 1, random: 0.5 };
 
 // @proves relay-5
 describe('an endpoint', () => {
-  test('becomes slow at the fifth failure in a row, whatever the lead, and open by any success', () => {
+  test('an endpoint becomes slow at the fifth failure in a row, and open by any success', () => {
     expect(seeing(...Array(4).fill('HTTP_500')).state).toBe('open');
     expect(seeing(...Array(5).fill('HTTP_500')).state).toBe('slow');
     expect(seeing(...Array(4).fill('TIMEOUT'), DELIVERED, 'TIMEOUT')).toEqual({ ...HEALTHY, failures: 1 });
     expect(seeing(...Array(9).fill('TLS'), DELIVERED)).toEqual({ ...HEALTHY, maxInFlight: 2 });
   });
 
-  test.each(['HTTP_429', 'HTTP_502', 'HTTP_504'])('becomes slow at once by %s', (code) => {
+  test.each(['HTTP_429', 'HTTP_502', 'HTTP_504'])('an endpoint becomes slow at once after %s', (code) => {
     expect(seeing(code).state).toBe('slow');
   });
 
-  test('is gone by 410, whatever its state, and nothing but a change of its file opens it', () => {
+  test('an endpoint is gone after a 410, and only a change of its file opens it', () => {
     expect(seeing('HTTP_410').state).toBe('gone');
     expect(seeing(...Array(5).fill('HTTP_500'), 'HTTP_410', DELIVERED, 'HTTP_500').state).toBe('gone');
   });
 
-  test('is probed after pauses that grow to a minute, and after a day without success every 15 minutes', () => {
+  test('a slow endpoint is probed after pauses up to a minute, and every 15 minutes after a day', () => {
     let health = seeing(...Array(5).fill('HTTP_500'));
     const pauses: number[] = [];
     for (let now = health.nextProbeAt; health.state === 'slow'; now = health.nextProbeAt) {
@@ -51,7 +51,7 @@ describe('an endpoint', () => {
 
   // @proves relay-12
   test.each(['HTTP_429', 'HTTP_503'])(
-    'waits for its Retry-After once it has answered %s, and longer only if it does so again',
+    'an endpoint that answers %s gets its Retry-After, and longer pauses only if it repeats it',
     (code) => {
       const pauses: number[] = [];
       let health = HEALTHY;
@@ -67,20 +67,20 @@ describe('an endpoint', () => {
     },
   );
 
-  test('is tried again a second after a 429 without Retry-After', () => {
+  test('an endpoint is tried again a second after a 429 without Retry-After', () => {
     const first = tried(HEALTHY, { code: 'HTTP_429' }, 0);
     expect(first.nextProbeAt).toBe(SECOND_MS);
     expect(tried(first, { code: 'HTTP_429' }, SECOND_MS).nextProbeAt).toBe(3 * SECOND_MS);
   });
 
-  test('is slow since the first failure: requests from before are no probes', () => {
+  test('requests sent before an endpoint became slow do not count as probes', () => {
     const slow = seeing(...Array(5).fill('HTTP_500'));
     const later = Array(7).fill(slow.nextProbeAt - 1);
     for (const code of ['TIMEOUT', DELIVERED])
       expect(later.reduce((health, now) => tried(health, { code }, now), slow)).toEqual(slow);
   });
 
-  test('is not backed off by late refusals of requests from before its pause', () => {
+  test('late refusals of requests sent before a pause do not prolong it', () => {
     const schedule = new Schedule<State>(2);
     for (const id of ['first', 'second']) schedule.offer(aState(id));
     const [first, second] = [schedule.begin(0), schedule.begin(0)] as [State, State];
@@ -93,7 +93,7 @@ describe('an endpoint', () => {
 
 // @proves relay-4
 describe('a lead that fails', () => {
-  test('comes again by the example schedule of Standard Webhooks, a fifth sooner to a fifth later, and is set aside at the tenth failure', () => {
+  test('a failed lead is retried like in Standard Webhooks, and set aside at the tenth failure', () => {
     const minutes = [1 / 12, 5, 30, 120, 300, 600, 840, 1200, 1440];
     expect(RETRY_PAUSES_MS).toEqual(minutes.map((each) => each * 60 * SECOND_MS));
     const pauseOf = (attempts: number, random: number) =>
@@ -105,12 +105,12 @@ describe('a lead that fails', () => {
     for (const attempts of [9, 10, 1000]) expect(pauseOf(attempts, 0)).toEqual({ setAside: true, pauseMs: undefined });
   });
 
-  test('comes again not before its Retry-After', () => {
+  test('a failed lead is not retried before its Retry-After', () => {
     const outcome = { code: 'HTTP_500', retryAfterMs: DAY_MS };
     expect(afterFailure(HEALTHY, outcome, LEAD)).toEqual({ setAside: true, pauseMs: DAY_MS });
   });
 
-  test('is not charged for a pause, a 410, or a failure of an endpoint that is not open', () => {
+  test('a pause, a 410, or a failure of an endpoint that is not open does not count for a lead', () => {
     const slow = seeing(...Array(5).fill('HTTP_500'));
     expect(afterFailure(slow, { code: 'HTTP_500' }, LEAD)).toEqual({ setAside: false });
     for (const outcome of [{ code: 'HTTP_410' }, { code: 'HTTP_429' }, { code: 'HTTP_503', retryAfterMs: 0 }])
@@ -118,7 +118,7 @@ describe('a lead that fails', () => {
     expect(afterFailure(HEALTHY, { code: 'HTTP_503' }, LEAD).setAside).toBe(true);
   });
 
-  test('makes way for others once a whole window of leads has failed in a row, but is not set aside for good by that', () => {
+  test('a whole window of failed leads makes way for others, but is not set aside for good', () => {
     const slow = { ...seeing(...Array(5).fill('HTTP_500')), failures: WINDOW };
     const full = { ...LEAD, unacknowledged: WINDOW };
     expect(afterFailure(slow, { code: 'HTTP_500' }, full).pauseMs).toBeGreaterThan(0);
@@ -137,7 +137,7 @@ interface State {
 
 const aState = (id: string): State => ({ lead: { studioId: 'a', id }, revision: 1n, attempts: 0 });
 
-/** A delivery of a core, of one lead to one consumer. */
+/** A core's delivery of one lead to one consumer. */
 interface Delivery {
   revision: bigint;
   /** Infinity: set aside for good. */
@@ -145,18 +145,18 @@ interface Delivery {
   attempts: number;
 }
 
-/** A core with one consumer, a relay that may be killed, and a receiver: what each of them knows, and no clock but `now`. */
+/** A core with a consumer, a relay that may be killed, and a receiver, with their knowledge. The only clock is `now`. */
 class World {
   now = 0;
   readonly deliveries = new Map<string, Delivery>();
-  /** The newest state of each lead, and the newest that the receiver has taken. */
+  /** The newest state of each lead, and the newest that the receiver accepted. */
   readonly newest = new Map<string, bigint>();
   readonly taken = new Map<string, bigint>();
   readonly inFlight: State[] = [];
-  /** What the relay has yet to tell the core. */
+  /** Outcomes that the relay has not reported to the core yet. */
   readonly untold: { readonly change: State; readonly retryAt: number | undefined }[] = [];
   schedule!: Schedule<State>;
-  /** What this watch has sent: the core sends each state once. */
+  /** The states sent on this watch: the core sends each state once. */
   #sent = new Set<string>();
   readonly #takes: (change: State) => string;
 
@@ -172,7 +172,7 @@ class World {
     this.deliveries.set(id, { revision, due, attempts: 0 });
   }
 
-  /** The relay is killed, and starts: it knows nothing. */
+  /** Kills and restarts the relay, which forgets everything. */
   restart(): void {
     this.inFlight.length = 0;
     this.untold.length = 0;
@@ -180,7 +180,7 @@ class World {
     this.#sent = new Set();
   }
 
-  /** The watch ends, and the next begins. */
+  /** Ends the watch and begins the next. */
   watchAgain(): void {
     this.schedule.forget();
     this.#sent = new Set();
@@ -231,7 +231,7 @@ class World {
     this.schedule.settled(change);
   }
 
-  /** Everything that can happen now happens. */
+  /** Does everything that is possible now. */
   step(): void {
     this.feed();
     for (let each = 0; each < 4; each += 1) this.begin();
@@ -239,7 +239,7 @@ class World {
     while (this.untold.length > 0) this.tell(0);
   }
 
-  /** Lets that happen for a time, minute by minute. */
+  /** Does everything that is possible, minute by minute, for a time. */
   endure(durationMs: number): void {
     for (const end = this.now + durationMs; this.now < end; ) {
       this.step();
@@ -248,7 +248,7 @@ class World {
   }
 
   /**
-   * Lets time pass, and everything happen, until the core has nothing more to send.
+   * Lets time pass and does everything until the core has nothing more to send.
    *
    * @param also a lead that changes now and then
    */
@@ -260,7 +260,7 @@ class World {
       const { state, nextProbeAt } = this.schedule.health;
       const dues = [...this.deliveries.values()].map(({ due }) => due).filter((due) => due > this.now);
       if (state !== 'open') this.now = Math.max(this.now, nextProbeAt);
-      // Also of a slow endpoint: it may have nothing to be probed with before.
+      // Also for a slow endpoint, which may have nothing to be probed with before.
       if (dues.length > 0 && dues.length === this.deliveries.size) this.now = Math.max(this.now, Math.min(...dues));
     }
   }
@@ -279,7 +279,7 @@ const HAPPENINGS = fc.array(
   { minLength: 20, maxLength: 200 },
 );
 
-/** Lets happenings happen. */
+/** Applies the happenings in order. */
 function live(world: World, happenings: readonly { what: string; number: number; random: number }[]): void {
   for (const { what, number, random } of happenings) {
     if (what === 'change') world.change(`${number}`);
@@ -297,8 +297,8 @@ function live(world: World, happenings: readonly { what: string; number: number;
 const RUNS = { numRuns: 500 };
 
 // @proves relay-1
-describe('whatever happens in which order, with kills of the relay between any two steps', () => {
-  test('the receiver takes the newest state of each lead at last, states of a lead in order, with one request for it at a time', () => {
+describe('under any order of events, with kills of the relay between any two steps', () => {
+  test('a receiver eventually has the newest state of each lead, in order, one request at a time', () => {
     fc.assert(
       fc.property(
         HAPPENINGS,
@@ -337,7 +337,7 @@ describe('whatever happens in which order, with kills of the relay between any t
   });
 
   // @proves relay-4
-  test('a lead that the receiver never takes, while it takes others, is set aside after ten attempts, and holds up no other', () => {
+  test('a lead that only fails is set aside after ten attempts and blocks no other', () => {
     fc.assert(
       fc.property(HAPPENINGS, (happenings) => {
         const tried = new Map<bigint, number>();
@@ -359,7 +359,7 @@ describe('whatever happens in which order, with kills of the relay between any t
 });
 
 // @proves relay-3
-test('the endpoint is tried at once when its file changes, whatever is in flight, and that this fails counts for nothing', () => {
+test('a change of its file tries the endpoint at once, and requests in flight are ignored', () => {
   const schedule = new Schedule<State>(1);
   for (let id = 0; id < 8; id += 1) schedule.offer(aState(`${id}`));
   for (let now = 0; now < 5; now += 1) schedule.ended(schedule.begin(now) as State, { code: 'HTTP_500' }, now, 0.5);
@@ -377,7 +377,7 @@ test('the endpoint is tried at once when its file changes, whatever is in flight
   expect(schedule.begin(now)).toBeDefined();
 });
 
-/** A receiver of so many requests in each second. It counts by windows, or fills a bucket that a request takes from. */
+/** Receivers that accept so many requests a second: by windows, or by a bucket that each request drains. */
 const LIMITS = {
   window(perSecond: number) {
     const taken = new Map<number, number>();
@@ -404,21 +404,21 @@ interface Limited {
   readonly limit: keyof typeof LIMITS;
   readonly perSecond: number;
   readonly latencyMs: number;
-  /** How it refuses. */
+  /** How the receiver refuses. */
   readonly refusal: Outcome;
 }
 
 /**
- * Sends a receiver with a limit what waits for twenty seconds of simulated time.
+ * Sends waiting leads to a limited receiver for twenty seconds of simulated time.
  *
- * @returns how many requests it took in a second
+ * @returns the number of requests that it accepted per second
  */
 function ratePerSecond({ limit, perSecond, latencyMs, refusal }: Limited): number {
   const takes = LIMITS[limit](perSecond);
   const schedule = new Schedule<State>(8);
   const inFlight: { readonly change: State; readonly endsAt: number; readonly outcome: Outcome }[] = [];
   let [now, offered, taken] = [0, 0, 0];
-  /** Until when the receiver has asked for a pause, and the successes since; none before the first refusal. */
+  /** The end of the pause that the receiver asked for, and the successes since; infinite before the first refusal. */
   let [askedUntil, successes] = [0, Number.POSITIVE_INFINITY];
   const offer = () => {
     schedule.offer(aState(`${offered}`));
@@ -450,7 +450,7 @@ function ratePerSecond({ limit, perSecond, latencyMs, refusal }: Limited): numbe
 }
 
 // @proves relay-12
-test('a receiver that takes N requests a second gets 3/4 of them, and nothing within its pauses', () => {
+test('a receiver limited to N requests a second gets 3/4 of them, and none during its pauses', () => {
   const refusals = [
     { code: 'HTTP_429', retryAfterMs: SECOND_MS },
     { code: 'HTTP_503', retryAfterMs: SECOND_MS },
@@ -473,7 +473,7 @@ test('a receiver that takes N requests a second gets 3/4 of them, and nothing wi
 });
 
 // @proves relay-11
-test('what the feed does not send again is not sent, also if it was in flight and failed', () => {
+test('leads that the feed does not send again are not sent, even if they failed in flight', () => {
   const schedule = new Schedule<State>(2);
   for (const id of ['gone', 'kept', 'waiting']) schedule.offer(aState(id));
   const inFlight = [schedule.begin(0), schedule.begin(0)] as State[];
@@ -484,7 +484,7 @@ test('what the feed does not send again is not sent, also if it was in flight an
   expect([schedule.begin(1)?.lead.id, schedule.begin(1)]).toEqual(['kept', undefined]);
 });
 
-test('more leads than a window has that the receiver never takes hold up no other for ever', () => {
+test('more failing leads than a window holds do not block another forever', () => {
   const world = new World(({ lead }) => (lead.id.startsWith('bad') ? 'HTTP_400' : DELIVERED));
   for (let each = 0; each < WINDOW + 50; each += 1) world.change(`bad-${each}`);
   world.change('good');

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import { isOpen, type Lead } from '../../src/domain/lead.ts';
 import { readTexts } from '../../src/domain/lead-data.ts';
-import { newId } from '../../src/domain/new-id.ts';
+import { newId, systemClock } from '../../src/domain/new-id.ts';
 import type { Refusal } from '../../src/domain/refusal.ts';
 import type { Studio } from '../../src/domain/studio.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -16,7 +16,7 @@ import { temporaryFolder } from '../tools/processes.ts';
 import { answersOf, type Made, type MadeLead } from './answers.ts';
 import { type Collections, dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
-/** A fixture: what a release wrote, and what its store returned. */
+/** A fixture: the data that a release wrote, and the results of its store. */
 interface Written {
   readonly made: Made;
   readonly answers: Record<string, unknown>;
@@ -41,7 +41,7 @@ describe.each(RELEASES)('a SQLite file of release %s', (release) => {
 });
 
 describeWithMongo('a MongoDB database', (mongoUrl) => {
-  describe.each(RELEASES)('of release %s', (release) => {
+  describe.each(RELEASES)('written by release %s', (release) => {
     const all = written(`mongodb-${release}.json`);
     answersAsBefore(all, async () => {
       const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
@@ -59,9 +59,10 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
     return store;
   }
   const createAgain = (store: Store, { id, ...command }: MadeLead, overrides: Partial<MadeLead> = {}) =>
-    createLead({ store, newId }, { ...command, ...overrides, ...readTexts({ ...command, ...overrides }) }).catch(
-      (error: Refusal) => error.reason,
-    );
+    createLead(
+      { store, clock: systemClock, newId },
+      { ...command, ...overrides, ...readTexts({ ...command, ...overrides }) },
+    ).catch((error: Refusal) => error.reason);
   const isErased = ({ idempotencyKey }: MadeLead) =>
     (answers[`created with ${idempotencyKey}`] as { kind?: string } | null)?.kind === 'erased';
 
@@ -70,14 +71,14 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
   const leadIn = ({ id }: MadeLead) => answers[`lead ${id}`] as Lead | null;
 
   // @proves leads-9
-  test('returns the same results as that release', async () => {
+  test('a database of an earlier release returns the same results as that release', async () => {
     const found = await answersOf(await open(), made);
     const events = found['events of held'] as { caller: string }[];
     expect(events.shift()).toMatchObject({ caller: '(migration)' });
     expect(found).toMatchObject(answers);
   });
 
-  test('replays every creation, except of erased leads, whose keys stay in use', async () => {
+  test('a database of an earlier release replays every creation except of erased leads', async () => {
     const store = await open();
     for (const lead of made.leads) {
       const answer = await createAgain(store, lead);
@@ -87,8 +88,8 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
     }
   });
 
-  // @proves leads-42
-  test('names each of its enquiries by one id, which stays when the lead keeps another one', async () => {
+  // @proves leads-41
+  test('an enquiry of an earlier release retains its id when the lead gets another', async () => {
     const store = await open();
     const enquired = made.leads.filter((lead) => leadIn(lead)?.enquiries);
     const idsOf = async ({ studioId, id }: MadeLead) =>
@@ -107,7 +108,7 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
   });
 
   // @proves leads-6
-  test('gives no contact of an open lead a second lead', async () => {
+  test('an open lead of an earlier release still blocks its contact', async () => {
     const store = await open();
     const held = made.leads.flatMap((lead) => {
       const found = leadIn(lead);

@@ -58,5 +58,5 @@ export async function answersOf(store: Store, { studioIds, leads, secrets }: Mad
   return JSON.parse(JSON.stringify(answers));
 }
 
-/** Changes of one moment have no defined order. */
+/** Changes at the same time have no defined order. */
 const byLead = (changes: readonly LeadChange[]) => changes.toSorted((a, b) => (a.lead.id < b.lead.id ? -1 : 1));

@@ -15,7 +15,7 @@ import { sizeOf } from '../tools/size-of.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
-/** The moments at which a migration is killed, and the leads that it then moves. */
+/** The number of kills during a migration, and the number of its leads. */
 const KILLS = sizeOf('MIGRATION_KILLS', { usual: 10, soak: 50 });
 const LEADS = 1500;
 
@@ -37,7 +37,7 @@ function withDatabase<Result>(path: string, work: (database: DatabaseSync) => Re
 const versionOf = (path: string) =>
   withDatabase(path, (database) => database.prepare('PRAGMA user_version').get()?.user_version);
 
-/** The tables that a migration must not change; of `leads`, the columns that release 1.2 has. */
+/** The tables that a migration must not change; for `leads`, the columns of release 1.2. */
 const KEPT = [
   'members',
   'lead_sources',
@@ -49,7 +49,7 @@ const KEPT = [
   'sqlite_sequence',
 ];
 
-/** A digest of what a file of either release has to keep. */
+/** Returns a digest of the data that a file of either release must have. */
 const contentsOf = (path: string) =>
   withDatabase(path, (database) => {
     const digest = createHash('sha256');
@@ -68,7 +68,7 @@ const contentsOf = (path: string) =>
     return digest.digest('hex');
   });
 
-/** Opens a file in a process of its own, as the start of a core does. */
+/** Opens a file in a separate process, as the start of a core does. */
 const openElsewhere = (path: string) => {
   const { href } = pathToFileURL(join(ROOT, 'src/store/sqlite/open-database.ts'));
   const script = `import { openDatabase } from '${href}'; openDatabase('${path}').database.close();`;
@@ -76,7 +76,7 @@ const openElsewhere = (path: string) => {
 };
 
 // @proves crashes-51
-test('opening a file of release 1.2 migrates it, and leaves a copy of it as it was', () => {
+test('opening a file of release 1.2 migrates it and leaves an unchanged copy', () => {
   const path = aFileOf12();
   const before = contentsOf(path);
 
@@ -90,7 +90,7 @@ test('opening a file of release 1.2 migrates it, and leaves a copy of it as it w
   expect(left.toSorted()).toEqual(['leads.db', 'leads.db.before-2.0']);
 });
 
-test('a migration ends the retention of studios that had holds, and of no other', async () => {
+test('a migration ends the retention of studios with holds, but of no other studio', async () => {
   const path = aFileOf12();
   withDatabase(path, (database) =>
     database.exec(`
@@ -101,7 +101,7 @@ test('a migration ends the retention of studios that had holds, and of no other'
   onTestFinished(() => store.close());
 
   const daysOf = async (id: string) => (await store.findStudio(id))?.retention?.days ?? null;
-  // One lead of berlin is held, and all of the studio named held.
+  // One lead of berlin is held, and the whole studio named held.
   expect([await daysOf('berlin'), await daysOf('held'), await daysOf('moves')]).toEqual([null, null, 90]);
   expect((await store.listAuditEvents('berlin', null))[0]).toMatchObject({
     action: 'studio-retention-changed',
@@ -111,7 +111,7 @@ test('a migration ends the retention of studios that had holds, and of no other'
   });
 });
 
-test('a migration keeps the settings of studios, which release 1.2 has in tables of their own', async () => {
+test('a migration preserves the settings of studios, which release 1.2 has in separate tables', async () => {
   const path = aFileOf12();
   withDatabase(path, (database) =>
     database.exec(`
@@ -131,7 +131,7 @@ test('a migration keeps the settings of studios, which release 1.2 has in tables
   expect(await store.findStudio('berlin')).toMatchObject(defaults);
 });
 
-test('a backup of release 1.2 is still known as a backup once it was restored and migrated', async () => {
+test('a backup of release 1.2 is still known as one after it was restored and migrated', async () => {
   const path = aFileOf12();
   withDatabase(path, (database) => database.exec('UPDATE database_epoch SET backed_up_at = 1795829715000'));
 
@@ -141,7 +141,7 @@ test('a backup of release 1.2 is still known as a backup once it was restored an
   expect(await store.findEpoch()).toMatchObject({ backedUpAt: new Date(1795829715000) });
 });
 
-test('a file of release 1.2 that another process uses is not migrated, and that process goes on', () => {
+test('a file of release 1.2 is not migrated while another process uses it', () => {
   const path = aFileOf12();
   withDatabase(path, (other) => {
     other.exec("PRAGMA journal_mode = WAL; UPDATE studios SET quota_limit = 7 WHERE id = 'berlin'");
@@ -159,7 +159,7 @@ test('a file of release 1.2 that another process uses is not migrated, and that 
   expect(versionOf(path)).toBe(9);
 });
 
-test('a file whose copy cannot be written stays as it was, and the error says what is in the way', () => {
+test('a file whose copy cannot be written stays unchanged, and the error names the obstacle', () => {
   const path = aFileOf12();
   const before = contentsOf(path);
   mkdirSync(`${path}.before-2.0`);
@@ -169,7 +169,7 @@ test('a file whose copy cannot be written stays as it was, and the error says wh
   expect([versionOf(path), contentsOf(path)]).toEqual([8, before]);
 });
 
-test('two leads with one idempotency key, which 1.2 let in without its index, stop a migration', () => {
+test('a migration stops at two leads with one idempotency key', () => {
   const path = aFileOf12();
   withDatabase(path, (database) =>
     database.exec(`
@@ -182,7 +182,7 @@ test('two leads with one idempotency key, which 1.2 let in without its index, st
   expect(versionOf(path)).toBe(8);
 });
 
-test('a migration says how far it is once a second', () => {
+test('a migration prints its progress once a second', () => {
   const path = aFileOf12();
   const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
   let now = 0;
@@ -198,7 +198,7 @@ test('a migration says how far it is once a second', () => {
   expect(lines.at(-1)).toMatch(/leads\.db is now of release 2\.0\. .*before-2\.0 has it as it was.* holds: held\.\n$/);
 });
 
-test('processes that start at once migrate a file once', async () => {
+test('processes that start concurrently migrate a file once', async () => {
   const path = aFileOf12();
   const before = contentsOf(path);
 

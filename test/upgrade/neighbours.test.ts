@@ -21,7 +21,7 @@ vi.setConfig({ testTimeout: 600_000 });
 
 const CORE_TOKEN = 'the token of two releases side by side';
 
-/** The probe interval of the balancers; milliseconds. Much shorter than the drain of a stopping process. */
+/** The interval of the balancers' probes, much shorter than the drain of a stopping process; milliseconds. */
 const PROBE_MS = 100;
 const DRAIN_MS = 2000;
 const CALLERS = 2;
@@ -32,14 +32,14 @@ const ROUNDS_BETWEEN = sizeOf('NEIGHBOUR_ROUNDS', { usual: 2, soak: 12 });
 /** The pause of a caller between two rounds; milliseconds. Requests must be continuous, not many. */
 const PAUSE_MS = 500;
 
-/** The number of creations that are replayed at the end, spread over all. */
+/** The number of creations that are finally replayed, spread over all. */
 const REPEATED = 20;
 
 describeWithLastRelease('the last release and this one', (folder) => {
   describeWithMongo('on one database', (mongoUrl) => {
     describeWithRedis('and one Redis', (redisUrl) => {
       // @proves exchange-8 leads-32 requests-7
-      test('replace each other one process at a time under load, forth and back, and no request fails', async () => {
+      test('the last release and this one replace each other under load without failures', async () => {
         const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
         onTestFinished(() => dropDatabase(databaseUrl));
         const deployment = await deploy(folder, { databaseUrl, redisUrl: redisUrl() });
@@ -79,7 +79,7 @@ describeWithLastRelease('the last release and this one', (folder) => {
   });
 
   // @proves exchange-8 leads-32
-  test('its gateway works with this core, which migrates its file, and its core with the copy', async () => {
+  test("the last release's gateway works with this core, and its core with the unmigrated copy", async () => {
     const path = join(temporaryFolder(), 'leads.db');
     const [coreUrl, gatewayUrl] = [await aUrl(), await aUrl()];
     const startCore = (of: string) =>
@@ -125,7 +125,7 @@ describeWithLastRelease('the last release and this one', (folder) => {
     expect(await again.ended()).toBe(1);
     expect(again.output()).toContain('a newer release has written the database file');
 
-    // Going back: the file as it was.
+    // Going back restores the unmigrated file.
     for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
     renameSync(`${path}.before-2.0`, path);
     const back = startCore(folder);
@@ -138,7 +138,7 @@ describeWithLastRelease('the last release and this one', (folder) => {
 
 type Asked = Readonly<Record<'corrected' | 'erased', Created & { readonly note: string }>>;
 
-/** Has two leads created, and asks again for the contact of each. */
+/** Creates two leads, and requests the contact of each again. */
 async function askAgain({ url, secret }: Pick<Deployment, 'url' | 'secret'>): Promise<Asked> {
   const ask = async () => {
     const [capture, key, note] = [aCapture(), randomUUID(), `Kept-${randomUUID()}`];
@@ -149,7 +149,7 @@ async function askAgain({ url, secret }: Pick<Deployment, 'url' | 'secret'>): Pr
   return { corrected: await ask(), erased: await ask() };
 }
 
-/** At a core of the last release: it answers alike, and what it corrects is replayed as it was. */
+/** Checks at a core of the last release that it responds alike and replays a corrected lead as it was. */
 async function correctAndErase(
   { url, secret, clients, studioId }: Pick<Deployment, 'url' | 'secret' | 'clients' | 'studioId'>,
   { corrected, erased }: Asked,
@@ -170,7 +170,7 @@ const aPhone = (value: string) => ({ type: 'phone', value });
 
 /** An address at which a process of either release runs. */
 interface Place {
-  /** Stops the current process and starts one of a release in its place. */
+  /** Stops the current process and starts one of another release at its address. */
   replaceBy(release: string): Promise<void>;
 }
 
@@ -304,7 +304,7 @@ function startLoad(url: string, secret: string): Load {
 
 const sendCounted = sendAgainIfLate();
 
-/** Sends a request, and once more when its idle connection was closed: HTTP leaves that retry to clients. */
+/** Sends a request, and retries it if its idle connection was closed, which HTTP leaves to clients. */
 async function request(
   url: string,
   secret: string,

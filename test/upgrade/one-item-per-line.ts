@@ -1,4 +1,4 @@
-/** Returns JSON of a fixture in which each lead, answer and document is one line, so that a difference shows which one it is in. */
+/** Formats a fixture with one lead, response or document per line, so that a diff shows which of them changed. */
 export function oneItemPerLine(value: object, depth = 0): string {
   const isList = Array.isArray(value);
   const entries = Object.entries(value);

@@ -17,11 +17,11 @@ const EARLIER_RELEASE =
 const pathOf = (name: string) => join(import.meta.dirname, name);
 
 describe('a SQLite file', () => {
-  // @proves crashes-4
+  // @proves crashes-51
   test.each([
     ['of the schema of release 1.0', 'PRAGMA user_version = 7'],
     ['in which a release before 1.2 has begun something', `UPDATE studios SET claim_renewal = '{"step":"first"}'`],
-  ])('%s is refused with what to do, and not changed', async (_, change) => {
+  ])('a SQLite file %s is refused with advice and stays unchanged', async (_, change) => {
     const path = join(temporaryFolder(), 'leads.db');
     copyFileSync(pathOf('sqlite-1.2.db'), path);
     const contents = (first = '') => {
@@ -41,7 +41,7 @@ describe('a SQLite file', () => {
     expect(contents()).toEqual(before);
   });
 
-  test('of release 1.2 has the tables, columns and indexes that a new file has', () => {
+  test('a migrated SQLite file has the tables, columns and indexes of a new one', () => {
     const files = [join(temporaryFolder(), 'leads.db'), join(temporaryFolder(), 'leads.db')] as const;
     copyFileSync(pathOf('sqlite-1.2.db'), files[0]);
 
@@ -51,7 +51,7 @@ describe('a SQLite file', () => {
   });
 });
 
-/** The parts of a schema that SQLite enforces. The order of columns is none of them: every statement names its columns. */
+/** The parts of a schema that SQLite enforces, except the order of columns, because every statement names its columns. */
 function schemaOf(database: DatabaseSync): unknown {
   const names = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all();
   const all = (query: string, name: unknown) => database.prepare(query).all(name as string);
@@ -73,11 +73,11 @@ function schemaOf(database: DatabaseSync): unknown {
 describeWithMongo('a MongoDB database', (mongoUrl) => {
   const { collections } = JSON.parse(readFileSync(pathOf('mongodb-1.2.json'), 'utf8'));
 
-  // @proves crashes-4
+  // @proves crashes-51
   test.each([
     ['with a studio that only release 1.0 wrote', { $unset: { claimVersion: 1, renewal: 1 } }],
     ['in which a release before 1.2 has begun something', { $set: { claimVersion: null, renewal: { step: 'first' } } }],
-  ])('%s is refused with what to do, and not changed', async (_, change) => {
+  ])('a MongoDB database %s is refused with advice and stays unchanged', async (_, change) => {
     const { databaseUrl, studios } = await aDatabaseOf12();
     expect(await studios.updateOne({ _id: 'berlin' } as never, change)).toMatchObject({ modifiedCount: 1 });
     const before = await studios.find().toArray();
@@ -87,7 +87,7 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
     expect(await studios.find().toArray()).toEqual(before);
   });
 
-  /** A database of release 1.2, and direct access to it. */
+  /** Creates a database of release 1.2; returns direct access to it. */
   async function aDatabaseOf12() {
     const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
     await restoreDocuments(databaseUrl, collections);
@@ -101,7 +101,7 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
   }
 
   // @proves crashes-51
-  test('is migrated by the first core, which ends the retention of studios that had holds', async () => {
+  test('the first core migrates a MongoDB database and ends the retention of studios with holds', async () => {
     const { databaseUrl, feed, studios } = await aDatabaseOf12();
     const retention = { days: 90, since: new Date(1) };
     await studios.updateMany({ _id: { $in: ['berlin', 'moves'] } } as never, { $set: { retention } });
@@ -109,19 +109,19 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
     for (const _ of ['first', 'second']) {
       const store = await openedStore(databaseUrl);
       const daysOf = async (id: string) => (await store.findStudio(id))?.retention?.days ?? null;
-      // One lead of berlin is held, and all of the studio named held.
+      // One lead of berlin is held, and the whole studio named held.
       expect([await daysOf('berlin'), await daysOf('held'), await daysOf('moves')]).toEqual([null, null, 90]);
       const events = await store.listAuditEvents('berlin', null);
       expect(events.filter(({ caller }) => caller === '(migration)')).toEqual([
         expect.objectContaining({ action: 'studio-retention-changed', from: '90', to: null }),
       ]);
       await store.close();
-      // As if the process had died before it noted the release.
+      // As if the process had died before it recorded the release.
       await feed.deleteOne({ _id: 'schema' } as never);
     }
   });
 
-  test('is refused if a newer release has written it', async () => {
+  test('a MongoDB database that a newer release has written is refused', async () => {
     const { databaseUrl, feed } = await aDatabaseOf12();
     await feed.insertOne({ _id: 'schema', version: 3 } as never);
 

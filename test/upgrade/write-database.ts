@@ -1,6 +1,6 @@
 /*
- * Writes a database with every kind of data that this release can store, through its use cases, and a file with what its store
- * returns, as fixtures for later releases:
+ * Writes a database with every kind of data of this release, through its use cases, and a file with the results of its store, as
+ * fixtures for later releases:
  *
  *   npm run release:database sqlite:test/upgrade/sqlite-1.2.db test/upgrade/sqlite-1.2.json
  *   npm run release:database mongodb://… test/upgrade/mongodb-1.2.json
@@ -110,7 +110,7 @@ await putStudio(deps, { ...berlin, id: 'retains', retentionDays: 365 });
 const kept = await create('retains', byEmail('kept@example.org'), { note: 'For ever.' });
 await store.putRetentionTime(null, systemClock());
 
-// A test studio, and one that has ended.
+// A test studio, and an ended one.
 await putStudio(deps, { ...berlin, id: 'tests', isTest: true });
 await create('tests', byEmail('tested@example.org'));
 await putStudio(deps, { ...berlin, id: 'ended' });
@@ -118,7 +118,7 @@ const last = await create('ended', byEmail('last@example.org'), { note: 'Nobody 
 await store.endStudio('ended', { ...BY, now: systemClock() });
 await eraseLead(deps, { studioId: 'ended', leadId: last.id, caller: 'crm' });
 
-// Consumers: of all leads with what one has acknowledged and set aside, and of one studio's changes from now on.
+// A consumer of all leads, which has acknowledged and set aside some, and one of a studio's later changes.
 const all = { studioIds: [], allStudios: true, includeTestStudios: true };
 const copy = await createConsumer(deps, { ...all, name: 'copy', start: 'all-leads', caller: 'crm' });
 const one = { studioIds: ['berlin'], allStudios: false, includeTestStudios: false };
@@ -153,7 +153,7 @@ expectNothingEmpty();
 const collections = databaseUrl.startsWith('sqlite:') ? undefined : await documentsOf(databaseUrl);
 writeFileSync(answersFile, `${oneItemPerLine({ made, answers, ...(collections && { collections }) })}\n`);
 
-/** A table without a row is of a feature that nothing above uses. @throws Error */
+/** Expects a row in every table, because one without a row belongs to a feature that is not used above. @throws Error */
 function expectNothingEmpty(): void {
   if (!databaseUrl.startsWith('sqlite:')) return;
   const database = new DatabaseSync(databaseUrl.slice('sqlite:'.length));
@@ -161,7 +161,7 @@ function expectNothingEmpty(): void {
     .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
     .all();
   const empty = tables.filter(({ name }) => !database.prepare(`SELECT 1 FROM ${name} LIMIT 1`).get());
-  // Without the log of what was written last, which is no part of the fixture.
+  // Removes the log of the last writes, which is not part of the fixture.
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   database.close();
   if (empty.length > 0) throw new Error(`nothing is stored in ${empty.map(({ name }) => name).join(', ')}`);

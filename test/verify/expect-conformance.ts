@@ -9,7 +9,7 @@ import { aService } from '../support/service.ts';
  * @param core the core's settings, known when tests run
  */
 export function expectConformance(core: () => Record<string, string>): void {
-  // A quota large enough for the checks, and small enough that a busy machine uses it up, at 80 requests a second.
+  // A quota that suffices for the checks, but that a busy machine still uses up, at 80 requests a second.
   const service = aService(() => ({ core: core(), gateway: { QUOTA_LIMIT: '800', QUOTA_WINDOW_SECONDS: '10' } }));
   let report: Report;
 

@@ -1,5 +1,5 @@
 import { describe } from 'vitest';
 import { expectConformance } from './expect-conformance.ts';
 
-// @proves leads-2
+// @proves leads-1
 describe('on SQLite', () => expectConformance(() => ({})));

@@ -40,7 +40,7 @@ async function verify(
   return { status, printed, progress };
 }
 
-test('a deployment that keeps the contract: JSON for programs, progress on standard error, status 0', async () => {
+test('verify reports a conforming deployment as JSON with status 0, and shows its progress', async () => {
   const { status, printed, progress } = await verify(service.url, { typed: studio.secret }, '--json');
 
   const { counts, rules, checks } = JSON.parse(printed);
@@ -56,8 +56,8 @@ test('a deployment that keeps the contract: JSON for programs, progress on stand
   expect(status).toBe(0);
 });
 
-// @proves leads-2
-test('a deployment that breaks a rule: a table with the rule and the reason, status 1', async () => {
+// @proves leads-1
+test('verify reports a broken rule in a table with the reason and status 1', async () => {
   const faulty = createServer(async (request, response) => {
     const body = request.method === 'POST' ? await text(request) : undefined;
     const headers = Object.entries(request.headers).filter(([name]) => !['host', 'connection'].includes(name));
@@ -91,8 +91,8 @@ test('a deployment that breaks a rule: a table with the rule and the reason, sta
   expect(status).toBe(1);
 });
 
-// @proves leads-2
-test('a studio with thousands of leads: no rule is reported as broken because of them', async () => {
+// @proves leads-1
+test('verify reports no broken rule because of a studio with thousands of leads', async () => {
   const { studioId, secret, sourceId } = await service.aStudioWithKey();
   const aLead = () => ({
     idempotencyKey: randomUUID(),
@@ -110,10 +110,10 @@ test('a studio with thousands of leads: no rule is reported as broken because of
   expect(broken.map(({ title, why }) => `${title}: ${why}`)).toEqual([]);
 }, 600_000);
 
-/** More than twenty pages of the largest size have. */
+/** More than twenty pages of the largest size contain. */
 const SOME_LEADS = 2100;
 
-/** Another website: it has a page for every address. */
+/** Another website, which has a page at every address. */
 const anotherWebsite = createServer((_, response) => {
   response.setHeader('content-type', 'text/html').end('<h1>Welcome</h1>');
 }).listen(0, '127.0.0.1');
@@ -132,7 +132,7 @@ test.each<[string, () => string, Mistake, RegExp]>([
   ['an address with /v1', () => `${service.url}/v1`, {}, NOT_OF_SERVICE],
   ['another website at the address', () => addressOf(anotherWebsite), {}, NOT_OF_SERVICE],
   ['a source that is no UUID', () => service.url, { source: 'website' }, /^LEAD_INTAKE_SOURCE_ID is not a UUID/],
-])('%s: reported in one line, status 2', async (_what, baseUrl, { of = () => 'lik_nobody', ...key }, message) => {
+])('verify reports %s in a line and status 2', async (_what, baseUrl, { of = () => 'lik_nobody', ...key }, message) => {
   const { status, printed, progress } = await verify(baseUrl(), { set: of(), ...key });
 
   expect(progress).toMatch(message);

@@ -8,7 +8,7 @@ import { aService, BOTH_SCOPES, expectProblem, LEADS, type StudioWithKey } from 
 
 const service = aService();
 
-/** Creates another key of a studio; by default, as its owner. */
+/** Creates another key in a studio, as its owner by default. */
 const anotherKey = ({ studioId, memberId }: StudioWithKey, overrides: Record<string, unknown> = {}) =>
   service.apiKeys.createApiKey({
     studioId,
@@ -19,7 +19,7 @@ const anotherKey = ({ studioId, memberId }: StudioWithKey, overrides: Record<str
     ...overrides,
   });
 
-// test/security/isolation.test.ts has complete keys that are not valid.
+// test/security/isolation.test.ts covers well-formed keys that are not valid.
 test.each<[string, (secret: string) => Record<string, string | null>]>([
   ['no header', () => ({ authorization: null })],
   ['the scheme alone', () => ({ authorization: 'Bearer' })],
@@ -40,7 +40,7 @@ test.each<[string, (secret: string) => Record<string, string | null>]>([
 );
 
 // @proves node-1
-test('a header that is given twice is refused; its scheme may have any letter case', {
+test('a duplicate Authorization header is refused, and its scheme may have any letter case', {
   tags: ['5.1', '5.header'],
 }, async () => {
   const { secret } = await service.aStudioWithKey();
@@ -52,7 +52,7 @@ test('a header that is given twice is refused; its scheme may have any letter ca
   }
 });
 
-test('keys are listed, issued, replaced and revoked by owners and admins, and by no one else', {
+test('only owners and admins can list, issue, replace and revoke keys', {
   tags: ['2.6.creation', '5.4'],
 }, async () => {
   const studio = await service.aStudioWithKey();
@@ -75,7 +75,7 @@ test('keys are listed, issued, replaced and revoked by owners and admins, and by
   expect((await service.apiKeys.listApiKeys({ studioId, memberId: 'admin-1' })).apiKeys.length).toBe(2);
 });
 
-test('a new key shows its secret once: no later response has it', { tags: ['2.6.creation', '5.6'] }, async () => {
+test("a new key's secret is shown only once", { tags: ['2.6.creation', '5.6'] }, async () => {
   const studio = await service.aStudioWithKey();
   const { apiKey, secret } = await anotherKey(studio);
   expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
@@ -90,7 +90,7 @@ test('a new key shows its secret once: no later response has it', { tags: ['2.6.
   expect(texts).not.toContain(secret.slice(0, 40));
 });
 
-test('a key lives for at most 366 days', { tags: ['8.key-validity'] }, async () => {
+test('a key is valid for at most 366 days', { tags: ['8.key-validity'] }, async () => {
   const studio = await service.aStudioWithKey();
   const at = (ms: number) => ({ expireTime: timestampFromMs(Date.now() + 366 * DAY_MS + ms) });
   await anotherKey(studio, at(0));
@@ -98,8 +98,8 @@ test('a key lives for at most 366 days', { tags: ['8.key-validity'] }, async () 
     await expect(call).rejects.toThrow(/not valid/);
 });
 
-// Concurrent requests are in test/contract/api-key-contract.ts.
-test('a studio has at most 20 keys that are neither revoked nor expired', { tags: ['8.api-keys'] }, async () => {
+// test/contract/api-key-contract.ts covers concurrent requests.
+test('a studio has at most 20 live keys', { tags: ['8.api-keys'] }, async () => {
   const studio = await service.aStudioWithKey();
   await Promise.all(times(19, () => anotherKey(studio)));
   await expect(anotherKey(studio)).rejects.toThrow(/20 keys/);

@@ -15,7 +15,7 @@ beforeAll(async () => {
   ({ nextCursor: foreignCursor } = (await page.json()) as { nextCursor: string });
 });
 
-// Nothing that is refused is written.
+// Refused requests write nothing.
 afterEach(async () => expect(await service.countLeads(studioId)).toBe(0));
 
 /** Expects a body to be refused for exactly these fields. */
@@ -23,13 +23,13 @@ async function expectRefused(body: unknown, fields?: readonly string[], headers:
   return expectProblem(await service.post(secret, body, headers), 400, 'integration_invalid_request', fields);
 }
 
-/** The text of a valid body with more properties in front, as they would be written in JSON. */
+/** Returns a valid body with more JSON properties in front. */
 const bodyWith = (properties: string) => JSON.stringify(aCapture()).replace('{', `{${properties},`);
 
 const UUID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
 
 // @proves fastify-1
-test('a missing value or one of the wrong type is refused with its field, and none is converted', async () => {
+test('a missing value or a wrong type is refused with its field, and nothing is converted', async () => {
   await expectRefused({}, ['displayName', 'contact']);
   await expectRefused({ contact: {} }, ['displayName', 'contact.type', 'contact.value']);
   for (const value of [1, true, [], {}, ['a@b']]) {
@@ -47,7 +47,9 @@ const UNUSUAL_NAMES = ['__proto__', 'constructor', 'toString', '', 'a/b', '~1', 
 // @proves fastify-1
 describe('an unknown property', () => {
   // @proves node-25
-  test('is refused with its name, whatever that is', { tags: ['2.2.nothing-else', '2.5.fields'] }, async () => {
+  test('an unknown property is refused by name, however unusual', {
+    tags: ['2.2.nothing-else', '2.5.fields'],
+  }, async () => {
     for (const value of ['null', '"x"', '{"a":1}']) {
       const properties = UNUSUAL_NAMES.map((name) => `${JSON.stringify(name)}:${value}`);
       await expectRefused(bodyWith(properties.join()), UNUSUAL_NAMES);
@@ -55,19 +57,21 @@ describe('an unknown property', () => {
   });
 
   // @proves bounds-8
-  test('is refused when there are many, of which the response names 50', { tags: ['2.5.together'] }, async () => {
+  test('a body with many unknown properties is refused, and the response names 50', {
+    tags: ['2.5.together'],
+  }, async () => {
     const many = Array.from({ length: 90 }, (_, index) => `"x${index}":0`).join();
     const { fields = {} } = await expectRefused(bodyWith(many));
     expect(Object.keys(fields)).toHaveLength(50);
   });
 
-  test('with half a surrogate pair in its name leaves a body that a strict parser reads', async () => {
+  test('a name with half a surrogate pair leaves an error body that a strict parser reads', async () => {
     const text = await (await service.post(secret, bodyWith('"\\ud800":0,"\\udc00x":0'))).text();
     expect(text).not.toMatch(/\\ud[89a-f]/i);
     expect(Object.keys(JSON.parse(text).fields)).toEqual(['\ufffd', '\ufffdx']);
   });
 
-  test('named like the prototype provides no missing values', { tags: ['2.2.nothing-else'] }, async () => {
+  test('properties of __proto__ do not stand in for missing values', { tags: ['2.2.nothing-else'] }, async () => {
     await expectRefused(`{"__proto__":${JSON.stringify(aCapture())}}`, ['__proto__', 'displayName', 'contact']);
     await expectRefused(`{"displayName":"Ada","contact":{"__proto__":${JSON.stringify(anEmail())}}}`, [
       'contact.__proto__',
@@ -77,7 +81,7 @@ describe('an unknown property', () => {
   });
 });
 
-test('a byte order mark is ignored, and the last value of a duplicate property counts', {
+test('a byte order mark is ignored, and the last of duplicate properties wins', {
   tags: ['4.1.body'],
 }, async () => {
   const other = await service.aStudioWithKey();
@@ -91,31 +95,27 @@ test('a byte order mark is ignored, and the last value of a duplicate property c
 test.each([
   ['a high surrogate alone', String.raw`\ud800`],
   ['NUL', String.raw`\u0000`],
-])(
-  'text that is not Unicode, or has a NUL, is refused with its field: %s',
-  { tags: ['2.2.unicode'] },
-  async (_, bad) => {
-    const body = (type: string, value: string) =>
-      `{"displayName":"Ada${bad}","note":"x${bad}y","sourceId":"${UUID}${bad}","contact":{"type":"${type}","value":"${value}"}}`;
-    const texts = ['displayName', 'note', 'sourceId'];
-    await expectRefused(body('email', `a${bad}@example.org`), [...texts, 'contact.value']);
-    await expectRefused(body('phone', `12345${bad}`), [...texts, 'contact.value']);
-    await expectRefused(body(`email${bad}`, 'a@b'), [...texts, 'contact.type']);
-  },
-);
+])('text with invalid Unicode or NUL is refused with its field: %s', { tags: ['2.2.unicode'] }, async (_, bad) => {
+  const body = (type: string, value: string) =>
+    `{"displayName":"Ada${bad}","note":"x${bad}y","sourceId":"${UUID}${bad}","contact":{"type":"${type}","value":"${value}"}}`;
+  const texts = ['displayName', 'note', 'sourceId'];
+  await expectRefused(body('email', `a${bad}@example.org`), [...texts, 'contact.value']);
+  await expectRefused(body('phone', `12345${bad}`), [...texts, 'contact.value']);
+  await expectRefused(body(`email${bad}`, 'a@b'), [...texts, 'contact.type']);
+});
 
-test('an error never contains text from the request', { tags: ['2.5.discreet'] }, async () => {
+test('an error response never contains text from the request', { tags: ['2.5.discreet'] }, async () => {
   const text = await (await service.post(secret, aCapture({ contact: anEmail('not.an.address'), note: 7 }))).text();
   expect(text).not.toContain('not.an.address');
   expect(text).not.toContain(secret);
 });
 
-test('an Idempotency-Key in quotes is refused with the advice to leave them out', async () => {
+test('an Idempotency-Key in quotes is refused with advice to remove the quotes', async () => {
   const { fields } = await expectRefused(aCapture(), ['Idempotency-Key'], { 'idempotency-key': `"${UUID}"` });
   expect(fields?.['Idempotency-Key']).toEqual([expect.stringContaining('leave the quotes out')]);
 });
 
-/** Parts of a creation: lines or a text, and the fields that are reported for it. The first one is good, the second is bad. */
+/** Parts of a creation: its lines or text, and the fields reported for it. The first is good, the second bad. */
 type Part<Value> = readonly (readonly [name: string, value: Value, fields: readonly string[]])[];
 
 const GOOD_KEY = `Idempotency-Key: ${UUID}`;
@@ -147,7 +147,7 @@ const inChunks = (body: string) =>
   `${lines('Transfer-Encoding: chunked', '')}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
 const packed = gzipSync(VALID).toString('latin1');
 
-/** A text has one character per byte. */
+/** Each character of a text stands for one byte. */
 const BODIES: Part<string> = [
   ['a good body', withLength(VALID), []],
   ['a body with two faults', withLength('{"displayName":"","x":1}'), ['displayName', 'x', 'contact']],
@@ -177,7 +177,7 @@ const BODIES: Part<string> = [
   }).map(([name, body]) => [name, withLength(body), ['body']] as const),
 ];
 
-/** Each fault alone, and with the bad ones of the other parts. */
+/** Each fault alone, and together with the bad versions of the other parts. */
 const CREATIONS = [KEYS, TYPES, BODIES].flatMap((part, at) =>
   part
     .slice(1)
@@ -185,7 +185,7 @@ const CREATIONS = [KEYS, TYPES, BODIES].flatMap((part, at) =>
 );
 
 test.each(CREATIONS.map((parts) => ({ parts, names: parts.map((part) => part?.[0]).join(' and ') })))(
-  'a creation reports all its faults together: with $names',
+  'a creation with $names reports all its faults together',
   { tags: ['2.5.together', '4.1.headers', '4.1.body'] },
   async ({ parts }) => {
     const [key = [], type = [], rest] = parts.map((part) => part?.[1] ?? []);
@@ -209,7 +209,7 @@ const CURSORS = [
   'a&cursor=b',
 ];
 
-test('a list reports all its faults together', {
+test('a list request reports all its faults together', {
   tags: ['2.5.together', '4.3.limit', '4.3.cursor', '4.3.own-cursor', '4.3.parameters'],
 }, async () => {
   const refused = async (query: string, fields: readonly string[]) => {
@@ -224,7 +224,7 @@ test('a list reports all its faults together', {
 });
 
 describe('an invalid address', () => {
-  test('is reported before a missing key, path and method', { tags: ['7.order'] }, async () => {
+  test('an invalid address is reported before a missing key, path or method', { tags: ['7.order'] }, async () => {
     for (const path of [LEADS, `${LEADS}/${UUID}`, '/v1/nowhere', '/healthz', '/']) {
       for (const rest of ['/%zz', '?%zz', '?limit=1&x=%', '?cursor=%C0%AF']) {
         for (const method of ['GET', 'POST', 'DELETE']) {
@@ -235,7 +235,7 @@ describe('an invalid address', () => {
     }
   });
 
-  test('is not counted', { tags: ['8.counted'] }, async () => {
+  test('a request with an invalid address does not count against the quota', { tags: ['8.counted'] }, async () => {
     const left = async () => Number(/r=(\d+)/.exec((await service.get(secret)).headers.get('ratelimit') ?? '')?.[1]);
     const before = await left();
     expect((await service.get(secret, '?%zz')).headers.has('ratelimit')).toBe(false);

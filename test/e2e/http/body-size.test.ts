@@ -4,7 +4,7 @@ import { aCapture, anEmail, aService, expectProblem, leadOf } from '../../suppor
 
 const service = aService();
 
-/** One character of two UTF-16 units and four bytes. */
+/** A character of two UTF-16 units and four bytes. */
 const ASTRAL = '😀';
 const MAX_BODY = 32 * 1024;
 
@@ -26,7 +26,7 @@ test('the largest valid lead is accepted, even with every character escaped', as
 test.each([
   ['as one piece', (secret: string, body: string) => service.post(secret, body)],
   ['in chunks', postInChunks],
-])('a body of 32 KiB is read, and one byte more is refused: %s', { tags: ['4.1.body'] }, async (_, send) => {
+])('a body of 32 KiB is read and one byte more is refused, sent %s', { tags: ['4.1.body'] }, async (_, send) => {
   const { secret, studioId } = await service.aStudioWithKey();
   const longest = JSON.stringify(aCapture()).padEnd(MAX_BODY);
   const longer = JSON.stringify(aCapture()).padEnd(MAX_BODY + 1);
@@ -49,7 +49,7 @@ test.concurrent.for([
   ['at an address that is not valid', 'POST /%zz', 400, `Content-Length: ${2 ** 40}`],
   ['with a wrong method', 'PUT /v1/integrations/leads', 405, `Content-Length: ${2 ** 40}`],
 ])(
-  'of a body that nobody needs no more is read, and its client gets the response: %s',
+  'reading stops at a body that is not needed, and its client gets the response: %s',
   async ([, head, status, framing], { onTestFinished }) => {
     const { hostname: host, port } = new URL(service.url);
     const socket = connect({ host, port: Number(port) });
@@ -60,7 +60,7 @@ test.concurrent.for([
     socket.on('data', (bytes) => {
       received += bytes;
     });
-    // As a chunk, and as a part of a body without chunks.
+    // Valid as a chunk, and as part of a body without chunks.
     const chunk = Buffer.from(`10000\r\n${'x'.repeat(0x10000)}\r\n`);
     let written = 0;
     const write = () => {
@@ -79,7 +79,7 @@ test.concurrent.for([
   },
 );
 
-/** Without a Content-Length, the size is known only as the body arrives. */
+/** Sends a body without a Content-Length, so its size is known only as it arrives. */
 function postInChunks(secret: string, body: string): Promise<Response> {
   const bytes = new TextEncoder().encode(body);
   return fetch(`${service.url}/v1/integrations/leads`, {

@@ -8,7 +8,7 @@ const LIMIT = 2;
 
 const service = aService({ gateway: { QUOTA_LIMIT: String(LIMIT), QUOTA_WINDOW_SECONDS: '3600' } });
 
-/** The possible faults of a request to create a lead, in the order of the checks. */
+/** The possible faults of a creation, in the order of the checks. */
 const FAULTS = [
   { name: 'revoked key', status: 401, code: 'integration_key_invalid' },
   { name: 'suspended studio', status: 402, code: 'subscription_suspended' },
@@ -26,14 +26,14 @@ type FaultName = (typeof FAULTS)[number]['name'];
 /**
  * Sends a request with exactly these faults; returns the response and the number of leads written.
  *
- * @param isKnown whether the gateway has seen the key before, when it was good
+ * @param isKnown whether the gateway has seen the key while it was valid
  */
 async function sendWith(
   isKnown: boolean,
   ...names: readonly FaultName[]
 ): Promise<{ response: Response; written: number }> {
   const has = (name: FaultName) => names.includes(name);
-  // Requests that the key may make use up the quota: this key may always list.
+  // Authorized requests use up the quota, so this key may always list.
   const { studioId, secret } = await aKeyWith(
     isKnown,
     has,
@@ -56,7 +56,7 @@ async function sendWith(
   return { response, written: (await service.countLeads(studioId)) - leads };
 }
 
-/** Returns a key with the faults that a key can have. */
+/** Returns a key with the given faults. */
 async function aKeyWith(isKnown: boolean, has: (name: FaultName) => boolean, scopes: readonly ApiKeyScope[]) {
   const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey({ scopes });
   const before = has('used up quota') ? LIMIT : Number(isKnown);
@@ -83,10 +83,10 @@ const createByRpc = (studioId: string, idempotencyKey: string, email: string) =>
     contact: { value: { case: 'email', value: email } },
   });
 
-/** A refusal by the quota is made by the last look at a key, which was good then. */
+/** Whether a fault arose after the last key check, on which a refusal by the quota relies. */
 const isOfKey = (name: FaultName) => ['revoked key', 'suspended studio', 'demoted issuer'].includes(name);
 
-/** What a gateway can refuse by itself of the operations that read, which has to be after what is wrong with the key. */
+/** Invalid reads, which a gateway could refuse by itself but must check after the key. */
 const INVALID_READS = ['?limit=0', '?cursor=!', '?limit=0&cursor=!', '/no-uuid'];
 
 const pairs = FAULTS.flatMap((first, index) =>
@@ -103,9 +103,8 @@ describe.each([
     expect(written).toBe(1);
   });
 
-  // @proves isolation-2
   test.each(pairs)(
-    'a request with two faults is refused for the first in the order of checks, and nothing is written: $names',
+    'a request with two faults is refused for the first in order, writing nothing: $names',
     { tags: ['7.order'] },
     async ({ first, second }) => {
       const { response, written } = await sendWith(isKnown, first.name, second.name);
@@ -116,7 +115,7 @@ describe.each([
   );
 
   test.each(FAULTS.slice(0, 5))(
-    'a read that is not valid is refused for its key, and not counted: $name',
+    'an invalid read is refused for its key and does not count: $name',
     { tags: ['7.order', '8.counted'] },
     async ({ name, status, code }) => {
       const isMissing = name === 'missing scope';

@@ -16,7 +16,7 @@ import {
 
 const service = aService({ gateway: { QUOTA_WINDOW_SECONDS: '3600' } });
 let studio: StudioWithKey;
-/** Keys that the gateway has seen valid, and one whose quota is used up. */
+/** Keys that the gateway has seen as valid, and one with a used-up quota. */
 let known: StudioWithKey;
 let usedUp: StudioWithKey;
 beforeAll(async () => {
@@ -31,18 +31,17 @@ beforeAll(async () => {
 
 const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
 afterAll(() => rmSync(folder, { recursive: true }));
-/** A callers file in which the gateway has another role than `gateway`. */
+/** A callers file that gives the gateway a role other than `gateway`. */
 const callersFile = join(folder, 'callers.json');
 const gateway = { may: ['read'], tokens: [{ sha256: tokenHash(CORE_TOKEN) }] };
 writeFileSync(callersFile, JSON.stringify({ callers: { gateway } }));
 
-// @proves crashes-28
 test.each<[string, Record<string, string>?]>([
   ['is away'],
   ['refuses the token', { CORE_TOKEN: 'another token than that of the gateway' }],
   ['has no such role for the caller', { CORE_CALLERS_FILE: callersFile }],
 ])(
-  'while the core %s, what needs it gets 503, all else is answered as usual, and nothing that was refused is written',
+  'while the core %s, requests that need it get 503 and write nothing',
   { tags: ['7.integration_unavailable', '7.wait', '7.order', '7.unknown-outcome', '8.quota-headers', '10.health'] },
   async (_, settings) => {
     const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];

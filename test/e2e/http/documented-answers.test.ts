@@ -24,7 +24,7 @@ import {
 const service = aService();
 const strict = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
 const uncounted = aService({ gateway: { REDIS_URL: 'redis://127.0.0.1:1' } });
-/** In the core's place: it cannot make sense of any request. */
+/** Stands in for the core and understands no request. */
 const otherServer = createServer((_request, response) => response.writeHead(400).end('no such token'));
 beforeAll(async () => void (await once(otherServer.listen(0, '127.0.0.1'), 'listening')));
 afterAll(() => void otherServer.close());
@@ -39,7 +39,7 @@ interface Operation {
   readonly call: (service: Service, secret: string) => Promise<Response>;
   /** Its request line. */
   readonly line: string;
-  /** The scope that it does not need. */
+  /** A scope that the operation does not need. */
   readonly otherScope: ApiKeyScope;
 }
 
@@ -61,7 +61,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
 };
 
-/** A request for every response: under the operation's name, status and code, or for all operations under status and code. */
+/** A request for every response, by operation, status and code, or by status and code for all operations. */
 const REQUESTS_BY_RESPONSE: Readonly<Record<string, (operation: Operation) => Promise<Response>>> = {
   'createLead 201': async () => service.post(await aSecret(), aCapture()),
   'getLead 200': async () => {
@@ -122,10 +122,10 @@ const REQUESTS_BY_RESPONSE: Readonly<Record<string, (operation: Operation) => Pr
 const aSecret = async () => (await service.aStudioWithKey()).secret;
 
 // `service` and `rawRequest` fail every test that receives an undocumented response.
-// @proves leads-31
+// @proves leads-30
 describe.concurrent('every documented response is returned, and equals its example', () => {
   test.each(DOCUMENTED_ANSWERS)(
-    '$operationId: $status $code',
+    '$operationId returns its documented response $status $code',
     {
       tags: ['1.media-types', '2.5.type', '2.5.title', '2.5.status', '2.5.code', '2.5.detail', '2.5.requestId'],
     },
@@ -143,7 +143,7 @@ describe.concurrent('every documented response is returned, and equals its examp
   );
 });
 
-test('an internal_error has no details of the fault', { tags: ['2.5.discreet', '7.internal_error'] }, async () => {
+test('an internal_error contains no details of the fault', { tags: ['2.5.discreet', '7.internal_error'] }, async () => {
   const { secret } = await misdirected.aStudioWithKey();
   const { requestId, ...problem } = await expectProblem(await misdirected.get(secret), 500, 'internal_error', []);
   expect(requestId).toBeDefined();
@@ -155,7 +155,7 @@ test('no two codes share a title', () => {
   expect(new Set(titles).size).toBe(titles.length);
 });
 
-/** The body of an error without the parts that differ between responses. */
+/** Returns the body of an error without the parts that differ between responses. */
 function comparable({ requestId, detail, ...body }: ProblemJson) {
   return { ...body, detail: detail?.replaceAll(/\d+/g, 'N') };
 }

@@ -10,7 +10,7 @@ beforeAll(async () => {
   studio = await service.aStudioWithKey();
 });
 
-/** A valid creation, as text; `promisedBytes` makes its Content-Length too large. */
+/** Returns a valid creation as text; `promisedBytes` makes its Content-Length too large. */
 function creation({ secret = studio.secret, promisedBytes = 0 } = {}): string {
   const body = JSON.stringify(aCapture());
   return (
@@ -26,19 +26,19 @@ function creation({ secret = studio.secret, promisedBytes = 0 } = {}): string {
   );
 }
 
-/** Shorter than the idle timeout, and than the time that a request has to arrive; milliseconds. */
+/** Shorter than the idle timeout and the request timeout; milliseconds. */
 const AT_ONCE_MS = 60_000;
 
 // @proves hostile-5 node-6
 describe('a caller that half-closes its connection and reads', () => {
-  /** The statuses until the connection ends, which is long before the idle timeout. */
+  /** Returns the statuses until the connection ends, long before the idle timeout. */
   const answeredBeforeEnd = async (bytes: string) => {
     const answers = await rawConversation(service.url, bytes, { end: true });
     return answers.map(({ status }) => status);
   };
   const reading = () => lines(`GET ${LEADS} HTTP/1.1`, 'Host: a', `Authorization: Bearer ${studio.secret}`, '');
 
-  test('gets the responses to a creation and to reads', async () => {
+  test('a caller that half-closes its connection gets the responses to a creation and to reads', async () => {
     const before = await service.countLeads(studio.studioId);
     expect(await answeredBeforeEnd(creation())).toEqual([201]);
     expect(await answeredBeforeEnd(reading())).toEqual([200]);
@@ -47,7 +47,7 @@ describe('a caller that half-closes its connection and reads', () => {
   });
 
   // From 32 waiting requests on, reading pauses, so the end of the connection is read after them.
-  test('gets the response to each of many creations', async () => {
+  test('a caller that half-closes its connection gets the response to each of many creations', async () => {
     const { studioId, secret } = await service.aStudioWithKey();
     const creations = times(40, () => creation({ secret }));
     expect(await answeredBeforeEnd(creations.join(''))).toEqual(creations.map(() => 201));
@@ -58,7 +58,7 @@ describe('a caller that half-closes its connection and reads', () => {
     ['nothing', () => '', []],
     ['half a head', () => reading().slice(0, -10), [400]],
     ['half a body', () => creation({ promisedBytes: 10 }), [400]],
-  ])('has its connection closed immediately after %s', async (_, bytes, answered) => {
+  ])('a half-closed connection is closed immediately after %s', async (_, bytes, answered) => {
     const begun = performance.now();
     expect(await answeredBeforeEnd(bytes())).toEqual(answered);
     expect(performance.now() - begun).toBeLessThan(AT_ONCE_MS);

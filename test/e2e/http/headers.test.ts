@@ -39,7 +39,7 @@ const raw = (request: string, header: string, headers: Headers) =>
 const UNFIT = ['', 'x'.repeat(129), 'two words', 'ü', '<script>', newKeySecret(), `id-${newCoreToken()}.1`];
 
 test.each(ANSWERS)(
-  'an X-Request-Id that is valid is returned, in the header and in the body; another one is replaced: %s',
+  'a valid X-Request-Id is returned in header and body, and others are replaced: %s',
   { tags: ['2.5.requestId', '7.request-id', '8.requestId'] },
   async (_, status, call) => {
     const returned = new Set<string>();
@@ -58,7 +58,7 @@ test.each(ANSWERS)(
 );
 
 test.each(ANSWERS)(
-  'no response may be cached, names the software of the service, or sets a cookie: %s',
+  'no response may be cached, names its software or sets a cookie: %s',
   { tags: ['7.no-store'] },
   async (_, status, call) => {
     const { headers, status: answered } = await call({ 'if-none-match': '*', 'cache-control': 'max-age=1' });

@@ -13,19 +13,19 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  // Nothing was written, and the next caller is served.
+  // Refused requests write nothing, and later requests are served.
   expect(await service.countLeads(studioId)).toBe(0);
   expect((await service.get(secret)).status).toBe(200);
 });
 
-/** The remaining requests of a key, by the header of a response. */
+/** Returns the remaining requests of a key from a response's header. */
 const left = ({ headers }: Response) => Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]);
 
 const GET = `GET ${LEADS} HTTP/1.1`;
 const HOST = 'Host: leads.example.test';
 const auth = () => `Authorization: Bearer ${secret}`;
 
-/** The head of a valid creation, without its length. */
+/** Returns the head of a valid creation without its length. */
 const post = (...more: string[]) =>
   lines(
     `POST ${LEADS} HTTP/1.1`,
@@ -44,7 +44,7 @@ test.each<[string, string[], () => string]>([
   ['with another media type', ['Content-Type', 'body'], () => post().replace('application/json', 'text/plain')],
   ['with a media type that is none', ['Content-Type', 'body'], () => post().replace('application/json', 'nonsense')],
   ['without a media type', ['Content-Type', 'body'], () => post().replace(/Content-Type.*\r\n/, '')],
-])('a creation without a body and a length gets a response: %s', async (_, fields, request) => {
+])('a creation without a body or a length gets a response: %s', async (_, fields, request) => {
   const answer = await Promise.race([rawRequest(service.url, request()), sleep(60_000)]);
   expect(answer, 'it waits for the end of a body').toBeDefined();
   await expectProblem(answer as Response, 400, 'integration_invalid_request', fields);
@@ -60,7 +60,7 @@ test.each<[string, number, string[], () => string]>([
   ['headers that are too long', 431, [], () => lines(GET, HOST, ...Array(300).fill(`X-Many: ${'x'.repeat(100)}`), '')],
   ['a path that is too long', 431, [], () => lines(`GET ${LEADS}/${'x'.repeat(70_000)} HTTP/1.1`, HOST, '')],
 ])(
-  'a request with a fault in its HTTP is refused with its field, even with a valid key: %s',
+  'a request that breaks HTTP is refused with its field, even with a valid key: %s',
   { tags: ['7.no-http', '7.order'] },
   async (_, status, fields, request) => {
     await expectProblem(await rawRequest(service.url, request()), status, 'integration_invalid_request', fields);
@@ -69,7 +69,7 @@ test.each<[string, number, string[], () => string]>([
 
 const ID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
 
-/** Node's parser knows some of them, of other protocols. */
+/** Node's parser accepts some of them as methods of other protocols. */
 const UNDEFINED_METHODS = ['FROB', 'get', 'DESCRIBE', 'PRI'];
 
 test.each([
@@ -79,7 +79,7 @@ test.each([
   ['/v1/integrations/%6Ceads', 'GET, POST'],
   ['/healthz', 'GET'],
 ])(
-  'a method that HTTP does not define gets 405 as any other: %s',
+  'a method that HTTP does not define gets 405 like any other: %s',
   { tags: ['7.method_not_allowed'] },
   async (path, allow) => {
     const before = [
@@ -109,7 +109,7 @@ describe.each([
   ['a line end missing behind a chunk', 'Transfer-Encoding: chunked', '2\r\n{}0\r\n\r\n'],
 ])('a body with %s', (_, framing, body) => {
   test.each(['in one packet', 'in two'])(
-    'behind a good head keeps the request id and the quota headers: %s',
+    'a bad body after a good head keeps the request id and the quota headers: %s',
     { tags: ['7.no-http', '7.request-id', '8.quota-headers'] },
     async (packets) => {
       const before = left(await service.get(secret));
@@ -120,7 +120,7 @@ describe.each([
       const head = post(framing, 'X-Request-Id: mine');
       socket.write(packets === 'in two' ? head : head + body);
       if (packets === 'in two') {
-        // Until the request is counted and its body is being read.
+        // Waits until the request is counted and its body is being read.
         let polls = 0;
         const counted = async () => {
           polls += 1;
@@ -147,7 +147,7 @@ describe.each([
 });
 
 // @proves bounds-6
-test('more than a thousand headers are too many, however short: 431', { tags: ['7.no-http'] }, async () => {
+test('more than a thousand headers get 431, however short they are', { tags: ['7.no-http'] }, async () => {
   const many = (count: number) => lines(GET, HOST, auth(), ...Array(count - 2).fill('a:'), '');
   expect((await rawRequest(service.url, many(1000))).status).toBe(200);
   await expectProblem(await rawRequest(service.url, many(1001)), 431, 'integration_invalid_request', []);
@@ -166,7 +166,7 @@ test.each(['websocket', 'h2c'])('an upgrade to %s is ignored', async (protocol) 
 });
 
 // @proves node-7
-test('a connection is closed after the response to what is not HTTP', async () => {
+test('a connection is closed after the response to something other than HTTP', async () => {
   const { port, hostname } = new URL(service.url);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
   socket.end('nonsense\r\n\r\n');
@@ -175,7 +175,7 @@ test('a connection is closed after the response to what is not HTTP', async () =
 });
 
 test.each(['#limit=1', '?x#%zz'])(
-  'a path with a fragment is refused, and the fragment is not read as a query: %s',
+  'a path with a fragment is refused, and its fragment is not read as a query: %s',
   async (rest) => {
     const response = await rawRequest(service.url, lines(`GET ${LEADS}${rest} HTTP/1.1`, HOST, auth(), ''));
     await expectProblem(response, 400, 'integration_invalid_request', []);
@@ -183,7 +183,7 @@ test.each(['#limit=1', '?x#%zz'])(
   },
 );
 
-test('a valid request on a raw socket is served, so the others fail for their faults alone', async () => {
+test('a valid request on a raw socket is served, so the others fail only for their faults', async () => {
   const other = await service.aStudioWithKey();
   const body = JSON.stringify(aCapture());
   const request = post(`Content-Length: ${body.length}`).replace(secret, other.secret) + body;

@@ -36,9 +36,8 @@ async function expectReplay(response: Response, { bytes, studioId }: { bytes: Ui
   expect(await service.countLeads(studioId)).toBe(1);
 }
 
-// @proves leads-3
 describe('the same key with the same data', () => {
-  test('gets the original response, byte for byte, in any spelling and by any API key', {
+  test('the same key and data get the original response in any spelling and with any API key', {
     tags: ['2.2.uuids', '4.1.1', '4.1.replayed', '4.1.same-data', '4.1.memory'],
   }, async () => {
     const original = await created();
@@ -59,7 +58,7 @@ describe('the same key with the same data', () => {
   });
 
   // @proves leads-8
-  test('gets it after the lead was corrected, also when its contact has an open lead again', {
+  test('a repetition gets the original response after the lead was corrected', {
     tags: ['4.1.1', '4.1.original', '4.2.current-state'],
   }, async () => {
     const original = await created();
@@ -84,7 +83,9 @@ describe('the same key with the same data', () => {
     expect(Buffer.from(await replay.bytes()).equals(original.bytes)).toBe(true);
   });
 
-  test('gets it after the source was disabled', { tags: ['4.1.1', '4.1.original'] }, async () => {
+  test('a repetition gets its response after the source was disabled', {
+    tags: ['4.1.1', '4.1.original'],
+  }, async () => {
     const original = await created();
     const { studioId, sourceId } = original;
     await service.directory.putLeadSource({
@@ -108,7 +109,7 @@ describe('the same key with other data', () => {
       ({ contact }) => ({ contact: { ...Object(contact), type: 'phone' } }),
     ],
   ])(
-    'is refused with 409, and nothing is written or changed: %s',
+    'the same key with other data gets 409 and changes nothing: %s',
     { tags: ['4.1.2', '4.1.same-data', '7.integration_idempotency_conflict'] },
     async (_, changeOf) => {
       const original = await created();

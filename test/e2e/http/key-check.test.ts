@@ -7,14 +7,14 @@ import { expect, test } from 'vitest';
 import { DAY_MS } from '../../support/builders.ts';
 import { aCapture, aService, BOTH_SCOPES, expectProblem, LEADS } from '../../support/service.ts';
 
-/** Less than that of a key, so that the headers of another key of the studio say what was counted. */
+/** Lower than a key's limit, so that another key's headers show what was counted. */
 const STUDIO_LIMIT = 100;
 
 const service = aService({ gateway: { QUOTA_STUDIO_LIMIT: `${STUDIO_LIMIT}`, QUOTA_WINDOW_SECONDS: '3600' } });
 
 const BAD = { ...aCapture(), extra: 1 };
 
-/** Posts a creation whose body is sent once something was done after the gateway has admitted the request. */
+/** Posts a creation; sends its body only after the gateway has admitted the request and `meanwhile` is done. */
 async function postLate(secret: string, body: unknown, meanwhile: () => Promise<unknown>): Promise<Response> {
   const headers = {
     authorization: `Bearer ${secret}`,
@@ -38,7 +38,7 @@ const INVALID: Answer = [400, 'integration_invalid_request'];
 
 type Send = (secret: string, revoke: () => Promise<unknown>) => Promise<Response>;
 
-/** Lets the key be revoked before the request comes. */
+/** Revokes the key before sending the request. */
 const creation =
   (body: object): Send =>
   async (secret, revoke) => {
@@ -47,15 +47,15 @@ const creation =
   };
 
 /**
- * Kinds of requests, and the answers with a valid key, with one that is revoked, and with a revoked one that the gateway knew. Other
+ * Requests and their expected responses with a valid key, a revoked key, and a revoked key that the gateway knows. Other
  * faults are in check-order.test.ts.
  */
 const REQUESTS: readonly (readonly [name: string, Send, valid: Answer, revoked: Answer, revokedKnown: Answer])[] = [
   ['no fault', creation(aCapture()), CREATED, REVOKED, REVOKED],
   ['bad body', creation(BAD), INVALID, REVOKED, REVOKED],
-  // The gateway admits it with a valid key, which is revoked before the body comes.
+  // The gateway admits the request with a valid key, which is revoked before the body arrives.
   ['late body', (secret, revoke) => postLate(secret, aCapture(), revoke), CREATED, REVOKED, REVOKED],
-  // The core has validated the key since the request came, so it is not asked again about a fault.
+  // The core validated the key after the request arrived, so the gateway does not ask it again about a fault.
   ['late bad body', (secret, revoke) => postLate(secret, BAD, revoke), INVALID, INVALID, REVOKED],
 ];
 
@@ -67,7 +67,7 @@ const cases = REQUESTS.flatMap(([name, send, valid, revoked, revokedKnown]) => [
 ]);
 
 test.each(cases)(
-  'a request is answered, and counted, by the order of checks: $name, with $kind',
+  'a request is answered and counted by the order of checks: $name, with $kind',
   { tags: ['7.order', '8.counted', '8.quota-headers'] },
   async ({ send, isKnown, isRevoked, answer: [status, code] }) => {
     const key = await service.aStudioWithKey();

@@ -35,7 +35,7 @@ async function pageOf(secret: string, query = '') {
 }
 
 describe('a created lead', () => {
-  test('starts as new, with equal times and a version 7 id', {
+  test('a created lead starts as new, with equal times and a version 7 id', {
     tags: ['2.1.id', '2.1.createdAt', '2.1.version-7', '3.1.initial'],
   }, async () => {
     const { secret } = await service.aStudioWithKey();
@@ -49,8 +49,7 @@ describe('a created lead', () => {
     expect(Date.parse(lead.createdAt)).toBeLessThanOrEqual(Date.now());
   });
 
-  // @proves leads-22
-  test('keeps its texts and its contact as typed, and is returned without the contact', {
+  test('a created lead keeps its text and contact as typed, and is returned without the contact', {
     tags: ['2.1.displayName', '2.1.note', '2.1.no-contact', '2.2.unchanged', '2.2.uuids'],
   }, async () => {
     const { secret, studioId, sourceId } = await service.aStudioWithKey();
@@ -74,7 +73,7 @@ describe('a created lead', () => {
   });
 });
 
-test('a source that is unknown, of another studio or disabled is refused, and nothing is written', {
+test('an unknown, foreign or disabled source is refused, and nothing is written', {
   tags: ['2.2.sourceId', '4.1.4', '7.integration_source_invalid'],
 }, async () => {
   const [own, other] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
@@ -96,14 +95,14 @@ test.each(['application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'
   },
 );
 
-/** Reads a path below the leads that `fetch` would normalise. */
+/** Requests a path below the leads that `fetch` would normalise. */
 const rawGet = (secret: string, path: string, rest = lines('')) =>
   rawRequest(
     service.url,
     lines(`GET ${LEADS}${path} HTTP/1.1`, 'Host: leads.test', `Authorization: Bearer ${secret}`) + rest,
   );
 
-test('a lead is read and listed in its current state, whatever stage it is moved to', {
+test('a lead is read and listed in its current stage after every move', {
   tags: ['2.1.stage', '2.1.updatedAt', '2.4.leads', '3.1.stages', '3.1.moves', '4.2.current-state'],
 }, async () => {
   const { secret, studioId, sourceId } = await service.aStudioWithKey();
@@ -150,7 +149,7 @@ test.each([
   await expectProblem(await rawGet(secret, path), 400, 'integration_invalid_request', ['id']);
 });
 
-test('a list continues where its page ended, with another limit and key, whatever changes', {
+test('a list continues where its page ended, with any limit or key, despite concurrent changes', {
   tags: ['4.3.paging', '4.3.newest-first', '4.3.steady', '4.3.own-cursor'],
 }, async () => {
   const studio = await service.aStudioWithKey();
@@ -171,7 +170,7 @@ test('a list continues where its page ended, with another limit and key, whateve
   const third = await pageOf(secret, `?limit=2&cursor=${second.next}`);
 
   expect([first.ids, second.ids, third.ids]).toEqual([ids.slice(0, 3), ids.slice(3, 5), ids.slice(5)]);
-  // A full page is the last one.
+  // A full page can be the last one.
   expect(third.next).toBeNull();
 });
 
@@ -184,7 +183,7 @@ test('unknown query parameters are ignored', { tags: ['4.3.parameters'] }, async
 });
 
 // @proves erasure-1
-test('an erased lead is not found, its contact is free, and no repetition recreates it', async () => {
+test('an erased lead is not found, frees its contact, and is not recreated by a repetition', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const capture = { displayName: 'Ada Lovelace', contact: anEmail(), note: 'Calls back.' };
   const key = { 'idempotency-key': randomUUID() };

@@ -18,9 +18,8 @@ const service = aService();
 const aPhone = (value: string) => ({ type: 'phone', value });
 const linkTo = (id: string) => `<${PUBLIC_URL}${LEADS}/${id}>; rel="existing-lead"`;
 
-// @proves leads-4
 describe('a contact with an open lead', () => {
-  test('gets no second one; the response links to the existing one, if the key may read', {
+  test('a contact with an open lead gets no second one; keys that may read get a link to the first', {
     tags: ['4.1.3', '4.1.existing-lead', '7.integration_lead_already_open'],
   }, async () => {
     const contact = anEmail();
@@ -40,7 +39,7 @@ describe('a contact with an open lead', () => {
     }
   });
 
-  test('gets another lead once the first is won or lost, which is reopened no more', {
+  test('a contact gets another lead once its first is closed, which then cannot be reopened', {
     tags: ['3.1.open', '3.1.moves', '4.1.3', '4.1.same-contact'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
@@ -61,7 +60,7 @@ describe('a contact with an open lead', () => {
   });
 
   // @proves leads-6
-  test('keeps its meaning when the region changes, as typed and in digits; only another form of it is free', async () => {
+  test("an open lead still blocks its phone number after the studio's region changes", async () => {
     const { secret, studioId } = await service.aStudioWithKey({ regionCode: 'DE' });
     const { id } = await leadOf(await service.post(secret, aCapture({ contact: aPhone('0171 2345678') })), 201);
     await service.directory.putStudio({
@@ -81,7 +80,7 @@ describe('a contact with an open lead', () => {
     expect(await service.countLeads(studioId)).toBe(3);
   });
 
-  test('keeps what is refused for the CRM, which no response shows; a studio that switches it off answers alike', {
+  test('a refused enquiry is kept for the CRM unless the studio opts out, with the same response', {
     tags: ['4.1.enquiry'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();

@@ -7,7 +7,7 @@ const service = aService();
 
 const PATH = '/v1/openapi.json';
 
-test('the OpenAPI document is public, and is the one that responses are checked against', {
+test('the public OpenAPI document is the one that responses are checked against', {
   tags: ['10.openapi'],
 }, async () => {
   const response = await fetch(service.url + PATH);
@@ -37,7 +37,7 @@ test('the OpenAPI document has the version, the operations and the server addres
   expect(document.components.securitySchemes).toMatchObject({ apiKey: { type: 'http', scheme: 'bearer' } });
 });
 
-/** What `/v1` has had since its first release, each list sorted. Something further needs a further version in the path. */
+/** The contents of `/v1` since its first release, sorted; additions need a new version in the path. */
 const FROZEN = {
   Lead: ['createdAt', 'displayName', 'id', 'note', 'sourceId', 'stage', 'updatedAt'],
   LeadStage: ['contacted', 'lost', 'new', 'trial_attended', 'trial_booked', 'won'],

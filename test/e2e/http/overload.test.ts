@@ -7,13 +7,13 @@ import { startProxy } from '../../tools/tcp-proxy.ts';
 
 const service = aService();
 
-/** More callers than may wait for the core before a gateway refuses others. */
+/** More callers than may wait for the core before a gateway sheds load. */
 const CALLERS = 1500;
 
-/** How many requests each of them sends at once, which the gateway answers one after the other. */
+/** The pipelined requests of each caller, which the gateway answers one after the other. */
 const REQUESTS = 20;
 
-test('while too many requests wait for the core, others are refused before their keys are read, after their paths', {
+test('an overloaded gateway sheds requests after routing them but before checking their keys', {
   tags: ['7.overload', '7.order'],
 }, async () => {
   const { hostname, port } = new URL(service.coreUrl);
@@ -29,7 +29,7 @@ test('while too many requests wait for the core, others are refused before their
   const { port: gatewayPort, pathname } = new URL(path);
   const request = lines(`GET ${pathname} HTTP/1.1`, 'Host: a', `Authorization: ${headers.authorization}`, '');
   const callers = times(CALLERS, () => {
-    // Whenever the gateway gives up a request, the next one waits, until the test has seen a refusal.
+    // Each request that the gateway gives up is followed by the next, until the test has seen a refusal.
     const socket = connect(Number(gatewayPort));
     socket.write(request.repeat(REQUESTS));
     return socket.on('error', () => {}).resume();

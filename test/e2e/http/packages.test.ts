@@ -12,7 +12,7 @@ import { aSeparateService } from '../../support/service.ts';
 import { ROOT, temporaryFolder } from '../../tools/processes.ts';
 import { aServiceWithPackages } from '../../tools/served-packages.ts';
 
-/** The version of packages of an earlier release. */
+/** The version of the packages of an earlier release. */
 const EARLIER = '1.0.77';
 
 const { service, folder, url, pageOf } = aServiceWithPackages((folder) => {
@@ -27,7 +27,7 @@ const releaseOf = (version: string): PackageRelease =>
 const archiveOf = (kind: string, version = VERSION) =>
   releaseOf(version).packages.find((each) => each.kind === kind)?.file ?? '';
 
-/** The detail of a problem, which names the address of this deployment. */
+/** Returns the detail of a problem, which contains the address of this deployment. */
 async function expectProblem(response: Response, status: number, code: string): Promise<string | undefined> {
   expect([response.status, response.headers.get('content-type')]).toEqual([status, 'application/problem+json']);
   expect(response.headers.get('cache-control')).toBe('no-store');
@@ -40,7 +40,7 @@ const RECIPES = ['django', 'laravel', 'nextjs', 'php-form', 'rails'].map((name) 
 
 // @proves docs-4
 test.each(['typescript', 'php', 'python', 'wordpress', ...RECIPES])(
-  'the manual of a package is a page: %s',
+  'the manual of a package is a page with working links: %s',
   async (name) => {
     const page = await fetch(`${url()}/docs/${name}`);
     expect(page.status).toBe(200);
@@ -60,32 +60,32 @@ test.each(['typescript', 'php', 'python', 'wordpress', ...RECIPES])(
 );
 
 // @proves docs-4
-test.each(RECIPES)(
-  'a recipe has all of its files, as the tests run them, on its page and in the archive: %s',
-  async (path) => {
-    const files = execFileSync(
-      'git',
-      ['ls-files', '-z', '--cached', '--others', '--exclude-standard', `examples/${path}`],
-      {
-        cwd: ROOT,
-        encoding: 'utf8',
-      },
-    );
-    const archive = filesOfTgz(readFileSync(join(folder(), archiveOf('recipes'))));
-    const page = await pageOf(path);
-    const expected = files.split('\0').filter(Boolean);
-    const inArchive = [...archive.keys()].filter((each) => each.startsWith(`${path}/`));
-    expect(inArchive.toSorted()).toEqual(expected.map((file) => file.slice('examples/'.length)).toSorted());
-    for (const file of expected) {
-      const content = readFileSync(join(ROOT, file), 'utf8');
-      expect(Buffer.from(archive.get(file.slice('examples/'.length)) ?? []).toString()).toBe(content);
-      if (!file.endsWith('README.md')) expect(page).toContain(`### \`${file.slice(`examples/${path}/`.length)}\`\n`);
-      if (!file.endsWith('README.md')) expect(page).toContain(content.trimEnd());
-    }
-  },
-);
+test.each(RECIPES)("a recipe's page and the archive have all of its files, as the tests run them: %s", async (path) => {
+  const files = execFileSync(
+    'git',
+    ['ls-files', '-z', '--cached', '--others', '--exclude-standard', `examples/${path}`],
+    {
+      cwd: ROOT,
+      encoding: 'utf8',
+    },
+  );
+  const archive = filesOfTgz(readFileSync(join(folder(), archiveOf('recipes'))));
+  const page = await pageOf(path);
+  // By their paths in the archive, each with its source; the page of the outboxes is in the folder of the clients alone.
+  const own = files.split('\0').filter(Boolean);
+  const expected = new Map(own.map((file) => [file.slice('examples/'.length), file]));
+  if (path === 'recipes/rails') expected.set(`${path}/app/views/leads/page.html`, 'sdk/outbox/page.html');
+  const inArchive = [...archive.keys()].filter((each) => each.startsWith(`${path}/`));
+  expect(inArchive.toSorted()).toEqual([...expected.keys()].toSorted());
+  for (const [file, source] of expected) {
+    const content = readFileSync(join(ROOT, source), 'utf8');
+    expect(Buffer.from(archive.get(file) ?? []).toString()).toBe(content);
+    if (!file.endsWith('README.md')) expect(page).toContain(`### \`${file.slice(`${path}/`.length)}\`\n`);
+    if (!file.endsWith('README.md')) expect(page).toContain(content.trimEnd());
+  }
+});
 
-test('a website with the plugin learns what the newest one is, and its checksum', async () => {
+test('a website with the plugin can read the newest version and its checksum', async () => {
   const file = archiveOf('wordpress');
   const sha256 = createHash('sha256')
     .update(readFileSync(join(folder(), file)))
@@ -103,7 +103,7 @@ test('a website with the plugin learns what the newest one is, and its checksum'
 
 // @proves packages-2
 describe('an archive', () => {
-  test.each(PACKAGE_KINDS)('is served with the bytes that were built, forever cacheable: %s', async (kind) => {
+  test.each(PACKAGE_KINDS)('an archive has the bytes that were built, and may be cached forever: %s', async (kind) => {
     const file = archiveOf(kind);
     const bytes = readFileSync(join(folder(), file));
     const sha256 = createHash('sha256').update(bytes).digest('hex');
@@ -133,7 +133,7 @@ describe('an archive', () => {
     ['the tag among others', (tag: string) => `"other", ${tag}`, 304],
     ['any', () => '*', 304],
     ['another tag', () => '"other"', 200],
-  ])('is not sent again to who has it: %s', async (_, ask, status) => {
+  ])('a request whose If-None-Match has %s gets an archive again only if it changed', async (_, ask, status) => {
     const file = archiveOf('python');
     const tag = (await get(file)).headers.get('etag') ?? '';
     const headers = { 'if-none-match': ask(tag), 'cache-control': 'max-age=0' };
@@ -149,7 +149,7 @@ describe('an archive', () => {
     ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT'],
     ['accept-encoding', 'gzip, br'],
     ['accept', 'text/html'],
-  ])('is served whole, whatever part or form is requested: %s: %s', async (name, value) => {
+  ])('an archive is served whole, whatever part or form is requested: %s: %s', async (name, value) => {
     const file = archiveOf('npm');
     const response = await get(file, { headers: { [name]: value } });
     expect(response.status).toBe(200);
@@ -157,7 +157,7 @@ describe('an archive', () => {
     expect((await response.arrayBuffer()).byteLength).toBe(length);
   });
 
-  test.each(['POST', 'PUT', 'DELETE', 'OPTIONS'])('is not changed by %s', async (method) => {
+  test.each(['POST', 'PUT', 'DELETE', 'OPTIONS'])('an archive is not changed by %s', async (method) => {
     const response = await get(archiveOf('npm'), { method });
     await expectProblem(response, 405, 'method_not_allowed');
     expect(response.headers.get('allow')).toBe('GET, HEAD');
@@ -165,7 +165,7 @@ describe('an archive', () => {
 });
 
 // @proves packages-2
-test('the page and the checksums list this release, and the indexes the earlier one as well', async () => {
+test('the page and checksums list this release, and the indexes also list the earlier one', async () => {
   const index = (await (await get('index.json')).json()) as {
     version: string;
     packages: { url: string; sbom: string; version: string; sha256: string }[];
@@ -194,8 +194,8 @@ test('the page and the checksums list this release, and the indexes the earlier 
 });
 
 // @proves packages-3
-describe('what is not there', () => {
-  test('is a 404 that names the versions that are', async () => {
+describe('a missing package', () => {
+  test('a missing package gets a 404 that names the available versions', async () => {
     const detail = await expectProblem(await get('lead-intake-sdk-9.9.9.tgz'), 404, 'route_not_found');
     expect(detail).toBe(
       `This deployment has the packages of release ${VERSION}, and those of ${EARLIER}: see ${url()}${PACKAGES}.`,
@@ -219,7 +219,7 @@ describe('what is not there', () => {
     'packages.json%00',
     '%2fetc%2fpasswd',
     'PACKAGES.JSON',
-  ])('no path leads to another file, or to another spelling of one: %s', async (path) => {
+  ])('no path leads to another file or to another spelling of one: %s', async (path) => {
     mkdirSync(join(folder(), 'below'), { recursive: true });
     for (const name of ['secret.txt', '.hidden']) writeFileSync(join(folder(), name), 'secret');
     const answer = await rawRequest(service.url, lines(`GET ${PACKAGES}/${path} HTTP/1.1`, 'Host: a', ''));
@@ -244,8 +244,8 @@ describe('a folder of earlier packages', () => {
     };
   };
 
-  // @proves packages-7
-  test('serves them without those of this release, whose absence it explains', () => {
+  // @proves packages-1
+  test('the packages of earlier releases are served without those of this release', () => {
     const { copy, writeRelease } = aCopy();
     writeRelease({});
     const packages = findPackages([copy, join(copy, 'none')]);
@@ -260,7 +260,7 @@ describe('a folder of earlier packages', () => {
       ({ copy, archive }: ReturnType<typeof aCopy>) => writeFileSync(join(copy, archive), 'part'),
       'has 4 bytes instead of',
     ],
-  ])('prevents the start of a gateway when it %s', async (_, harm, fault) => {
+  ])('a gateway does not start if its folder of earlier packages %s', async (_, harm, fault) => {
     const made = aCopy();
     made.writeRelease({});
     harm(made);
@@ -270,13 +270,13 @@ describe('a folder of earlier packages', () => {
     );
   });
 
-  test.each(['../secret', '.hidden', 'a/b', ''])('cannot name a file elsewhere: %j', (file) => {
+  test.each(['../secret', '.hidden', 'a/b', ''])('earlier packages cannot name a file elsewhere: %j', (file) => {
     const { copy, writeRelease } = aCopy();
     writeRelease({ checksums: file });
     expect(() => findPackages([copy])).toThrow('is no name of a file');
   });
 
-  test('that is not there prevents the start, by the name of the setting', async () => {
+  test('a gateway with a missing folder of earlier packages does not start and names the setting', async () => {
     await expect(aSeparateService({ gateway: { KEPT_PACKAGES_FOLDER: '/nowhere' } })).rejects.toThrow(
       'KEPT_PACKAGES_FOLDER names no folder: /nowhere',
     );

@@ -9,12 +9,12 @@ import { aCapture, aSeparateService, aService, expectProblem, keyLookUps } from 
 
 const LIMIT = 5;
 
-/** A window longer than any test. */
+/** A window longer than any test; seconds. */
 const LONG_SECONDS = 3600;
 
 const service = aService({ gateway: { QUOTA_LIMIT: `${LIMIT}`, QUOTA_WINDOW_SECONDS: `${LONG_SECONDS}` } });
 
-/** The remaining requests of a key, by the header of a response. */
+/** Returns the remaining requests of a key from a response's header. */
 const left = (response: Response) =>
   Number(/^"default";r=(\d+);t=\d+$/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
 
@@ -24,8 +24,7 @@ const expectLimited = async (response: Response) => {
 };
 
 describe('the quota of a key', () => {
-  // @proves quota-1
-  test('admits exactly its number of concurrent requests', {
+  test('the quota of a key admits exactly its number of concurrent requests', {
     tags: ['7.integration_rate_limited', '8.quota'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
@@ -40,7 +39,7 @@ describe('the quota of a key', () => {
   });
 
   // @proves bounds-26
-  test('counts all three operations together, faulty and replayed ones too, and then refuses each', {
+  test('the quota of a key counts all three operations, including faulty and replayed requests', {
     tags: ['3.2.renewed', '8.quota', '8.counted', '8.quota-headers'],
   }, async () => {
     const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey();
@@ -69,7 +68,7 @@ describe('the quota of a key', () => {
   });
 
   // @proves bounds-29
-  test('is not used by a request that is refused before it: no key, suspended studio, missing scope, unknown path', {
+  test('a request refused by an earlier check does not use the quota', {
     tags: ['8.counted'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
@@ -91,9 +90,9 @@ describe('a refusal by the quota', () => {
   const brief = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3' } });
 
   // @proves quota-5 bounds-27
-  test('ends for a request of its last second, which is held back until then', { tags: ['7.1'] }, async () => {
+  test("a request in a window's last second waits for the next window", { tags: ['7.1'] }, async () => {
     const { secret } = await brief.aStudioWithKey();
-    // On a slow machine a window may end between two.
+    // On a slow machine a window may end between two requests.
     let refused = await brief.get(secret);
     while (refused.status === 200) refused = await brief.get(secret);
     const { retryAfter } = await expectLimited(refused);
@@ -109,8 +108,7 @@ describe('while requests cannot be counted', () => {
   // Nothing listens on this privileged port.
   const away = { REDIS_URL: 'redis://127.0.0.1:1' };
 
-  // @proves quota-12
-  test('every operation is refused with 503 and a time to wait, and nothing is written', {
+  test('while requests cannot be counted, every operation gets 503 with a delay and writes nothing', {
     tags: ['4.1.6', '7.integration_rate_unavailable', '7.3', '7.wait'],
   }, async () => {
     const uncounted = await aSeparateService({ gateway: away });
@@ -127,7 +125,7 @@ describe('while requests cannot be counted', () => {
   });
 
   // @proves bounds-25
-  test('keys that are known cost the core nothing, others are refused as ever, and the gateway is not ready', {
+  test('while requests cannot be counted, known keys cost the core nothing', {
     tags: ['7.order'],
   }, async () => {
     const uncounted = await aSeparateService({ core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' }, gateway: away });

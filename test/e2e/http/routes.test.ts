@@ -30,7 +30,7 @@ test.each([
   ['/healthz', 'GET', ['POST', 'QUERY', 'OPTIONS']],
   ['/readyz', 'GET', ['POST', 'QUERY', 'OPTIONS']],
 ])(
-  'a method that a path does not support gets 405 and Allow, without a key and with any body: %s',
+  'an unsupported method gets 405 and Allow, without a key and with any body: %s',
   { tags: ['7.method_not_allowed', '7.order'] },
   async (path, allow, methods) => {
     for (const [index, method] of methods.entries()) {

@@ -13,7 +13,7 @@ import {
 } from '../../support/service.ts';
 import { describeWithRedis } from '../../tools/servers.ts';
 
-/** A window longer than any test. */
+/** A window longer than any test; seconds. */
 const LONG_SECONDS = 3600;
 const [KEY_LIMIT, STUDIO_LIMIT] = [5, 12];
 
@@ -23,7 +23,7 @@ const QUOTA = {
   QUOTA_WINDOW_SECONDS: `${LONG_SECONDS}`,
 };
 
-/** Creates more keys of a studio; returns their secrets. */
+/** Creates more keys in a studio; returns their secrets. */
 const moreKeys = ({ apiKeys }: Service, { studioId, memberId }: StudioWithKey, count: number): Promise<string[]> =>
   Promise.all(
     times(count, async (index) => {
@@ -33,7 +33,7 @@ const moreKeys = ({ apiKeys }: Service, { studioId, memberId }: StudioWithKey, c
     }),
   );
 
-/** The quota in the headers of a response: the requests per window, and the remaining ones. */
+/** The limit and the remaining requests in the headers of a response. */
 const quotaIn = ({ headers }: Response) => [
   Number(/^"default";q=(\d+);w=3600$/.exec(headers.get('ratelimit-policy') ?? '')?.[1]),
   Number(/^"default";r=(\d+);t=\d+$/.exec(headers.get('ratelimit') ?? '')?.[1]),
@@ -43,7 +43,7 @@ const quotaIn = ({ headers }: Response) => [
 describe('the quota of a studio', () => {
   const service = aService({ gateway: QUOTA });
 
-  test('is in the headers when it will be used up before that of the key', { tags: ['8.quota-headers'] }, async () => {
+  test('the headers show whichever quota will run out first', { tags: ['8.quota-headers'] }, async () => {
     const studio = await service.aStudioWithKey();
     const [second = '', third = ''] = await moreKeys(service, studio, 2);
 
@@ -64,12 +64,12 @@ describe('the quota of a studio', () => {
   });
 });
 
-/** Much shorter than the default time between two reads of a key's quotas. */
+/** Much shorter than the default interval between reads of a key's quotas. */
 const SOON = { keyCacheMs: 20 };
 
 // @proves quota-3
-describeWithRedis('quotas of their own', (redisUrl) => {
-  test('of a key, above and below the default, apply at every gateway while the key is in use, until removed', {
+describeWithRedis('custom quotas', (redisUrl) => {
+  test("a key's custom quota applies at every gateway until it is removed", {
     tags: ['8.quota'],
   }, async () => {
     const gateway = { ...QUOTA, QUOTA_LIMIT: '1000', QUOTA_STUDIO_LIMIT: '4000', REDIS_URL: redisUrl() };

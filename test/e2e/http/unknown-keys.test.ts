@@ -21,7 +21,7 @@ const METRICS = {
   gateway: { GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' },
 };
 
-/** Reads a list from an address of this machine, and returns the status. */
+/** Reads a list from one of this machine's addresses; returns the status. */
 async function statusFrom(
   localAddress: string,
   service: Pick<Service, 'url'>,
@@ -33,7 +33,7 @@ async function statusFrom(
   return response.statusCode;
 }
 
-/** Keys whose requests no quota counts, each with the status that a list gets. */
+/** Keys whose requests count against no quota, with the status that a list gets. */
 const UNCOUNTED: readonly [string, number, (service: Service) => Promise<string>][] = [
   [
     'is revoked',
@@ -51,14 +51,14 @@ const UNCOUNTED: readonly [string, number, (service: Service) => Promise<string>
   ],
 ];
 
-/** More than may wait for the core before a gateway refuses others. */
+/** More requests than may wait for the core before a gateway sheds load. */
 const FLOOD = 1100;
 
-/** Opens many connections from an address. Returns a function that reads a list on each of them, and returns the status. */
+/** Opens many connections from an address; the returned function reads a list on each and returns the statuses. */
 async function connectionsFrom(localAddress: string, gateway: Pick<Service, 'url'>, count: number) {
   const { hostname, port } = new URL(gateway.url);
   const sockets: Socket[] = [];
-  // Not more at a time than a port takes.
+  // At most as many at a time as a port accepts.
   while (sockets.length < count) {
     const more = times(100, () => connect({ host: hostname, port: Number(port), localAddress }));
     await Promise.all(more.map((socket) => once(socket, 'connect')));
@@ -73,7 +73,7 @@ async function connectionsFrom(localAddress: string, gateway: Pick<Service, 'url
     });
 }
 
-/** A gateway whose core can be silenced, with metrics. */
+/** A gateway with metrics whose core can be silenced. */
 async function aGatewayBehindProxy({ coreUrl }: Service) {
   const { hostname, port } = new URL(coreUrl);
   const proxy = await startProxy(hostname, Number(port));
@@ -87,8 +87,8 @@ async function aGatewayBehindProxy({ coreUrl }: Service) {
 type SilencedGateway = Awaited<ReturnType<typeof aGatewayBehindProxy>>;
 
 /**
- * Has groups of requests come to a gateway, one after the other, while its core is silent, and returns their statuses. On a busy machine
- * the first may be given up before the last has come: then all come to another gateway, again and again.
+ * Sends groups of requests to a gateway, one group after the other, while its core is silent; returns their statuses. On a
+ * busy machine the first may time out before the last arrive; then all of them are repeated at another gateway.
  */
 async function askWhileSilent(
   service: Service,
@@ -112,9 +112,9 @@ async function askWhileSilent(
   return isLate && triesLeft > 0 ? askWhileSilent(service, prepare, triesLeft - 1) : { gateway, statuses };
 }
 
-describe('keys that the core does not know', () => {
+describe('unknown keys', () => {
   // @proves bounds-25
-  test('are looked up a bounded number of times for one address; known keys, and other addresses, are served', async () => {
+  test('look-ups of unknown keys are limited by address; known keys and other addresses are served', async () => {
     const service = await aSeparateService(METRICS);
     const [known, unseen, unseenToo] = [
       await service.aStudioWithKey(),
@@ -127,7 +127,7 @@ describe('keys that the core does not know', () => {
 
     const statuses = new Map<number, number>();
     let last: Response | undefined;
-    // On a busy machine more than one window may pass before one is full.
+    // On a busy machine several windows may pass before one is full.
     for (let sent = 0; sent < 50 * MAX_UNKNOWN_KEYS; sent += 50) {
       for (const response of await Promise.all(times(50, guess))) {
         statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
@@ -147,7 +147,7 @@ describe('keys that the core does not know', () => {
     expect([200, 429]).toContain((await service.get(unseenToo.secret)).status);
   });
 
-  test('count once for each: a website that goes on with its old key takes nothing from others behind its address', async () => {
+  test('a website that keeps using its old key does not block others behind its address', async () => {
     const service = await aSeparateService({ gateway: { QUOTA_LIMIT: '1000000' } });
     const [old, unseen] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
     expect((await service.get(old.secret)).status).toBe(200);
@@ -161,7 +161,7 @@ describe('keys that the core does not know', () => {
 
 // @proves bounds-191
 test.each(UNCOUNTED)(
-  'a key that %s, repeated on many connections, costs a few look-ups, and no other request is refused for it',
+  'a key that %s costs few look-ups on many connections and blocks no other request',
   async (_, status, aKey) => {
     const service = await aSeparateService(METRICS);
     const [{ secret: known }, repeated] = [await service.aStudioWithKey(), await aKey(service)];
@@ -182,7 +182,7 @@ test.each(UNCOUNTED)(
 );
 
 // @proves bounds-17
-test('look-ups that wait for the core take nothing from requests with known keys', async () => {
+test('look-ups that wait for the core do not delay requests with known keys', async () => {
   const service = await aSeparateService();
   const { secret } = await service.aStudioWithKey();
   const { statuses } = await askWhileSilent(service, async (gateway) => {
@@ -211,44 +211,41 @@ test.each<[string, number, (service: Service) => Promise<() => string>]>([
     };
     return [kind, status, repeated] as const satisfies [string, number, unknown];
   }),
-])(
-  'of an address with too many of them, refusals wait; a known key, and another address, do not: it %s',
-  async (_, status, keys) => {
-    const service = await aSeparateService();
-    const [{ secret }, key] = [await service.aStudioWithKey(), await keys(service)];
-    const durationOf = async (call: () => Promise<unknown>) => {
-      const before = performance.now();
-      await call();
-      return performance.now() - before;
-    };
-    const read = async (secret: string) => {
-      const response = await service.get(secret);
-      await response.text();
-      return response.status;
-    };
-    expect(await read(secret)).toBe(200);
-    // On a busy machine more than one window may pass, and whatever is asked at the same time takes as long.
-    await expect
-      .poll(
-        async () => {
-          await Promise.all(times(MAX_UNKNOWN_KEYS, () => read(key())));
-          const statuses: number[] = [];
-          const [guesses, own, other] = await Promise.all([
-            Promise.all(times(3, () => durationOf(async () => statuses.push(await read(key()))))),
-            Promise.all(times(3, () => durationOf(() => read(secret)))),
-            durationOf(() => statusFrom('127.0.0.2', service, key())),
-          ]);
-          if (statuses.some((got) => got !== status)) return 0;
-          return Math.min(...guesses) - Math.max(...own, other);
-        },
-        { timeout: 60_000 },
-      )
-      .toBeGreaterThan(HELD_REFUSAL_MS / 2);
-  },
-);
+])('only refusals of an address with too many of them are delayed, when the key %s', async (_, status, keys) => {
+  const service = await aSeparateService();
+  const [{ secret }, key] = [await service.aStudioWithKey(), await keys(service)];
+  const durationOf = async (call: () => Promise<unknown>) => {
+    const before = performance.now();
+    await call();
+    return performance.now() - before;
+  };
+  const read = async (secret: string) => {
+    const response = await service.get(secret);
+    await response.text();
+    return response.status;
+  };
+  expect(await read(secret)).toBe(200);
+  // On a busy machine several windows may pass, and concurrent requests are equally slow.
+  await expect
+    .poll(
+      async () => {
+        await Promise.all(times(MAX_UNKNOWN_KEYS, () => read(key())));
+        const statuses: number[] = [];
+        const [guesses, own, other] = await Promise.all([
+          Promise.all(times(3, () => durationOf(async () => statuses.push(await read(key()))))),
+          Promise.all(times(3, () => durationOf(() => read(secret)))),
+          durationOf(() => statusFrom('127.0.0.2', service, key())),
+        ]);
+        if (statuses.some((got) => got !== status)) return 0;
+        return Math.min(...guesses) - Math.max(...own, other);
+      },
+      { timeout: 60_000 },
+    )
+    .toBeGreaterThan(HELD_REFUSAL_MS / 2);
+});
 
 describe('behind a balancer', () => {
-  /** Reads a list as a balancer passes it on: with the address of its client, behind what that has written itself. */
+  /** Reads a list as a balancer forwards it, with its client's address after any that the client wrote. */
   const statusOf = async (service: Service, secret: string, client: string) => {
     const forwarded = `203.0.113.${Math.floor(Math.random() * 256)}, ${client}`;
     return (await service.get(secret, '', { 'x-forwarded-for': forwarded })).status;
@@ -265,18 +262,18 @@ describe('behind a balancer', () => {
   test.each([
     ['198.51.100.7:54321', '198.51.100.8:54321'],
     ['2001:db8::7', '2001:db8:0:1::7'],
-  ])('a client that guesses keys takes nothing from others, whatever it claims to be: %s', async (client, other) => {
+  ])('behind a balancer, a client that guesses keys does not block others: %s', async (client, other) => {
     const service = await aSeparateService({ gateway: { TRUSTED_PROXIES: '192.0.2.1,127.0.0.0/8' } });
     await exhaust(service, client);
     const { secret } = await service.aStudioWithKey();
     expect([await statusOf(service, newKeySecret(), other), await statusOf(service, secret, other)]).toEqual([
       401, 200,
     ]);
-    // What is no address is that of the balancer.
+    // A client without a valid address counts as the balancer's.
     expect(await statusOf(service, newKeySecret(), 'unknown')).toBe(401);
   });
 
-  test('that is not trusted, all are one client', async () => {
+  test('clients behind an untrusted balancer count as one client', async () => {
     const service = await aSeparateService({ gateway: { TRUSTED_PROXIES: '192.0.2.1' } });
     const before = performance.now();
     await exhaust(service, '198.51.100.7');
@@ -287,7 +284,7 @@ describe('behind a balancer', () => {
 });
 
 // @proves bounds-25
-test('a refusal by the quota of a key makes the core look up nothing', { tags: ['7.order'] }, async () => {
+test('a request over the quota of its key causes no key look-up at the core', { tags: ['7.order'] }, async () => {
   const service = await aSeparateService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '1' } });
   const [{ secret }, other] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
   expect((await service.get(secret)).status).toBe(200);

@@ -13,7 +13,7 @@ const TRY_IT_OUT = '/docs/try-it-out';
 const CODES = Object.entries(PROBLEMS);
 const VALUES = { publicUrl: PUBLIC_URL, limit: 4321, windowSeconds: 77 };
 const FILES = [...openSite(VALUES).paths];
-/** The paths of files whose names end in this. */
+/** Returns the paths of files whose names have the given ending. */
 const pathsOf = (ending: string) => FILES.filter(([, name]) => name.endsWith(ending)).map(([path]) => path);
 const PAGES = pathsOf('.html');
 
@@ -21,7 +21,7 @@ const get = (path: string, headers = {}, redirect: 'follow' | 'manual' = 'follow
   fetch(service.url + path, { headers, redirect });
 const textOf = async (path: string) => (await get(path)).text();
 
-/** Of every page and asset. */
+/** The headers of every page and asset. */
 const SECURITY = {
   'cache-control': 'public, max-age=300',
   'x-content-type-options': 'nosniff',
@@ -30,7 +30,7 @@ const SECURITY = {
 };
 
 describe('every page', () => {
-  test.each(PAGES)('is public, and has the security headers: %s', { tags: ['10.docs'] }, async (path) => {
+  test.each(PAGES)('every page is public and has the security headers: %s', { tags: ['10.docs'] }, async (path) => {
     const response = await get(path);
     expect(response.status).toBe(200);
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -39,16 +39,16 @@ describe('every page', () => {
     });
     expect(response.headers.has('ratelimit')).toBe(false);
     if (path !== TRY_IT_OUT) expect(response.headers.get('content-security-policy')).not.toMatch(/unsafe/);
-    // As somebody who checks links asks.
+    // Link checkers send HEAD requests.
     const head = await fetch(service.url + path, { method: 'HEAD' });
     expect([head.status, head.headers.get('etag'), await head.text()]).toEqual([200, response.headers.get('etag'), '']);
     const html = await response.text();
     expect(html).toMatch(/<title>\S[^<]* [|·] Lead Intake API<\/title>/);
-    // The content security policy forbids both, and every placeholder is filled.
+    // The content security policy forbids inline scripts and styles, and every placeholder is filled.
     expect(html).not.toMatch(/<script>|<style| style="| on\w+="|\{\{\w|\.invalid/);
   });
 
-  test('has only links that exist', async () => {
+  test('every link of every page works', async () => {
     const linked = new Set<string>();
     for (const path of PAGES) {
       for (const [, link = ''] of (await textOf(path)).matchAll(/(?:href|src)="([^"]*)"/g)) {
@@ -67,7 +67,7 @@ describe('every page', () => {
     }
   });
 
-  test('and every script, style and picture has the path of PUBLIC_URL before its own', async () => {
+  test('every script, style and picture has the path of PUBLIC_URL as its prefix', async () => {
     const own = await aSeparateService({ gateway: { PUBLIC_URL: 'https://leads.example.test/some/prefix' } });
     const page = await (await fetch(`${own.url}/docs/limits`)).text();
     const links = [...page.matchAll(/(?:href|src)="(\/[^"]*)"/g)].map(([, link = '']) => link);
@@ -76,7 +76,7 @@ describe('every page', () => {
   });
 
   test.each(['icon.svg', 'outbox.svg', 'reference.js', 'scalar.js'])(
-    'has the same ETag of an asset from each gateway, because it is made of the bytes: %s',
+    'an asset has the same ETag from each gateway, because it is a hash of its bytes: %s',
     async (name) => {
       const response = await get(`/docs/assets/${name}`, { 'accept-encoding': 'identity' });
       const bytes = Buffer.from(await response.arrayBuffer());
@@ -85,9 +85,9 @@ describe('every page', () => {
   );
 
   test.each(['/docs/assets/scalar.js', '/docs/assets/icon.svg', '/docs', '/docs/limits'])(
-    'and its assets get 304 when they are unchanged: %s',
+    'unchanged pages and assets get 304: %s',
     async (path) => {
-      // As a browser reloads; without the second header `fetch` would send `Cache-Control: no-cache`.
+      // Reloads as a browser does; without the second header `fetch` would send `Cache-Control: no-cache`.
       const reload = (tag: string) => get(path, { 'if-none-match': tag, 'cache-control': 'max-age=0' });
       const etag = (await get(path)).headers.get('etag') ?? '';
       expect(etag).toMatch(/^W\/"\S+"$/);
@@ -99,13 +99,13 @@ describe('every page', () => {
   );
 });
 
-// @proves clients-2
+// @proves docs-3
 describe('the docs for programs', () => {
   const INDEX = '/llms.txt';
   const WHOLE = '/llms-full.txt';
   const texts = [INDEX, WHOLE, ...pathsOf('.md')];
 
-  test.each(texts)('have each page as Markdown, with absolute links that exist: %s', async (path) => {
+  test.each(texts)('each page exists as Markdown with absolute links that work: %s', async (path) => {
     const response = await get(path);
     expect(response.headers.get('content-type')).toBe(
       [INDEX, WHOLE].includes(path) ? 'text/plain; charset=utf-8' : 'text/markdown; charset=utf-8',
@@ -116,7 +116,7 @@ describe('the docs for programs', () => {
     // Templates of recipes have braces with white space, and code has brackets.
     expect(text).not.toMatch(/\{\{\w/);
     for (const [, link = ''] of text.replaceAll(/^```[\s\S]*?^```/gm, '').matchAll(/\]\(([^)]+)\)/g)) {
-      // Manuals name the packages of others, too.
+      // Manuals also link to the packages of others.
       if (/^https:/.test(link) && !link.startsWith(PUBLIC_URL)) continue;
       expect(link).toMatch(PUBLIC_URL);
       const linked = link.slice(PUBLIC_URL.length);
@@ -124,7 +124,7 @@ describe('the docs for programs', () => {
     }
   });
 
-  test('have an index of every page, at each address where programs look', async () => {
+  test('an index of every page is at each address where programs look', async () => {
     for (const path of [INDEX, WHOLE]) {
       const { status, headers } = await get(`/docs${path}`, {}, 'manual');
       expect([status, headers.get('location')]).toEqual([308, `..${path}`]);
@@ -135,7 +135,7 @@ describe('the docs for programs', () => {
   });
 });
 
-describe('a page that a program asks for as Markdown', () => {
+describe('a page requested as Markdown', () => {
   test.each([
     ['text/markdown', 'markdown'],
     ['text/markdown, text/html;q=0.9, */*;q=0.1', 'markdown'],
@@ -146,16 +146,16 @@ describe('a page that a program asks for as Markdown', () => {
     ['*/*', 'html'],
     ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'html'],
     ['__proto__, constructor;q=1', 'html'],
-  ])('is in it: %s', async (accept, type) => {
+  ])('a page is sent as Markdown or HTML, whichever the Accept header prefers: %s', async (accept, type) => {
     const [page, answer] = [await get('/docs/limits', { accept: 'text/html' }), await get('/docs/limits', { accept })];
     expect(answer.headers.get('content-type')).toBe(`text/${type}; charset=utf-8`);
-    // So that a cache gives no one the form of another.
+    // Prevents a cache from mixing up the two forms.
     expect(answer.headers.get('vary')).toBe('accept');
     expect(await answer.text()).toBe(await textOf(type === 'html' ? '/docs/limits' : '/docs/limits.md'));
     expect(answer.headers.get('etag') === page.headers.get('etag')).toBe(type === 'html');
   });
 
-  test('is in its own form, where it has no other', async () => {
+  test('a page that exists in only one form is sent in that form', async () => {
     for (const path of [TRY_IT_OUT, '/docs/limits.md', '/llms.txt']) {
       const answer = await get(path, { accept: 'text/markdown' });
       expect({ path, status: answer.status, vary: answer.headers.get('vary') }).toEqual({
@@ -175,7 +175,7 @@ describe('an asset', () => {
     ['try-it-out.css', 'text/css; charset=utf-8'],
     ['icon.svg', 'image/svg+xml'],
     ['outbox.svg', 'image/svg+xml'],
-  ])('is served whole, with the security headers: %s', async (name, mediaType) => {
+  ])('an asset is served whole, with the security headers: %s', async (name, mediaType) => {
     const path = `/docs/assets/${name}`;
     const response = await get(path, { range: 'bytes=0-9' });
     expect(response.status).toBe(200);
@@ -197,7 +197,7 @@ describe('an asset', () => {
     ['identity', false],
     ['gzip;q=0', false],
     ['*;q=0', false],
-  ])('is compressed when it is long and gzip is accepted: %s, %s', async (acceptEncoding, isCompressed) => {
+  ])('a long asset is compressed if gzip is accepted: %s, %s', async (acceptEncoding, isCompressed) => {
     const [plain, answer] = [await script('identity'), await script(acceptEncoding)];
     const [text, same] = [await plain.text(), await answer.text()];
     expect(answer.status).toBe(200);
@@ -208,13 +208,13 @@ describe('an asset', () => {
   });
 });
 
-test('the root leads a browser to the docs, under any prefix, and is nothing to a program', async () => {
+test('the root redirects browsers to the docs, under any prefix, and is 404 to programs', async () => {
   const { status, headers } = await get('/', { accept: 'text/html,*/*;q=0.8' }, 'manual');
   expect([status, headers.get('location')]).toEqual([302, 'docs']);
   await expectProblem(await get('/'), 404, 'route_not_found');
 });
 
-// @proves hostile-7
+// @proves hostile-6
 test.each([
   '/docs/problems/unknown',
   '/docs/nothing',
@@ -225,13 +225,13 @@ test.each([
   '/docs/404',
   '/docs/quick-start.html',
   '/docs/assets/scalar.js.gz',
-])('a missing page gets the usual 404, and a browser a page: %s', async (path) => {
+])('a missing page gets the usual 404, and browsers get a page: %s', async (path) => {
   await expectProblem(await get(path), 404, 'route_not_found');
   const page = await get(path, { accept: 'text/html,*/*;q=0.8' });
   expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
 });
 
-// @proves hostile-7
+// @proves hostile-6
 test.each([
   '/docs/../package.json',
   '/docs/assets/../site.ts',
@@ -244,12 +244,12 @@ test.each([
   '/docs/assets/.env',
   '/docs/assets/%2fetc%2fpasswd',
   '/docs/site/limits.html',
-])('no path leads out of the docs, or to another spelling of a page: %s', async (path) => {
+])('no path leads out of the docs or to another spelling of a page: %s', async (path) => {
   const answer = await rawRequest(service.url, lines(`GET ${path} HTTP/1.1`, 'Host: a', ''));
   await expectProblem(answer, 404, 'route_not_found');
 });
 
-/** A header that a response of its status must have. */
+/** The header that a response with this status must have. */
 const HEADERS: Readonly<Record<number, RegExp>> = {
   401: /\nwww-authenticate: Bearer\n/,
   405: /\nallow: GET, POST\n/,
@@ -260,7 +260,7 @@ const HEADERS: Readonly<Record<number, RegExp>> = {
 describe('the page of a problem', () => {
   // @proves docs-2
   test.each(CODES)(
-    'is at the URL of the type of the error, and explains what to do: %s',
+    "the URL of an error's type is a page that explains what to do: %s",
     { tags: ['2.5.page'] },
     async (code, { status, title }) => {
       const page = await textOf(`/docs/problems/${code}.md`);
@@ -276,7 +276,7 @@ describe('the page of a problem', () => {
   );
 });
 
-test('the page of keys describes the form of secrets as the service checks it', async () => {
+test('the page about keys describes secrets as the service validates them', async () => {
   const page = await textOf('/docs/keys.md');
   const [shape = ''] = /lik_\[.*\}/.exec(page) ?? [];
   const vectors = [...page.matchAll(/\| `(lik_\S+)` \| (a secret|not a secret)/g)];
@@ -295,7 +295,7 @@ test('the page of keys describes the form of secrets as the service checks it', 
 });
 
 describe('the page of limits', () => {
-  test('has the configured quota', async () => {
+  test('the page about limits has the configured quota', async () => {
     const page = await textOf('/docs/limits.md');
     expect(page).toContain('4321 requests per 77 seconds');
     const { secret } = await service.aStudioWithKey();
@@ -304,7 +304,7 @@ describe('the page of limits', () => {
   });
 });
 
-test.skipIf(!hasShellAndCurl)('the request of the start page gets the response that the page shows', async () => {
+test.skipIf(!hasShellAndCurl)('the request on the start page gets the response that the page shows', async () => {
   const { secret } = await service.aStudioWithKey();
   const page = await textOf('/docs.md');
   const [, command = ''] = /^```sh\n(curl -i [\s\S]*?)^```/m.exec(page) ?? [];
@@ -320,7 +320,7 @@ test.skipIf(!hasShellAndCurl)('the request of the start page gets the response t
 
 test.skipIf(!hasShellAndCurl)('the commands of the quick start do what the page says', async () => {
   const { secret } = await service.aStudioWithKey();
-  // sdk/test/packages-installed.test.ts runs those before, which install clients.
+  // sdk/test/packages-installed.test.ts runs the earlier commands, which install clients.
   const [, page = ''] = (await textOf('/docs/quick-start.md')).split('## Without a client');
   const [set = '', create = '', read = ''] = [...page.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, text]) => text);
   const own = set.replace('lik_…', secret).replace(PUBLIC_URL, service.url);

@@ -9,12 +9,12 @@ import { arrangeStudio, connectToCore } from '../../support/core-clients.ts';
 import { addressOf, type RunningProcess, start } from '../../tools/processes.ts';
 import { describeIf, hasCommand } from '../../tools/servers.ts';
 
-/** How long requests are generated; seconds. A soak sets it: generated requests find little in seconds. */
+/** How long requests are generated; seconds. Only a soak sets it, because seconds find little. */
 const SECONDS = Number(process.env.SCHEMATHESIS_SECONDS ?? 0);
 
 const CORE_TOKEN = crypto.randomUUID();
 
-// @proves leads-31
+// @proves leads-30
 describe.runIf(SECONDS > 0)('requests that are generated from the OpenAPI document', () => {
   describeIf(hasCommand('schemathesis'), 'by Schemathesis', 'install it with .ci/install-schemathesis', findNoFault);
 });
@@ -35,7 +35,7 @@ function findNoFault(): void {
     const crm = connectToCore(coreUrl, CORE_TOKEN);
     const studio = await arrangeStudio(crm);
     secret = studio.secret;
-    // The source of the document's examples has to exist: otherwise each creation would be refused for it.
+    // The source in the document's examples must exist, or each creation would be refused.
     const leadSource = { studioId: studio.studioId, id: FULL_CAPTURE.sourceId, name: 'Web form', enabled: true };
     await crm.directory.putLeadSource({ leadSource });
     crm.close();
@@ -46,7 +46,7 @@ function findNoFault(): void {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('finds no response that the OpenAPI document does not allow', {
+  test('Schemathesis finds no response that the OpenAPI document does not allow', {
     timeout: SECONDS * 1000 + 120_000,
   }, async () => {
     const { status, output } = await run([
@@ -61,7 +61,7 @@ function findNoFault(): void {
     expect(output).toContain('Tested: 3');
   });
 
-  test('causes no fault of the service', () => {
+  test('the generated requests cause no fault of the service', () => {
     for (const { child, output } of [core, gateway]) {
       expect([child.exitCode, child.signalCode]).toEqual([null, null]);
       expect(output().match(/^.*"level":[4-6]0,.*$/gm) ?? []).toEqual([]);

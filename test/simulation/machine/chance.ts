@@ -2,7 +2,7 @@ import crypto from 'node:crypto';
 import http2 from 'node:http2';
 import { here } from './machine.ts';
 
-/* Node's random sources, replaced by that of the machine. */
+/* Replacements of Node's random sources by that of the machine. */
 
 function fill<Target extends NodeJS.ArrayBufferView>(target: Target): Target {
   const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
@@ -30,7 +30,7 @@ function randomInt(...range: [number, number?]): number {
   return here().machine.chance.between(min, max - 1);
 }
 
-/** Puts them in the place of Node's. */
+/** Replaces Node's random sources. */
 export function replaceRandomSources(): void {
   Math.random = () => here().machine.chance.number();
   Object.assign(crypto, { randomBytes, randomInt, randomUUID, randomFillSync: fill });

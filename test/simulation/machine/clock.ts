@@ -3,7 +3,7 @@ import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
 import { here, type SimulatedNode } from './machine.ts';
 
-/* Node's clocks and timers, replaced by those of the machine. */
+/* Replacements of Node's clocks and timers by those of the machine. */
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -21,7 +21,7 @@ class SimulatedDate extends RealDate {
   }
 }
 
-/** What `setTimeout`, `setInterval` and `setImmediate` return. */
+/** The result of `setTimeout`, `setInterval` and `setImmediate`. */
 class Timer {
   readonly #delayMs: number;
   readonly #repeats: boolean;
@@ -60,7 +60,7 @@ class Timer {
   }
 }
 
-/** The delay that Node gives a timer, whatever it is asked for. */
+/** Returns the delay that Node gives a timer. */
 const delayOf = (delayMs: number): number => (delayMs >= 1 && delayMs <= MAX_TIMER_MS ? delayMs : 1);
 
 type Callback = (...values: unknown[]) => void;
@@ -115,7 +115,7 @@ function hrtime(since?: [number, number]): [number, number] {
 
 const hrtimeOf = (ms: number): [number, number] => [Math.floor(ms / 1000), Math.floor((ms % 1000) * 1e6)];
 
-/** Puts them in the place of Node's. */
+/** Replaces Node's clocks and timers. */
 export function replaceClocks(): void {
   globalThis.Date = SimulatedDate as DateConstructor;
   performance.now = () => here().machine.nowMs;

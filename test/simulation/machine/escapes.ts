@@ -1,8 +1,8 @@
 import { createHook } from 'node:async_hooks';
 
-/* What code asks of the real machine would end at a time that no seed decides. */
+/* Requests to the real machine would end at a time that no seed decides. */
 
-/** Resources of Node that live in the event loop's own turn, and what the machine uses itself. */
+/** Resources that live within the event loop of Node, and those that the machine itself uses. */
 const INSIDE = new Set([
   ...['TickObject', 'Immediate', 'Microtask', 'PROMISE', 'JSSTREAM', 'SHUTDOWNWRAP', 'WRITEWRAP'],
   ...[
@@ -13,18 +13,18 @@ const INSIDE = new Set([
     'HTTPSERVERREQUEST',
     'DNSCHANNEL',
   ],
-  // Files, for which the machine waits while nothing else happens.
+  // The machine waits for files while nothing else happens.
   ...['FSREQPROMISE', 'FSREQCALLBACK', 'FILEHANDLE', 'FILEHANDLECLOSEREQ'],
   ...['HTTP2SESSION', 'HTTP2STREAM', 'HTTP2SETTINGS', 'HTTP2PING', 'HTTPINCOMINGMESSAGE', 'HTTPCLIENTREQUEST'],
 ]);
 
-/** The check of late requests, which is stopped when the server listens, and compression in the same thread. */
+/** The check of late requests, which ends when the server listens, and compression in the same thread. */
 const HARMLESS = /setupConnectionsTracking|syncBufferWrapper/;
 
-/** The places from which something escaped, with the kind of resource. */
+/** The code positions that used the real machine, with the kind of resource. */
 export const escapes = new Map<string, number>();
 
-/** Notes each place where code asks the real machine for something. */
+/** Records each code position that uses the real machine. */
 export function watchEscapes(): void {
   createHook({
     init(_, type) {

@@ -13,7 +13,7 @@ const aMachine = (seed = 1) => {
 const pass = (machine: Machine, ms: number) =>
   machine.runUntil(new Promise<void>((resolve) => machine.schedule(ms, resolve, machine.outside)));
 
-test('nothing of a killed node happens, and what it held is released', async () => {
+test('a killed node runs nothing more and releases its resources', async () => {
   const { machine, node } = aMachine();
   const happened: string[] = [];
   node.resources.add({ release: () => happened.push('released') });
@@ -23,7 +23,7 @@ test('nothing of a killed node happens, and what it held is released', async () 
   expect(happened).toEqual(['released']);
 });
 
-test('while a node computes, its events wait in their order, and those of others happen', async () => {
+test('events of a computing node wait in order while those of other nodes happen', async () => {
   const { machine, node } = aMachine();
   machine.busyShare = 1;
   const busy = new SimulatedNode('busy', machine, true);
@@ -48,7 +48,7 @@ test('the events of a suspended node happen when it continues', async () => {
   expect(happened).toEqual([7]);
 });
 
-test('what nothing can settle any more is an error, not a hang', async () => {
+test('a promise that nothing can settle any more is an error, not a hang', async () => {
   const { machine } = aMachine();
   await expect(machine.runUntil(new Promise(() => {}))).rejects.toThrow('can no longer happen');
 });
@@ -62,7 +62,7 @@ test.each([
   ['a real timer', /^Timeout .*eval/, 'await new Promise((resolve) => setTimeout(resolve, 1))'],
   ['a child process', /^PROCESSWRAP .*eval/, "(await import('node:child_process')).spawn('true')"],
   ['a real socket', /^TCPSERVERWRAP .*eval/, "(await import('node:net')).createServer().listen(0).unref()"],
-])('%s is found, with its place', async (_, expected, code) => {
+])('an escape to %s is found with its position in the code', async (_, expected, code) => {
   const file = join(import.meta.dirname, 'escapes.ts');
   const script = `const { escapes, watchEscapes } = await import(${JSON.stringify(file)}); watchEscapes(); ${code};
     console.log(JSON.stringify([...escapes.keys()])); process.exit(0);`;

@@ -5,46 +5,46 @@ import { type Chance, chanceOf } from '../../tools/chance.ts';
 /** Virtual time begins here: 2027-01-15T08:00:00Z. */
 const EPOCH_MS = 1_800_000_000_000;
 
-/** Turns of Node's own event loop after which what an event has started in it has come to rest. More give the same trace. */
+/** The turns of Node's event loop after which the effects of an event have ended. More turns give the same trace. */
 const TURNS_TO_REST = 4;
 
-/** The number of cancelled events that are kept at least. */
+/** The minimum number of cancelled events before they are discarded. */
 const MAX_CANCELLED = 1000;
 
 /** How long an event that takes time keeps its node busy; milliseconds. */
 const MIN_BUSY_MS = 1;
 const MAX_BUSY_MS = 300;
 
-/** Work of the thread pool, by the names that Node gives its requests. Virtual time waits for it. */
+/** Names of thread pool work among Node's requests. Virtual time waits for it. */
 const REAL_WORK = /req|work|random/i;
 
 const realImmediate = setImmediate;
 
-/** Something that happens at a time of the machine. */
+/** An event at a time of the machine. */
 interface Event {
   readonly atMs: number;
-  /** Events at the same time happen in the order in which they were scheduled, as in Node. */
+  /** Events at the same time happen in the order of their scheduling, as in Node. */
   readonly number: number;
   readonly node: SimulatedNode;
   readonly happen: () => void;
   isCancelled: boolean;
 }
 
-/** A process on the machine. What runs on it is found by the asynchronous context. */
+/** A process on the machine. Code finds its process through the asynchronous context. */
 export class SimulatedNode {
   readonly name: string;
   readonly machine: Machine;
   isDead = false;
   isPaused = false;
-  /** Until when its processor computes: its next event happens then, while other nodes go on. */
+  /** The time until which its processor computes: its next event happens then, while other nodes go on. */
   busyUntilMs = 0;
-  /** Whether events of it may take time. */
+  /** Whether its events may take time. */
   readonly takesTime: boolean;
-  /** What it has written to standard output. */
+  /** The text that it has written to standard output. */
   output = '';
-  /** How far its wall clock is from the machine's; milliseconds. */
+  /** The offset of its wall clock from the machine's; milliseconds. */
   clockErrorMs = 0;
-  /** Released when it is killed, as the kernel does: sockets, ports, files. */
+  /** The resources that a kill releases, as the kernel does: sockets, ports, files. */
   readonly resources = new Set<{ release(): void }>();
 
   constructor(name: string, machine: Machine, takesTime = false) {
@@ -53,12 +53,12 @@ export class SimulatedNode {
     this.takesTime = takesTime;
   }
 
-  /** Runs code, and all that it starts, on this node. */
+  /** Runs code, and everything that it starts, on this node. */
   run<Result>(code: () => Result): Result {
     return running.run(this, code);
   }
 
-  /** Suspends it: its events wait, and so do bytes for it. */
+  /** Suspends the node: its events wait, and so do bytes for it. */
   pause(): void {
     this.machine.note(`${this.name} is suspended`);
     this.isPaused = true;
@@ -70,7 +70,7 @@ export class SimulatedNode {
     this.machine.continue(this);
   }
 
-  /** Nothing of it runs again. What it wrote is on its way or on the disk, and nothing else. */
+  /** Kills the node: none of its code runs again; only bytes that it has sent or written to disk remain. */
   kill(): void {
     this.machine.note(`${this.name} is killed`);
     this.isDead = true;
@@ -90,21 +90,21 @@ export function here(): SimulatedNode {
 }
 
 /**
- * A computer whose time passes only while nothing happens: a clock, a random source and a queue of events. What it does
- * is a function of its seed, and of the code that runs on it.
+ * A computer whose time passes only while nothing happens: a clock, a random source and a queue of events. Its behaviour is a
+ * function of its seed, and of the code that runs on it.
  */
 export class Machine {
   /** The random source. */
   readonly chance: Chance;
-  /** The node of code that runs on none. */
+  /** The node of code that belongs to no other. */
   readonly outside: SimulatedNode = new SimulatedNode('outside', this);
   /** The number of events so far. */
   events = 0;
-  /** The share of events that take time, of nodes where they may. */
+  /** The share of time-consuming events on nodes that may have them. */
   busyShare = 0;
   #nowMs = 0;
   #scheduled = 0;
-  /** How much real work is awaited. */
+  /** The amount of pending real work. */
   #held = 0;
   #queue: Event[] = [];
   #cancelled = 0;
@@ -114,7 +114,7 @@ export class Machine {
   readonly #lastLines: string[] = [];
   readonly #keptLines: number;
 
-  /** @param keptLines how many lines of the trace are kept to be shown */
+  /** @param keptLines how many lines of the trace are kept for display */
   constructor(seed: number, keptLines = 40) {
     this.chance = chanceOf(seed);
     this.#keptLines = keptLines;
@@ -144,12 +144,12 @@ export class Machine {
     if (this.#lastLines.length > this.#keptLines) this.#lastLines.shift();
   }
 
-  /** A hash of all lines of the trace, and the last of them. */
+  /** Returns a hash of all lines of the trace, and the last of them. */
   trace(): { readonly hash: string; readonly lines: readonly string[] } {
     return { hash: this.#trace.copy().digest('hex').slice(0, 16), lines: this.#lastLines };
   }
 
-  /** Schedules an event. It does not happen when its node is dead by then. */
+  /** Schedules an event, which is dropped if its node is dead by then. */
   schedule(delayMs: number, happen: () => void, node: SimulatedNode = here()): { cancel(): void } {
     this.#scheduled += 1;
     const event: Event = {
@@ -169,14 +169,14 @@ export class Machine {
     };
   }
 
-  /** Most timeouts are cancelled long before their time, and would be most of the queue. */
+  /** Removes cancelled timeouts, which would otherwise fill the queue. */
   #forgetCancelled(): void {
     if (this.#cancelled < MAX_CANCELLED || this.#cancelled < this.#queue.length / 2) return;
     this.#queue = this.#queue.filter(({ isCancelled }) => !isCancelled);
     this.#cancelled = 0;
   }
 
-  /** Lets the events happen that waited while a node was suspended. */
+  /** Reschedules the events that waited while a node was suspended. */
   continue(node: SimulatedNode): void {
     const waiting = this.#suspended;
     this.#suspended = [];
@@ -187,9 +187,9 @@ export class Machine {
   }
 
   /**
-   * Lets one event happen after another until a promise is settled.
+   * Runs one event after another until a promise is settled.
    *
-   * @throws Error when nothing is left that could settle it
+   * @throws Error when nothing remains that could settle it
    */
   async runUntil<Result>(promise: Promise<Result>): Promise<Result> {
     let isSettled = false;
@@ -213,7 +213,7 @@ export class Machine {
     }
   }
 
-  /** Waits for work that is no event: until it is done, nothing happens, and no time passes. */
+  /** Waits for work outside the queue: meanwhile no event happens, and no time passes. */
   async hold<Result>(work: Promise<Result>): Promise<Result> {
     this.#held += 1;
     try {
@@ -244,7 +244,7 @@ export class Machine {
 
 const isBefore = (a: Event, b: Event): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.number < b.number);
 
-/** Adds an event to a queue, whose end happens first. */
+/** Adds an event to a queue that is processed from its end. */
 function push(queue: Event[], event: Event): void {
   let [from, to] = [0, queue.length];
   while (from < to) {

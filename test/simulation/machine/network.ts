@@ -6,33 +6,33 @@ import net, { type AddressInfo } from 'node:net';
 import { Duplex } from 'node:stream';
 import { here, type SimulatedNode } from './machine.ts';
 
-/* Node's TCP, replaced by a network of the machine. Every node has the address 127.0.0.1. */
+/* Replacements of Node's TCP by a network of the machine. Every node has the address 127.0.0.1. */
 
-/** Bytes that a connection takes in one direction before its sender waits. */
+/** The bytes in flight in one direction of a connection before its sender waits. */
 const WINDOW_BYTES = 64 * 1024;
 
-/** The time that bytes take; milliseconds. */
+/** The shortest and longest latency of bytes; milliseconds. */
 const MIN_LATENCY_MS = 0.02;
 const MAX_LATENCY_MS = 0.8;
 
-/** How often a node that is suspended, or cut off, is tried again; milliseconds. */
+/** The interval of retries to a suspended or disconnected node; milliseconds. */
 const RETRY_MS = 20;
 
-/** Below the first port that the system gives away. */
+/** Below the first port that the system assigns. */
 const FIRST_PORT = 40_000;
 
-/** The probability that bytes that were written together arrive apart. */
+/** The probability that bytes written together arrive apart. */
 const SPLITS = 0.02;
 
 /** The network of one machine. */
 export class Network {
   readonly listeners = new Map<number, Listener>();
   connections = 0;
-  /** Whether nothing passes between two nodes: what is sent waits, as if it was lost and sent again. */
+  /** Whether nothing passes between two nodes: sent bytes wait, as if lost and sent again. */
   isCut: (one: SimulatedNode, other: SimulatedNode) => boolean = () => false;
   #ports = FIRST_PORT;
 
-  /** A port that nobody has had. */
+  /** Returns an unused port. */
   newPort(): number {
     this.#ports += 1;
     return this.#ports;
@@ -41,7 +41,7 @@ export class Network {
 
 let network = new Network();
 
-/** Makes a network that of the process; there is one at a time. */
+/** Selects the network of this process; there is one at a time. */
 export function useNetwork(used: Network): void {
   network = used;
 }
@@ -54,7 +54,7 @@ interface Listener {
   release(): void;
 }
 
-/** What is on its way in one direction of a connection. */
+/** Bytes in flight in one direction of a connection. */
 interface Transmission {
   readonly atMs: number;
   readonly what: Buffer | 'end' | 'close' | 'reset';
@@ -78,7 +78,7 @@ export class SimulatedSocket extends Duplex {
   readonly ref = () => this;
   readonly unref = () => this;
   readonly #inContext = AsyncLocalStorage.snapshot();
-  /** What this end has sent, and its peer has not received. */
+  /** Bytes that this end has sent and its peer has not received. */
   readonly #sent: Transmission[] = [];
   #sentBytes = 0;
   #lastArrivalMs = 0;
@@ -100,7 +100,7 @@ export class SimulatedSocket extends Duplex {
     this.once('close', () => node.resources.delete(resource));
   }
 
-  /** A connection is established: what was written before is sent. */
+  /** Marks a connection as established and sends the bytes written before. */
   connected(peer: SimulatedSocket): void {
     this.peer = peer;
     this.connecting = false;
@@ -157,7 +157,7 @@ export class SimulatedSocket extends Duplex {
     return this.destroy();
   }
 
-  /** Its node was killed: the kernel sends what was written, and then a reset. */
+  /** Handles the kill of its node: the kernel sends the written bytes, and then a reset. */
   #abandon(): void {
     this.#send('reset');
   }
@@ -171,7 +171,7 @@ export class SimulatedSocket extends Duplex {
     this.#transmit();
   }
 
-  /** Schedules the arrival of what was sent first, unless it is. */
+  /** Schedules the arrival of the first bytes, unless that is done. */
   #transmit(): void {
     const [first] = this.#sent;
     if (!first || !this.peer || this.connecting || this.#isDue) return;
@@ -182,7 +182,7 @@ export class SimulatedSocket extends Duplex {
   #arriveIn(delayMs: number): void {
     this.#isDue = true;
     const { machine } = this.node;
-    // Bytes of a process that was killed arrive none the less.
+    // Bytes of a killed process still arrive.
     machine.schedule(delayMs, () => this.#arrive(), machine.outside);
   }
 
@@ -191,7 +191,7 @@ export class SimulatedSocket extends Duplex {
     const { peer, node } = this;
     const [first] = this.#sent;
     if (!first || !peer) return;
-    // What was sent first may have been lost meanwhile.
+    // The first bytes may have been lost meanwhile.
     if (first.atMs > node.machine.nowMs) {
       this.#transmit();
       return;
@@ -217,14 +217,14 @@ export class SimulatedSocket extends Duplex {
 
   #receive(what: Transmission['what']): void {
     if (this.destroyed) {
-      // The kernel answers what comes after a process has closed its socket.
+      // The kernel resets a connection whose bytes arrive after the process has closed its socket.
       if (Buffer.isBuffer(what)) this.#send('reset');
       return;
     }
     if (what === 'reset') {
       this.destroy(failure('ECONNRESET', 'read ECONNRESET'));
     } else if (what === 'close') {
-      // The other process has closed its socket; it reads nothing more.
+      // The other process has closed its socket, and reads nothing more.
       if (this.readableEnded) this.destroy();
       else this.push(null);
     } else if (what === 'end') {
@@ -292,7 +292,7 @@ export function connect(port: number, allowHalfOpen = false): SimulatedSocket {
 
 type Connect = typeof net.connect;
 
-/** Puts it in the place of Node's. `node:http` and `node:http2` find it there at each call. */
+/** Replaces Node's TCP, which `node:http` and `node:http2` look up at each call. */
 export function replaceNetwork(): void {
   const replaced = ((...values: unknown[]) => {
     const [first] = values;
@@ -308,9 +308,9 @@ export function replaceNetwork(): void {
   replaceFetch();
 }
 
-/** Gives `fetch` a pool of connections for each node: those of a killed one end with it, and no other may use them. */
+/** Gives `fetch` a connection pool for each node: a node's connections end with it, and others cannot use them. */
 function replaceFetch(): void {
-  // Node sets it when it loads what `fetch` is made of.
+  // Node sets the dispatcher when it loads the parts of `fetch`.
   void Response;
   const { constructor: Agent } = (globalThis as unknown as Record<symbol, { constructor: new () => object }>)[
     Symbol.for('undici.globalDispatcher.2')
@@ -325,10 +325,10 @@ function replaceFetch(): void {
   };
 }
 
-/** The connections of servers that have not ended. */
+/** The open connections of servers. */
 const acceptedBy = new WeakMap<net.Server, Set<SimulatedSocket>>();
 
-/** Servers that listen on the network, by server. */
+/** The ports of listening servers. */
 const listening = new WeakMap<net.Server, { readonly port: number; readonly stop: () => void }>();
 
 function replaceListening(): void {
@@ -392,7 +392,7 @@ function replaceListening(): void {
   });
 }
 
-/** Node looks for late requests by its own timer and clock. */
+/** Stops Node's check of late requests, which uses its own timer and clock. */
 function stopRealChecks(server: HttpServer): void {
   for (const symbol of Object.getOwnPropertySymbols(server)) {
     if (symbol.description !== 'http.server.connectionsCheckingInterval') continue;
@@ -401,7 +401,7 @@ function stopRealChecks(server: HttpServer): void {
   }
 }
 
-/** HTTP/2 wraps a socket that is none of Node's, and asks the wrapper for the addresses of both ends. */
+/** HTTP/2 wraps a foreign socket, and reads the addresses of both ends from the wrapper. */
 function replacePeerNames(): void {
   const socket = net.Socket.prototype as unknown as Record<'_getpeername' | '_getsockname', () => object>;
   const ends = {

@@ -5,8 +5,8 @@ import { replaceNetwork } from './network.ts';
 import { replaceThreads } from './threads.ts';
 
 /**
- * Replaces what a process hears of the world: time, chance, network and threads. Code that is imported later, unmodified,
- * runs on the machine that is turned on. It cannot be undone: only a process of its own may do it.
+ * Replaces a process's view of the world: time, chance, network and threads. Unmodified code that is imported later runs on
+ * the current machine. This cannot be undone, so only a dedicated process may do it.
  */
 export function replaceNode(): void {
   replaceClocks();

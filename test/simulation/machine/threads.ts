@@ -5,7 +5,7 @@ import workers from 'node:worker_threads';
 import zlib from 'node:zlib';
 import { here } from './machine.ts';
 
-/* What Node does in threads is done in this one. SQLite is real. A process that is killed leaves its files as they are, and its locks are released. */
+/* Node's threads run in this one. SQLite is real. A killed process leaves its files as they are, and its locks are released. */
 
 const RealDatabase = sqlite.DatabaseSync;
 
@@ -16,7 +16,7 @@ class NodeDatabase extends RealDatabase {
   }
 }
 
-/** The thread that moves SQLite's log into the database: here, events of its node. */
+/** The thread that checkpoints SQLite's log into the database, as events of its node. */
 class CheckpointThread extends EventEmitter {
   readonly #database: NodeDatabase;
 
@@ -41,7 +41,7 @@ class CheckpointThread extends EventEmitter {
 
 const { writeSync } = fs;
 
-/** What a node writes to standard output is kept with it. */
+/** Stores a node's standard output with it. */
 function write(descriptor: number, ...values: [Buffer]): number {
   const node = here();
   if (node === node.machine.outside) return writeSync(descriptor, ...values);
@@ -52,7 +52,7 @@ function write(descriptor: number, ...values: [Buffer]): number {
 
 type Compress = (bytes: Buffer, options?: object) => Buffer;
 
-/** Returns the asynchronous form of a function that compresses. */
+/** Returns the asynchronous form of a compressing function. */
 function inThisThread(compress: Compress) {
   type Done = (error: Error | null, result?: Buffer) => void;
   return (bytes: Buffer, ...rest: [Done] | [object, Done]) => {
@@ -68,7 +68,7 @@ function inThisThread(compress: Compress) {
 /** Files that a killed node left open, which must not be closed when memory is reclaimed. */
 const opened: unknown[] = [];
 
-/** Puts them in the place of Node's. */
+/** Replaces Node's threads. */
 export function replaceThreads(): void {
   Object.assign(sqlite, { DatabaseSync: NodeDatabase });
   Object.assign(workers, { Worker: CheckpointThread });
@@ -80,7 +80,7 @@ export function replaceThreads(): void {
   });
   Object.assign(fs, { writeSync: write });
   const { open } = fs.promises;
-  // In a thread, they would end at a moment between two turns that no seed decides.
+  // In a thread, they would end between two turns at a time that no seed decides.
   Object.assign(fs.promises, {
     open: async (...values: Parameters<typeof open>) => {
       const file = await open(...values);

@@ -1,23 +1,23 @@
 import { type EventOf, possibleValues, type RestAnswer, when } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
 
-/** The longest that a request takes while nothing disturbs the service; milliseconds. */
+/** The longest time of a request while nothing disturbs the service; milliseconds. */
 const ANSWERED_WITHIN_MS = 5000;
 
 /** The part of a lead that never changes. */
 const constantFields = ({ id, createdAt, sourceId, note }: Record<string, unknown>): string =>
   JSON.stringify({ id, createdAt, sourceId, note });
 
-/** Checks each response against its request, the disturbances of that time, and the other responses. */
+/** Checks each response against its request, concurrent disturbances, and the other responses. */
 export function answerViolations(sim: Simulation): string[] {
   const requests = sim.history.of('request');
   return [...unexcused(sim, requests), ...inconsistent(requests), ...sources(sim, requests)];
 }
 
-/** Whether the service refused a request because of its own condition: it was unavailable, or read the request too slowly. */
+/** Whether the service refused a request because of its own state: it was unavailable, or read the request too slowly. */
 const isNotServed = ({ status }: RestAnswer): boolean => [408, 503].includes(status);
 
-/** Returns whether a request may fail: something on its way was disturbed meanwhile. */
+/** Returns whether a request may fail because something on its path was disturbed. */
 function excuses({ world, history }: Simulation): (request: EventOf<'request'>) => boolean {
   const gateways = new Map(
     world.parts
@@ -35,13 +35,13 @@ function excuses({ world, history }: Simulation): (request: EventOf<'request'>) 
     );
 }
 
-/** The share of the requests that may fail. */
+/** Returns the share of the requests that may fail. */
 export function shareExcused(sim: Simulation): number {
   const requests = sim.history.of('request');
   return requests.filter(excuses(sim)).length / Math.max(requests.length, 1);
 }
 
-/** Failures of requests on whose way nothing is disturbed. */
+/** Failures of requests whose path was not disturbed. */
 function unexcused(sim: Simulation, requests: readonly EventOf<'request'>[]): string[] {
   const isExcused = excuses(sim);
   return requests.flatMap((request) => {

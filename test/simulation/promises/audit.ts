@@ -3,7 +3,7 @@ import type { FinalLead } from '../final-state.ts';
 import type { EventOf } from '../history.ts';
 import type { KnownStudio, Simulation } from '../simulation.ts';
 
-/** What happens to a key, in this order. */
+/** The events of a key, in this order. */
 const OF_KEY = {
   created: AuditAction.API_KEY_CREATED,
   replaced: AuditAction.API_KEY_REPLACED,
@@ -20,8 +20,8 @@ const OF_STUDIO = {
 } as const;
 
 /**
- * Compares the audit log with the history: each confirmed action is logged with the member who did it, no action is logged
- * twice, and the changes of a record lead from its first state to its last without a gap.
+ * Compares the audit log with the history: each confirmed action is logged once, with the member who did it, and the changes
+ * of a record lead from its first state to its last without a gap.
  *
  * @param leads the final leads, by studio
  */
@@ -52,13 +52,13 @@ export async function auditViolations(
   return violations;
 }
 
-/** A write of a value, which may have happened, or is known to have. */
+/** A write of a value, which may have happened or is known to have. */
 interface Write {
   readonly value: string;
   readonly isDone: boolean;
 }
 
-/** Compares events with the writes of a register, which has one value first and another at last. */
+/** Compares events with the writes of a register, given its first and its last value. */
 function changesOf(
   what: string,
   newestFirst: readonly AuditEvent[],
@@ -77,7 +77,7 @@ function changesOf(
     const recorded = steps.filter(({ to }) => to === value).length;
     const possible = same.length - recorded;
     if (recorded > possible) violations.push(`${recorded} events record ${possible} writes of ${value}`);
-    // It may have had the value already.
+    // The register may have had the value already.
     const isDone = writes.some((write) => write.isDone && write.value === value);
     if (isDone && recorded === 0 && value !== (first ?? steps[0]?.from)) violations.push(`no event records ${value}`);
   }

@@ -7,18 +7,18 @@ type Creation = EventOf<'request'> & { readonly operation: { readonly name: 'cre
 
 const isCreation = (request: EventOf<'request'>): request is Creation => request.operation.name === 'create';
 
-/** The idempotency key of the creation that said it. */
+/** Returns the idempotency key of the creation of an enquiry. */
 const keyOf = ({ note }: FinalEnquiry): string => note.split(' ', 1).join();
 
 /**
- * Compares what leads have kept with the refusals because of them: each that names a lead is kept there, once for each key,
- * unless the studio may have switched that off; and nothing else is kept.
+ * Compares kept enquiries with refused creations: each refusal that names a lead is kept there, once for each key, unless the
+ * studio may have switched that off; and nothing else is kept.
  */
 export function enquiryViolations(sim: Simulation, leads: ReadonlyMap<string, readonly FinalLead[]>): string[] {
   const creations = Map.groupBy(sim.history.of('request').filter(isCreation), ({ studioId }) => studioId);
   return [...leads].flatMap(([studioId, ofStudio]) => {
     const puts = sim.putsOf(`keeping of ${studioId}`);
-    /** What the setting may have been while a request was in flight; it is on at first. */
+    /** Whether the setting may have had a value while a request was in flight; it is on at first. */
     const isPossible = (value: 'kept' | 'not kept', { span }: Creation) => {
       const isFirst = !puts.some((put) => put.isDone && put.span.end < span.begin);
       return possibleValues(puts, span).has(value) || (value === 'kept' && isFirst);

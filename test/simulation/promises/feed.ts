@@ -10,19 +10,19 @@ import { testLeads } from '../scenarios/test-studios.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { kindViolations } from './kinds.ts';
 
-/** How long after the last change all changes may take to arrive; milliseconds. */
+/** The longest time until all changes have arrived after the last change; milliseconds. */
 const ARRIVES_WITHIN_MS = 120_000;
 
-/** In a long life, how long they wait for changes, and then sleep; milliseconds. */
+/** How long consumers of a long life wait for changes, and then sleep; milliseconds. */
 const AWAKE_MS = 20_000;
 const ASLEEP_MS = 300_000;
 
-/** How often a watch sends one state at most without a reason: again when the first named consumer, or test studio, is created. */
+/** How often a watch may send a state without a reason: again when the first named consumer, or test studio, is created. */
 const SENDS = 2;
 
 /**
- * Passes on what a watch sends, and counts it by its state; one that is sent again waits since later. Others may have taken
- * its place in a full poll, for which clocks that are set apart are enough; such a poll has said that it holds back more.
+ * Passes on and counts the states of a watch; a state that is sent again has a later waiting time. Others may have displaced
+ * it from a full poll, which only takes clocks that are set apart; such a poll has announced more changes.
  */
 async function* rarelyTwice({ history }: Simulation, watch: AsyncIterable<WatchLeadChangesResponse>) {
   const sent = new Map<string, { times: number; fullPolls: number }>();
@@ -43,7 +43,7 @@ async function* rarelyTwice({ history }: Simulation, watch: AsyncIterable<WatchL
 /**
  * Consumers of the change feed, one that pulls and one that watches; both die now and then.
  *
- * @param isLong whether they sleep most of the time: while one of them waits, a core asks its database twenty times a second
+ * @param isLong whether they sleep most of the time, because waiting makes a core query its database twenty times a second
  */
 export function followFeed(
   sim: Simulation,
@@ -70,11 +70,11 @@ export function followFeed(
     await consumeFeed(core, copy, chanceOf(index), { signal: over.signal, watches, fail, taken });
   });
 
-  /** Waits until nothing waits for a consumer; returns what does. */
+  /** Waits until nothing waits for a consumer; returns the changes that still do. */
   async function wait(consumer: string): Promise<string[]> {
     const { leads, consumers } = sim.crmAt(0);
     const isWaiting = async () => {
-      // What it has set aside is lost to it unless it is taken back.
+      // Changes that it has set aside are lost to it unless they are taken back.
       if (consumer !== '') await consumers.takeBackLeadChanges({ consumer, all: true }, CRM_TIMEOUT);
       const { changes } = await leads.pullLeadChanges({ consumer }, CRM_TIMEOUT);
       const { consumers: listed } = await consumers.listConsumers({}, CRM_TIMEOUT);
@@ -114,9 +114,9 @@ export function followFeed(
     async violations(finalLeads) {
       ending.abort();
       const named = keptConsumers(sim);
-      // Those that were asleep wake up.
+      // Wakes the consumers that were asleep.
       const woken = named.map(({ name, copy, taken }, index) =>
-        // One that watches is sent what waits without a new call.
+        // A watching consumer gets waiting changes without a new call.
         consumeFeed(sim.crmAt(index), copy, chanceOf(index), {
           signal: over.signal,
           watches: index % 2 === 0,

@@ -36,8 +36,8 @@ export function keyViolations(sim: Simulation): string[] {
   const at = (what: string, { span }: EventOf<'request'>) => possibleValues(puts.get(what) ?? [], span);
   return sim.history.of('request').flatMap((request) => {
     const { answer, secret, studioId, operation } = request;
-    // 503 replaces these responses when the key or its quota cannot be checked, and 429 when a quota is used up of a key
-    // that was valid half a minute ago; 408 precedes all checks.
+    // 503 replaces these responses when the key or its quota cannot be checked, and 429 if the quota is used up of a key that
+    // was valid half a minute ago; 408 precedes all checks.
     if (!answer || [408, 429, 503].includes(answer.status)) return [];
     const gate = GATES[answer.code ?? ''] ?? 'open';
     const key = keys.get(sim.keyBySecret.get(secret) ?? '') as KnownKey;

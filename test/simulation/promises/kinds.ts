@@ -4,7 +4,7 @@ import type { KeptConsumer } from '../scenarios/named-consumers.ts';
 import { contactOf, stageOf } from '../scenarios/operations.ts';
 import type { Simulation } from '../simulation.ts';
 
-/** The state of a lead at a revision, as far as it is known, after the creation of a consumer. */
+/** The known part of a lead's state at a revision, after the creation of a consumer. */
 interface Known {
   readonly revision: bigint;
   readonly stage?: string;
@@ -33,9 +33,9 @@ const knownOf = (lead: Lead, revision: bigint): Known => ({
 });
 
 /**
- * Requires that a consumer is told each kind of change that surely happened to a lead of its studios since its creation, and nothing of
- * other studios. A change shows between two states of a lead that are known after that. The first delivery that
- * is taken at the later state's revision, or at a higher one, must have its kind.
+ * Requires that a consumer gets each kind of change that surely happened to a lead of its studios since its creation, and
+ * nothing of other studios. A change is known if it shows between two later states. The first delivery that is taken at the
+ * later state's revision, or at a higher one, must have its kind.
  */
 export function kindViolations(sim: Simulation, { name, studioIds, createdMs, taken }: KeptConsumer): string[] {
   const isOwn = (studioId: string) => studioIds.length === 0 || studioIds.includes(studioId);

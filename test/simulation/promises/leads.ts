@@ -4,7 +4,7 @@ import type { FinalLead } from '../final-state.ts';
 import { conflictingLeadId, type Event, type EventOf, isOpen, type SentLead } from '../history.ts';
 import { explain, type Observed } from './linearizable.ts';
 
-/** The part of a lead that determines the possible responses: how it was sent, and what it is now. */
+/** The part of a lead that determines the possible responses: its creation and its current state. */
 interface KnownLead {
   readonly sent: SentLead;
   readonly stage: LeadStage;
@@ -52,7 +52,7 @@ export function leadViolations(
 
 const IDS = new WeakMap<Leads, string>();
 
-/** A text for each state; it never changes, and many operations leave it as it is. */
+/** Returns a text for each state, cached because states are immutable and many operations do not change them. */
 function idOf(leads: Leads): string {
   const known = IDS.get(leads);
   if (known !== undefined) return known;
@@ -64,7 +64,7 @@ function idOf(leads: Leads): string {
   return id;
 }
 
-/** An observation, and the keys, contacts and leads that it is about. */
+/** An observation, with its keys, contacts and leads. */
 interface About {
   readonly about: readonly string[];
   readonly observed: Observed<Leads>;
@@ -73,9 +73,9 @@ interface About {
 class LeadModel {
   readonly violations: string[] = [];
   readonly #regions: readonly Region[];
-  /** The lead of each key, as its creation was acknowledged, finally at the latest. */
+  /** The lead of each key, as acknowledged by its creation or by the final state. */
   readonly #made = new Map<string, { readonly id: string; readonly sent: SentLead }>();
-  /** What each lead is about: its key, and every contact that it may have had. */
+  /** The key of each lead, and every contact that it may have had. */
   readonly #about = new Map<string, Set<string>>();
 
   constructor(regions: readonly Region[], leads: readonly FinalLead[], events: readonly Event[]) {
@@ -177,7 +177,7 @@ class LeadModel {
     }
   }
 
-  /** The outcome is unknown. If a lead with this key and these data was ever acknowledged, this request may have created it. */
+  /** Handles an unknown outcome: if a lead with this key and data was ever acknowledged, this request may have created it. */
   #ofUnknown(event: EventOf<'request'>, sent: SentLead, about: string[], description: string): About[] {
     const made = this.#made.get(sent.idempotencyKey);
     if (!made || !isSameData(made.sent, sent) || event.wroteNothing) return [];
@@ -224,13 +224,13 @@ class LeadModel {
     return this.#read(span, [...this.#aboutLead(leadId)], description, next);
   }
 
-  /** The leads of a contact are found: none is missing, and none is of another. */
+  /** Checks that the leads of a contact are complete, and of no other contact. */
   #ofFound({ span, contact, regions, leadIds, isWhole }: EventOf<'found'>): About {
     const next = (leads: Leads) => {
       const isRight = [...leads].every(([id, lead]) => {
         if (leadIds.includes(id)) return this.areRelated(lead.contact, contact);
         if (!isWhole) return true;
-        // A number with a country code is found by each region that the other one may be read in.
+        // A number with a country code is found in each region in which the other one may be interpreted.
         const isMeant = (region: Region) => sameness(lead.contact, contact, [region]) === 'surely';
         if (lead.contact.value.startsWith('+') && regions.some(isMeant)) return false;
         return sameness(lead.contact, contact, this.#regions) !== 'surely';

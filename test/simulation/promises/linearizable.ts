@@ -6,13 +6,13 @@ export interface Observed<State> {
   /** The request and its response as text, for reports. */
   readonly description: string;
   /**
-   * Undefined when a caller learned the outcome. Otherwise the operation may have taken effect at any moment after its begin,
+   * Undefined if a caller learned the outcome. Otherwise the operation may have taken effect at any moment after its begin,
    * or never; operations with the same effect have the same text.
    */
   readonly guess: string | undefined;
   /** Whether it never changes the state (a read). */
   readonly isRead: boolean;
-  /** The state after this operation: the same object when nothing changes; undefined when this outcome is impossible in `state`. */
+  /** Returns the state after this operation: the same object if unchanged; undefined if this outcome is impossible in `state`. */
   next(state: State): State | undefined;
 }
 
@@ -77,7 +77,7 @@ export function explain<State>(
     visited.add(place);
     if (!farthest || taken.size >= farthest.count)
       farthest = { state: idOf(state), count: taken.size, next: next.known };
-    // Of operations with the same effect, trying the first is enough.
+    // Among operations with the same effect, trying the first is enough.
     const guesses = new Map(next.guessed.toReversed().map((each) => [each.guess, each]));
     for (const each of [...next.known, ...guesses.values()]) {
       const after = each.next(state);
@@ -89,7 +89,7 @@ export function explain<State>(
     return false;
   }
 
-  /** The operations that may be next: they began before any remaining operation ended. */
+  /** Returns the operations that may be next: they began before any remaining operation ended. */
   function possible(from: number): { readonly known: Observed<State>[]; readonly guessed: Observed<State>[] } {
     const next: Observed<State>[] = [];
     let firstOver = Number.POSITIVE_INFINITY;
@@ -103,7 +103,7 @@ export function explain<State>(
     return { known: next, guessed: guessed.filter((each) => each.span.begin < firstOver && !taken.has(each)) };
   }
 
-  /** A key for memoization: equal for search nodes from which the same states are reachable. */
+  /** Returns a memoization key: equal for search nodes from which the same states are reachable. */
   function placeOf(state: State, firstLeft: number): string {
     const ahead: number[] = [];
     for (let index = firstLeft; index < known.length; index += 1) {

@@ -6,7 +6,7 @@ import type { Simulation } from '../simulation.ts';
 /** The quota of each key, and of all keys of a studio together. */
 export interface Quota {
   readonly limit: number;
-  /** Another number than `limit`, by which responses tell whose quota they are about. */
+  /** Differs from `limit`, so that responses show whose quota they are about. */
   readonly studioLimit?: number;
   readonly windowSeconds: number;
 }
@@ -55,10 +55,10 @@ export function quotaViolations(sim: Simulation, quota: Quota): string[] {
 
 const isCounted = ({ answer }: Request): boolean => answer?.status !== 429 && !!answer?.headers.has('ratelimit');
 
-/** Requests that were served, each of which has no count of its own that was made meanwhile. */
+/** Returns served requests without their own count that was made while they were in flight. */
 function uncounted(served: readonly Request[], counts: readonly Count[]): string[] {
   const free = new Set(counts);
-  // In the order of their ends, each takes the first count that it can have: if all can have one, that finds one for each.
+  // In the order of their ends, each takes its first possible count: if all can have one, that finds one for each.
   return served
     .toSorted((a, b) => a.span.end - b.span.end)
     .flatMap(({ span }) => {
@@ -68,11 +68,11 @@ function uncounted(served: readonly Request[], counts: readonly Count[]): string
     });
 }
 
-/** When a request is counted at last: one for which nobody waits any more may be counted yet, by a server that was suspended. */
+/** Returns the latest time of counting: a suspended server may still count an abandoned request. */
 const untilMs = ({ answer, span }: Request): number =>
   span.end + (answer && answer.status !== 503 ? 0 : ANSWERED_WITHIN_MS);
 
-/** Counts that have no request of their own: one was counted twice. */
+/** Returns counts without their own request, because a request was counted twice. */
 function countedTwice(sent: readonly Request[], counts: readonly Count[]): string[] {
   const free = new Set(sent.toSorted((a, b) => untilMs(a) - untilMs(b)));
   return counts.flatMap(({ atMs }) => {
@@ -82,7 +82,7 @@ function countedTwice(sent: readonly Request[], counts: readonly Count[]): strin
   });
 }
 
-/** Refusals after fewer requests than the limit, in the window before and the last second of its refusals. */
+/** Returns refusals after fewer requests than the limit, in the window before and the last second of its refusals. */
 function causeless(
   { history }: Simulation,
   all: readonly Request[],
@@ -107,11 +107,11 @@ function causeless(
   });
 }
 
-/** The number of seconds that a response says are left of the window. */
+/** Returns how much of the window is left according to a response; milliseconds. */
 const leftMs = ({ answer }: Request): number =>
   1000 * Number(/t=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '')?.[1]);
 
-/** Requests that were admitted before `retry-after` had passed, and refusals with one beyond the rest of the window. */
+/** Returns requests that were admitted before `retry-after` had passed, and refusals with one beyond the rest of the window. */
 function atOddTimes(counted: readonly Request[], refused: readonly Request[], isLostIn: (span: Span) => boolean) {
   return refused.flatMap(({ answer, span: { begin, end } }) => {
     const untilMs = begin + 1000 * Number(answer?.headers.get('retry-after'));

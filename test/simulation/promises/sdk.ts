@@ -8,7 +8,7 @@ import {
 } from '../../../sdk/index.ts';
 import { conflictingLeadId, type EventOf } from '../history.ts';
 
-/** The time that a call may take besides its deadline: it parses and compares; milliseconds. */
+/** By how much a call may exceed its deadline for parsing and comparing; milliseconds. */
 const LATE_BY_MS = 100;
 
 /** The outcome of a call of the SDK. */
@@ -27,8 +27,8 @@ export interface SdkCall {
 }
 
 /**
- * Compares the outcome of an SDK call with the responses to its attempts. Whether `written: no` was correct is not checked
- * here: the check of the leads does that.
+ * Compares the outcome of an SDK call with the responses to its attempts. The check of the leads covers whether `written: no`
+ * was correct.
  */
 export function sdkViolations({ attempts, outcome, deadlineMs, tookMs }: SdkCall): string[] {
   const { result, error } = outcome;
@@ -40,7 +40,7 @@ export function sdkViolations({ attempts, outcome, deadlineMs, tookMs }: SdkCall
   return violations.map((what) => `the SDK, called for ${JSON.stringify(operation)} in ${studioId}, ${what}`);
 }
 
-/** Attempts that are sent before `retry-after` has passed. */
+/** Returns attempts that are sent before `retry-after` has passed. */
 function earlyRetries(attempts: readonly EventOf<'request'>[]): string[] {
   return attempts.slice(1).flatMap(({ span }, index) => {
     const before = attempts[index] as EventOf<'request'>;

@@ -21,7 +21,7 @@ interface LeadRead {
 export function timeViolations(sim: Simulation): string[] {
   const { history } = sim;
   const reads = history.of('request').flatMap(({ answer, span }): LeadRead[] => {
-    // A replayed creation returns the lead as it was then.
+    // A replayed creation returns the lead as it was at first.
     if (!answer || answer.status > 201 || answer.headers.has('idempotent-replayed')) return [];
     const { lead, leads = [lead] } = JSON.parse(answer.text);
     return leads.map((each: Omit<LeadRead, 'span'>) => ({ ...each, span }));
@@ -43,7 +43,7 @@ export function possiblyAhead(sim: Simulation, isOf: RegExp = /./): (span: Span)
   return (span) => Math.max(0, ...puts.flatMap((ofClock) => [...possibleValues(ofClock, span)].map(Number)));
 }
 
-/** New leads with a time that no clock of a core has had, nor was it shortly ahead of it. */
+/** Returns new leads with a time that is far ahead of every clock of a core. */
 function ahead(sim: Simulation): string[] {
   const since = Date.now() - now();
   const aheadIn = possiblyAhead(sim, /^core/);

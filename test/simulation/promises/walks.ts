@@ -9,11 +9,11 @@ interface Walk {
   readonly what: string;
   readonly leads: Leads;
   readonly isNewestFirst: boolean;
-  /** When it began, and whether it was read to its end: then it has every lead of these studios that was acknowledged before. */
+  /** Its begin, and whether it was read to its end; then it has every lead of these studios that was acknowledged before. */
   readonly begin: number;
   readonly isWhole: boolean;
   readonly isOf: (studioId: string) => boolean;
-  /** Only leads that have changed since belong to it, in the order of their changes; null or absent: all, by id. */
+  /** The start of the changes that belong to it, in the order of changes; null or absent: all leads, by id. */
   readonly sinceMs?: number | null;
 }
 
@@ -41,7 +41,7 @@ export function walkViolations(sim: Simulation, finalLeads: ReadonlyMap<string, 
     if (unknown.length > 0) violations.push(`${what} has leads that do not exist in the end: ${unknown.join(', ')}`);
     if (!isWhole) return violations;
     const sent = new Set(names);
-    // A lead that was created since a time has changed since, whatever has become of it.
+    // A lead that was created since a time has also changed since.
     const isDue = ({ createdAt }: { createdAt: string }) => sinceMs === null || Date.parse(createdAt) >= sinceMs;
     const missing = acknowledged.filter(
       (lead) => lead.end < begin && isOf(lead.studioId) && isDue(lead) && !sent.has(nameOf(lead)),
@@ -52,7 +52,7 @@ export function walkViolations(sim: Simulation, finalLeads: ReadonlyMap<string, 
   });
 }
 
-/** An export of what has changed since a time is in the order of studios and changes, and has nothing older. */
+/** Checks that an export of changes is in the order of studios and changes, and has nothing older. */
 function changeViolations({ what, leads, sinceMs }: Walk): string[] {
   const inOrder = leads.every((lead, index) => {
     const before = leads[index - 1];

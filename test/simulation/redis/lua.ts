@@ -1,8 +1,8 @@
 import { LuaFactory } from 'wasmoon';
 
-/* Lua in WebAssembly, in which scripts run synchronously. It is made once, before anything lives. */
+/* Lua in WebAssembly, which runs scripts synchronously. It is created once, before any life. */
 
-/** A value as JavaScript has it: a list for a table of consecutive numbers, null for nil. */
+/** A value in JavaScript: a list for a table of consecutive numbers, null for nil. */
 export type LuaValue = string | number | boolean | null | readonly LuaValue[] | { readonly [name: string]: LuaValue };
 
 /** Runs a script with its keys and arguments. */
@@ -24,7 +24,7 @@ lua.global.set('redis', {
   },
 });
 
-/** @param called `redis.call`; what it throws ends the script, and comes to its caller as it is */
+/** @param called `redis.call`; its errors end the script and reach the caller unchanged */
 export function scriptOf(text: string, called: Call): Script {
   const script: Script = lua.doStringSync(`return function(KEYS, ARGV) ${text}\nend`);
   return (keys, args) => {

@@ -1,11 +1,11 @@
 import { type Machine, SimulatedNode } from '../machine/machine.ts';
 import { type Entries, RedisServer, type Weather } from './redis-server.ts';
 
-/** The interval at which entries come to the disk, and the longest time that loading them takes; milliseconds. */
+/** The interval at which entries are saved to the disk, and the longest time of loading them; milliseconds. */
 const SAVES_EVERY_MS = 1000;
 const LOADS_FOR_MS = 200;
 
-/** What a server that restarts has of its entries: also those of the last second, or none. */
+/** The entries of a restarted server: all, those saved before the last second, or none. */
 export type Kept = 'all' | 'saved' | 'none';
 
 /** A request of a key that a server has counted. */
@@ -18,7 +18,7 @@ export interface Count {
 /** A Redis on a machine. */
 export class RedisDeployment {
   readonly weather: Weather = { losses: 0, slowness: 0, refusal: undefined };
-  /** Every request that was ever counted, in order, whatever became of the count. */
+  /** Every request that was ever counted, in order, even if the count was lost. */
   readonly counts: Count[] = [];
   readonly #machine: Machine;
   readonly #port: number;
@@ -27,7 +27,7 @@ export class RedisDeployment {
   #server!: RedisServer;
   #saved: Entries = new Map();
   #clockErrorMs = 0;
-  /** The gateways that are on its side of a cut; undefined: there is none. */
+  /** The gateways on its side of a network cut; undefined if there is none. */
   #besideIt: readonly string[] | undefined;
 
   constructor(machine: Machine, port: number, fail: (error: Error) => void) {
@@ -37,7 +37,7 @@ export class RedisDeployment {
     this.start('none');
   }
 
-  /** Starts a server with what the process before has left. */
+  /** Starts a server with the entries that the previous process left. */
   start(kept: Kept): void {
     const entries: Entries = new Map({ all: this.#server?.entries, saved: this.#saved, none: [] }[kept]);
     const node = new SimulatedNode('redis', this.#machine);
@@ -84,7 +84,7 @@ export class RedisDeployment {
     this.#node.clockErrorMs = aheadMs;
   }
 
-  /** Cuts it off, and with it the nodes whose names begin so. */
+  /** Cuts it off, together with the nodes whose names begin so. */
   cutOff(names: readonly string[]): void {
     this.#besideIt = names;
   }
@@ -99,7 +99,7 @@ export class RedisDeployment {
     return !this.#besideIt.some((name) => client.name.startsWith(`${name}-`));
   }
 
-  /** Whether it counts. */
+  /** Whether it is able to count. */
   isSettled(): boolean {
     return !this.#node.isDead && !this.#node.isPaused && !this.#server.isLoading;
   }

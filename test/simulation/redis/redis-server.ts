@@ -3,33 +3,33 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type LuaValue, type Script, scriptOf } from './lua.ts';
 
-/** A text and when it expires; milliseconds since 1970, undefined: never. */
+/** A text and its expiry; milliseconds since 1970, undefined: never. */
 export interface Entry {
   readonly text: string;
   readonly expiresAt: number | undefined;
 }
 
-/** What a server has stored, by name. */
+/** The stored entries of a server, by name. */
 export type Entries = Map<string, Entry>;
 
-/** What happens to the counts of gateways. */
+/** The faults that affect the counts of gateways. */
 export interface Weather {
-  /** The probability that a request or its reply is lost, wholly or in part, and with it the connection. */
+  /** The probability that a request or its reply is lost, wholly or in part, together with the connection. */
   losses: number;
-  /** The probability that a command takes up to half a second, and all others wait for it. */
+  /** The probability that a command takes up to half a second while all others wait. */
   slowness: number;
   /** The error with which every count is refused. */
   refusal: string | undefined;
 }
 
-/** What a server needs of the rest of its deployment. */
+/** The parts of the deployment that a server uses. */
 export interface Surroundings {
   readonly weather: Weather;
   /** The wall clock of its machine; milliseconds since 1970. */
   now(): number;
-  /** Called when a command has counted. */
+  /** Called when a command has counted a request. */
   counted?(name: string): void;
-  /** Called with what is not simulated. */
+  /** Called for commands that are not simulated. */
   fail(error: Error): void;
 }
 
@@ -54,8 +54,8 @@ const OK = new Status('OK');
 const LOADING = 'LOADING Redis is loading the dataset in memory';
 
 /**
- * A process of Redis that keeps texts, counters and their expiries, runs the scripts of the product as they are, and speaks RESP3 on a
- * socket of `node:net`. It knows the commands that the product and its tests send; anything else fails with its name.
+ * A process of Redis that stores texts, counters and their expiries, runs the product's scripts unchanged, and speaks RESP3
+ * on a socket of `node:net`. It supports the commands of the product and its tests; any other fails with its name.
  */
 export class RedisServer {
   readonly entries: Entries;
@@ -64,9 +64,9 @@ export class RedisServer {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #scripts = new Map<string, Script>();
-  /** Connections on which nothing more arrives. */
+  /** Connections that get no more replies. */
   readonly #silent = new WeakSet<Socket>();
-  /** One command is executed after the other. */
+  /** Serializes the commands. */
   #turn = Promise.resolve();
   #nowMs = 0;
 
@@ -138,7 +138,7 @@ export class RedisServer {
     return replyOf(script(rest.slice(0, Number(count)), rest.slice(Number(count))));
   }
 
-  /** The commands that scripts use, too. */
+  /** Runs the commands that scripts use, too. */
   #run(name: string, args: readonly string[]): Reply {
     const [key = '', value = '', ...more] = args;
     const entry = this.#entry(key);
@@ -197,14 +197,14 @@ export class RedisServer {
   }
 }
 
-/** What a script gets for a reply. */
+/** Returns the form in which a script gets a reply. */
 function luaOf(reply: Reply): LuaValue {
   if (reply === null) return false;
   if (reply instanceof Status) return { ok: reply.text };
   return typeof reply === 'object' ? reply.map(luaOf) : reply;
 }
 
-/** What a client gets for the result of a script. */
+/** Returns the form in which a client gets the result of a script. */
 function replyOf(value: LuaValue): Reply {
   if (value === null || value === false) return null;
   if (value === true) return 1;
@@ -214,7 +214,7 @@ function replyOf(value: LuaValue): Reply {
 
 const bytesOf = (reply: Reply | RedisError): Buffer => Buffer.from(written(reply), 'latin1');
 
-/** A reply in RESP3; texts are of bytes. */
+/** Encodes a reply in RESP3; each character of a text is a byte. */
 function written(reply: Reply | RedisError): string {
   if (reply === null) return '_\r\n';
   if (reply instanceof RedisError) return `-${reply.message}\r\n`;
@@ -234,7 +234,7 @@ function inCommands(take: (words: readonly string[]) => void): (bytes: Buffer) =
   };
 }
 
-/** Takes the first command of a text; returns its length, or 0 when it is not whole. */
+/** Parses the first command of a text; returns its length, or 0 if it is incomplete. */
 function commandIn(received: string, take: (words: readonly string[]) => void): number {
   const head = /^\*(\d+)\r\n/.exec(received);
   if (!head) {

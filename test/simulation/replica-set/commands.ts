@@ -4,9 +4,9 @@ import { aggregated, projected } from './queries.ts';
 import { MAX_DOCUMENT_BYTES, seedOf, updateOf } from './updates.ts';
 import { NotSimulated, Refusal, textOf } from './values.ts';
 
-/* The commands that the product sends, and those of tests. */
+/* The commands that the product and tests send. */
 
-/** A statement of a retryable write, and what it has replied. */
+/** A statement of a retryable write, and its reply. */
 export interface Statement {
   /** The session and the number of its transaction. */
   readonly transaction: string;
@@ -20,18 +20,18 @@ interface StatementResult {
   readonly upserted?: unknown;
 }
 
-/** The primary, for a command. */
+/** The primary as seen by a command. */
 export interface Primary {
   readonly data: Data;
-  /** Rests of results, by the number of their cursor. */
+  /** The rest of each result, by the number of its cursor. */
   readonly cursors: Map<string, Document[]>;
-  /** The number of the entry up to which a command reads. */
+  /** Returns the number of the entry up to which a command reads. */
   readAt(command: Document): number;
   /** Adds an entry to the log, and applies it. */
   append(change: Change, statement?: Statement): void;
-  /** What a statement that was executed has replied. */
+  /** Returns the reply of a statement that was executed. */
   resultOf(transaction: string, id: number): StatementResult | undefined;
-  /** Lets others do something. @throws Refusal when it is not primary any more */
+  /** Lets other commands run. @throws Refusal when the member is no longer primary */
   yield(): Promise<void>;
 }
 
@@ -59,7 +59,7 @@ interface CommandKind {
   run(primary: Primary, command: Document, namespace: string): Document | Promise<Document>;
 }
 
-/** Fields of every command. What they ask for is done elsewhere, or changes no result. */
+/** Fields of every command, which are handled elsewhere or change no result. */
 const GENERAL = [
   ...['$db', 'lsid', '$clusterTime', '$readPreference', 'txnNumber', 'maxTimeMS', 'readConcern', 'writeConcern'],
   ...['comment', 'allowDiskUse', 'cursor'],
@@ -71,7 +71,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
   buildInfo: { isOfServer: true, fields: [], run: () => ({ version: '8.0.0' }) },
 
   find: {
-    // A single batch is asked for with a limit that fits into it.
+    // A single batch is requested with a limit that fits into it.
     fields: ['filter', 'sort', 'projection', 'skip', 'limit', 'batchSize', 'singleBatch'],
     run(primary, command, namespace) {
       const { filter = {}, sort, projection, skip, limit, batchSize } = command;
@@ -193,7 +193,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
   },
 };
 
-/** @throws NotSimulated unless the command and each of its fields is known */
+/** @throws NotSimulated unless the command and each of its fields is supported */
 export function commandKind(command: Document): CommandKind {
   const [name = '', ...fields] = Object.keys(command);
   const kind = COMMANDS[name];
@@ -206,7 +206,7 @@ export function commandKind(command: Document): CommandKind {
 export const run = async (primary: Primary, command: Document): Promise<Document> =>
   commandKind(command).run(primary, command, namespaceOf(command));
 
-/** As many documents as one reply has room for; the rest is kept under the number of a cursor. */
+/** Returns as many documents as fit into one reply; a cursor holds the rest. */
 function partOf(
   { cursors }: Primary,
   ns: string,
@@ -226,7 +226,7 @@ function partOf(
   return { cursor: { id, ns, [known ? 'nextBatch' : 'firstBatch']: batch } };
 }
 
-/** @throws Refusal when an index has another document with a value of it */
+/** @throws Refusal when an index has the same value for another document */
 function inserted(collection: Collection, namespace: string, document: Document): Change {
   const id = textOf(document._id);
   if (collection.get(id, LATEST)) {
@@ -242,7 +242,7 @@ function inserted(collection: Collection, namespace: string, document: Document)
   return { kind: 'document', namespace, id, document };
 }
 
-/** Executes the statements of a write one after the other; one that was executed under its number only replies again. */
+/** Executes the statements of a write one after the other; an executed one only replies again. */
 async function eachStatement(
   primary: Primary,
   { lsid, txnNumber, stmtIds, stmtId = 0, ordered, update }: Document,
@@ -280,7 +280,7 @@ async function eachStatement(
   };
 }
 
-/** What makes two indexes of one key different. */
+/** Returns the properties that distinguish two indexes of one key. */
 const signatureOf = ({ name: _, v, background, ...signature }: IndexSpec & { v?: unknown; background?: unknown }) =>
   textOf({ unique: false, ...signature });
 

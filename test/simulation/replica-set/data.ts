@@ -2,18 +2,18 @@ import type { Document } from 'mongodb';
 import { isCondition, matcherOf, sorted } from './queries.ts';
 import { Refusal, textOf, valuesAt } from './values.ts';
 
-/* What a member of the replica set has stored, after each entry of its log. */
+/* The data of a member of the replica set after each entry of its log. */
 
-/** An index, as `createIndexes` is given it. */
+/** An index, as given to `createIndexes`. */
 export interface IndexSpec {
   readonly name: string;
   readonly key: Readonly<Record<string, number>>;
   readonly unique?: boolean;
 }
 
-/** What an entry of the log changes. */
+/** The change of an entry of the log. */
 export type Change =
-  /** A document; undefined: it is deleted. */
+  /** A document; undefined deletes it. */
   | {
       readonly kind: 'document';
       readonly namespace: string;
@@ -29,7 +29,7 @@ interface Version {
   readonly document: Document | undefined;
 }
 
-/** The ids of documents by texts, of which a version of a document has one or more. */
+/** Finds the ids of documents by any text of any version. */
 class Lookup {
   readonly #ids = new Map<string, Set<string>>();
   readonly textsOf: (document: Document) => readonly string[];
@@ -53,7 +53,7 @@ class Lookup {
 
 const pathOf = (field: string): string[] => field.split('.');
 
-/** The values of a field that an index has entries for: each of an array, and null for none. */
+/** Returns the indexed values of a field: each element of an array, and null if it is missing. */
 function indexedValues(document: Document, field: string): string[] {
   const values = valuesAt(document, pathOf(field));
   const texts = values.flatMap((value) =>
@@ -62,7 +62,7 @@ function indexedValues(document: Document, field: string): string[] {
   return [...new Set(texts.length === 0 ? ['null'] : texts)];
 }
 
-/** The entries of an index for a document. */
+/** Returns the entries of an index for a document. */
 function entriesOf({ key }: IndexSpec, document: Document): string[] {
   const values = Object.keys(key).map((field) => indexedValues(document, field));
   return values.reduce(
@@ -76,7 +76,7 @@ export class Collection {
   readonly indexes = new Map<string, IndexSpec>();
   readonly #documents = new Map<string, Version[]>();
   readonly #unique = new Map<string, Lookup>();
-  /** By each field of an index. */
+  /** A look-up for each field of an index. */
   readonly #byField = new Map<string, Lookup>();
 
   addIndex(spec: IndexSpec): void {
@@ -106,7 +106,7 @@ export class Collection {
     if (version.document) for (const lookup of lookups) lookup.add(id, version.document);
   }
 
-  /** A document as it was after an entry of the log. */
+  /** Returns a document as of an entry of the log. */
   get(id: string, at: number): Document | undefined {
     return this.#documents.get(id)?.findLast((version) => version.at <= at)?.document;
   }
@@ -125,12 +125,12 @@ export class Collection {
     }
   }
 
-  /** All documents as they were after an entry of the log. */
+  /** Returns all documents as of an entry of the log. */
   all(at: number): Document[] {
     return [...this.#documents.keys()].flatMap((id) => this.get(id, at) ?? []);
   }
 
-  /** Finds documents as they were after an entry of the log. */
+  /** Finds documents as of an entry of the log. */
   find(
     at: number,
     filter: Document,
@@ -142,9 +142,9 @@ export class Collection {
     return found.slice(skip, limit === 0 ? undefined : skip + limit);
   }
 
-  /** A set of ids with all that match a filter; undefined: no index helps. */
+  /** Returns a superset of the ids that match a filter; undefined if no index helps. */
   #candidates({ _id, ...others }: Document): Set<string> | undefined {
-    // Nothing is more selective.
+    // An id is the most selective condition.
     const sets = Object.entries(_id === undefined ? others : { _id }).flatMap(([field, condition]): Set<string>[] => {
       if (field === '$or') {
         const each = (condition as Document[]).map((one) => this.#candidates(one));
@@ -175,7 +175,7 @@ function duplicate(namespace: string, { name, key }: IndexSpec, document: Docume
 
 export const ID_INDEX: IndexSpec = { name: '_id_', key: { _id: 1 } };
 
-/** The collections of a member, after the entries of its log that were applied. */
+/** The collections of a member after the applied entries of its log. */
 export class Data {
   readonly collections = new Map<string, Collection>();
 

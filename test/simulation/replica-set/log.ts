@@ -1,32 +1,32 @@
 import type { Statement } from './commands.ts';
 import { type Change, Data } from './data.ts';
 
-/** An entry of the log. A member that becomes primary begins with one that changes nothing. */
+/** An entry of the log. A new primary begins with one that changes nothing. */
 export interface Entry {
   readonly term: number;
-  /** Its place in the cluster's time: seconds, and a number within the second. */
+  /** Its position in the cluster's time: seconds, and a number within the second. */
   readonly time: bigint;
   readonly change: Change | undefined;
   readonly statement: Statement | undefined;
 }
 
-/** What a member keeps when its process is killed. */
+/** The data that a member retains when its process is killed. */
 export class Disk {
   term = 0;
-  /** The member that it has voted for in its term. */
+  /** The member that it voted for in its term. */
   votedFor: number | undefined;
-  /** The entries that are on the disk; those behind them are lost with the process. */
+  /** The number of entries on the disk; later ones are lost with the process. */
   synced = 0;
   readonly log: Entry[] = [];
 }
 
-/** The state of a member after the entries of its log, as far as they are applied; only a primary needs it. */
+/** The state of a member after the applied entries of its log; only a primary needs it. */
 export class AppliedLog {
   readonly data = new Data();
   readonly #statements = new Map<string, Statement>();
   #applied = 0;
 
-  /** Applies what is not applied yet. */
+  /** Applies the remaining entries. */
   catchUp(log: readonly Entry[]): void {
     for (; this.#applied < log.length; this.#applied += 1) {
       const { change, statement } = log[this.#applied] as Entry;

@@ -9,12 +9,12 @@ import { inMessages, type Message, replyTo } from './wire.ts';
 
 const HEARTBEAT_MS = 300;
 
-/** The longest time until an entry is on the disk, and with one that is busy; milliseconds. */
+/** The longest time until an entry is on an idle disk, and on a busy one; milliseconds. */
 const SYNC_MS = 2;
 const BUSY_SYNC_MS = 100;
 const BUSY = 0.1;
 
-/** A primary that has nothing to write writes an entry that changes nothing, so that the cluster's time goes on; milliseconds. */
+/** The interval at which an idle primary writes an entry that changes nothing, to advance the cluster's time; milliseconds. */
 const IDLE_MS = 10_000;
 
 /** Messages between members. */
@@ -28,20 +28,20 @@ export type PeerMessage = { readonly term: number; readonly time: bigint } & (
       readonly entries: readonly Entry[];
       readonly commitPoint: number;
     }
-  /** A log: that of a member whose entries are others. */
+  /** The log is sent if the entries of the member differ. */
   | { readonly kind: 'appended'; readonly length: number; readonly log?: readonly Entry[] }
 );
 
 type Body<Message> = Message extends unknown ? Omit<Message, 'term' | 'time'> : never;
 
-/** The other members, and what happens to a member from outside. */
+/** The other members, and the outside influences on a member. */
 export interface Surroundings {
   readonly ports: readonly number[];
   readonly weather: Weather;
   readonly electionMs: number;
   send(to: number, message: PeerMessage): void;
   note(what: string): void;
-  /** Called with what is not simulated, and with states that no replica set can reach. */
+  /** Called for features that are not simulated, and for states that no replica set can reach. */
   fail(error: Error): void;
 }
 
@@ -51,7 +51,7 @@ interface Waiter {
   readonly end: (how: 'over' | 'interrupted') => void;
 }
 
-/** Errors after which a driver sends a write again. */
+/** Errors after which a driver retries a write. */
 const RETRYABLE = [91, 189, 10107, 11602, 13435];
 
 const notPrimary = (command: Document) =>
@@ -90,10 +90,10 @@ export class Member {
   readonly #votes = new Set<number>();
   /** Whether it asks for votes, or whether it would get them. */
   #standing: 'dry' | 'real' | undefined;
-  /** The number of entries that each other member has, as far as this primary knows, and when it was heard. */
+  /** The known number of entries of each other member, and the time of its last message. */
   readonly #lengths = new Map<number, number>();
   readonly #heardAt = new Map<number, number>();
-  /** Members to which entries are on their way. */
+  /** Members to which entries are in flight. */
   readonly #inFlight = new Set<number>();
   #isSyncing = false;
   #electionTimer: NodeJS.Timeout | undefined;
@@ -105,7 +105,7 @@ export class Member {
     this.#disk = disk;
     this.#around = around;
     this.#others = around.ports.map((_, index) => index).filter((index) => index !== number);
-    // What was not on the disk is gone.
+    // Entries that were not on the disk are lost.
     disk.log.length = disk.synced;
     this.#server = createServer((socket) => this.#serve(socket));
   }
@@ -138,7 +138,7 @@ export class Member {
     this.#electionTimer = setTimeout(() => this.stand(), this.#around.electionMs * (1 + Math.random()));
   }
 
-  /** @param isDry whether it only asks whether it would be elected, so that a member that is cut off raises no term */
+  /** @param isDry whether it only asks whether it would be elected, so that a disconnected member raises no term */
   stand(isDry = true): void {
     if (this.isPrimary || this.isStopped) return;
     this.#awaitPrimary();
@@ -180,7 +180,7 @@ export class Member {
       }
       this.#send(from, { kind: 'vote', isDry: message.isDry, isGranted });
     } else if (message.term < disk.term) {
-      // It is of an earlier primary, which learns of the term.
+      // The sender is an earlier primary, which learns of the term.
       if (message.kind === 'append') this.#send(from, { kind: 'appended', length: 0 });
     } else if (message.kind === 'vote') {
       if (!message.isGranted || this.#standing !== (message.isDry ? 'dry' : 'real')) return;
@@ -203,7 +203,7 @@ export class Member {
     clearTimeout(this.#electionTimer);
     this.#lengths.clear();
     for (const other of this.#others) {
-      // It hears of its primary, and fetches entries, with a heartbeat.
+      // The member learns of its primary, and gets entries, with a heartbeat.
       this.#inFlight.add(other);
       this.#heardAt.set(other, performance.now());
     }
@@ -213,7 +213,7 @@ export class Member {
     this.#heartbeatTimer = setTimeout(() => this.#beat(), Math.random() * HEARTBEAT_MS);
   }
 
-  /** @param why undefined: it was no primary */
+  /** @param why undefined if it was not primary */
   #stepDown(why: string): void {
     this.#standing = undefined;
     this.#awaitPrimary();
@@ -226,7 +226,7 @@ export class Member {
     this.#changed();
   }
 
-  /** The operator tells a primary to step down: it does not stand again at once. */
+  /** Steps down at the operator's request, and does not stand again immediately. */
   stepDownInOrder(): void {
     this.#stepDown('it is told to');
   }
@@ -258,7 +258,7 @@ export class Member {
     this.#replicate();
   }
 
-  /** Writes the log to the disk, soon. */
+  /** Writes the log to the disk soon. */
   #sync(): void {
     if (this.#isSyncing) return;
     this.#isSyncing = true;
@@ -310,7 +310,7 @@ export class Member {
     if (log.length <= length) return;
     if (length < this.#commitPoint) this.#around.fail(new Error('an entry that was on a majority is rolled back'));
     this.#note(`rolls back ${log.length - length} entries`);
-    // It is applied again from the first entry, by the next primary.
+    // The next primary applies it again from the first entry.
     this.#applied = new AppliedLog();
     log.length = length;
     this.#disk.synced = Math.min(this.#disk.synced, length);
@@ -330,11 +330,11 @@ export class Member {
     }
     this.#lengths.set(from, Math.max(length, this.#lengths.get(from) ?? 0));
     this.#commit();
-    // What is committed by that, it hears with the next entries.
+    // The next entries announce the new commit point to the member.
     if (length < own.length) this.#replicate();
   }
 
-  /** What a majority has on its disks is committed, if the last of it is of this term. */
+  /** Commits entries that are on the disks of a majority, if the last of them is of this term. */
   #commit(): void {
     const { log, synced, term } = this.#disk;
     const lengths = [synced, ...this.#others.map((other) => this.#lengths.get(other) ?? 0)].sort((a, b) => b - a);
@@ -364,7 +364,7 @@ export class Member {
 
   /* Clients. */
 
-  /** The topology has changed: those who wait for that are told. */
+  /** Replies to everyone who waits for a change of the topology. */
   #changed(): void {
     this.#topologyVersion += 1;
     for (const tell of [...this.#watchers]) tell();
@@ -450,7 +450,7 @@ export class Member {
     timer = setTimeout(tell, known === this.#topologyVersion ? Number(maxAwaitTimeMS) : 0);
   }
 
-  /** Adds the times by which clients are causally consistent. */
+  /** Adds the times that make clients causally consistent. */
   #withTimes({ $clusterTime, readConcern }: Document, reply: Document): Document {
     const told = ($clusterTime?.clusterTime as Timestamp | undefined)?.toBigInt() ?? 0n;
     if (told > this.#time) this.#time = told;
@@ -492,7 +492,7 @@ export class Member {
     return { ...reply, ...(isRetryable && txnNumber !== undefined && { errorLabels: ['RetryableWriteError'] }) };
   }
 
-  /** Waits until the state that a command asks for is on a majority. */
+  /** Waits until the state that a command reads is on a majority. */
   async #expectReadable(command: Document, untilMs: number): Promise<void> {
     if (!this.isPrimary) throw notPrimary(command);
     const { level, afterClusterTime } = command.readConcern ?? {};

@@ -3,11 +3,11 @@ import { areEqual, compare, fieldOf, isObject, kindOf, NotSimulated, textOf, val
 
 /* Filters, projections, orders and pipelines, as far as the product uses them. */
 
-/** Whether something is a condition such as `{ $gt: 5 }`. */
+/** Whether a value is a condition such as `{ $gt: 5 }`. */
 export const isCondition = (value: unknown): value is Document =>
   isObject(value) && Object.keys(value).length > 0 && Object.keys(value).every((name) => name.startsWith('$'));
 
-/** What a filter makes of a document. It is made once for all documents that are looked at. */
+/** A compiled filter, created once for all documents. */
 export type Matcher = (document: Document) => boolean;
 
 export function matcherOf(filter: Document): Matcher {
@@ -32,10 +32,10 @@ const allOf =
   (value: Value): boolean =>
     tests.every((test) => test(value));
 
-/** Whether values are what a condition wants. */
+/** Whether values meet a condition. */
 type Test = (values: readonly unknown[]) => boolean;
 
-/** Whether one of the values, or of those in each array among them, is met. */
+/** Tests whether one of the values, or of the elements of arrays among them, meets a condition. */
 const someOf =
   (isMet: (value: unknown) => boolean): Test =>
   (values) =>
@@ -48,7 +48,7 @@ const equals = (wanted: unknown): Test =>
       : (value) => areEqual(value, wanted),
   );
 
-/** Only values of one kind are before or behind each other. */
+/** Compares only values of the same kind. */
 const isOrdered =
   (isMet: (order: number) => boolean) =>
   (wanted: unknown): Test => {
@@ -154,7 +154,7 @@ function only(value: unknown, paths: readonly (readonly string[])[]): unknown {
   return Object.fromEntries(fields);
 }
 
-/** Returns documents in an order such as `{ slot: -1 }`. Of an array, its least or its greatest element counts. */
+/** Returns documents in an order such as `{ slot: -1 }`. An array counts as its least or its greatest element. */
 export function sorted(documents: readonly Document[], order: Document = {}): Document[] {
   const paths = Object.entries(order).map(([path, way]) => ({ path: path.split('.'), way: Number(way) }));
   const placed = documents.map((document) => ({
@@ -175,7 +175,7 @@ export function sorted(documents: readonly Document[], order: Document = {}): Do
   return placed.map(({ document }) => document);
 }
 
-/** A driver counts documents by this group. */
+/** The group by which a driver counts documents. */
 const COUNT = { _id: 1, n: { $sum: 1 } };
 
 /** Runs the stages of an aggregation. */

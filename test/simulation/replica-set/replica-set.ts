@@ -2,34 +2,34 @@ import { Disk } from './log.ts';
 import { Member, type PeerMessage, REPLICA_SET } from './member.ts';
 import { Weather } from './weather.ts';
 
-/** Shorter than that of a real replica set, as lives are; milliseconds. */
+/** Shorter than that of a real replica set, because lives are short; milliseconds. */
 const ELECTION_MS = 1500;
 
-/** The time that a message between members takes; milliseconds. */
+/** The shortest and longest latency of a message between members; milliseconds. */
 const MIN_LATENCY_MS = 0.1;
 const MAX_LATENCY_MS = 1.5;
 
-/** Runs the process of a member: nothing that it has started runs any more once it is killed. */
+/** Runs the process of a member; none of its code runs any more once it is killed. */
 export interface Host {
   run<Result>(code: () => Result): Result;
   kill(): void;
 }
 
 interface Outside {
-  /** Receives what happens, for a trace. */
+  /** Receives events for a trace. */
   note?(what: string): void;
   fail(error: Error): void;
-  /** A new host for a process of a member. By default, all run here, and none can be killed. */
+  /** Returns a new host for a process of a member. By default, all run here, and none can be killed. */
   host?(member: number): Host;
-  /** A member that has not heard of a primary for this long, or up to twice as long, stands for election; milliseconds. */
+  /** A member that hears of no primary for this long, or up to twice as long, stands for election; milliseconds. */
   readonly electionMs?: number;
 }
 
 const HERE: Host = { run: (code) => code(), kill() {} };
 
 /**
- * A replica set of MongoDB: as many members as ports, whose processes speak its protocol on sockets of `node:net`. It has
- * elections, majorities, rollbacks and retryable writes, and knows the commands that the product sends.
+ * A simulated MongoDB replica set with a member for each port, whose processes speak its protocol on sockets of `node:net`.
+ * It has elections, majorities, rollbacks and retryable writes, and supports the product's commands.
  */
 export class ReplicaSet {
   readonly weather = new Weather();
@@ -37,7 +37,7 @@ export class ReplicaSet {
   readonly #outside: Outside;
   readonly #disks: readonly Disk[];
   readonly #processes: { member: Member; host: Host }[] = [];
-  /** Members that hear nothing of the others, nor the others of them. */
+  /** Members that exchange no messages with the others. */
   readonly #cutOff = new Set<number>();
 
   constructor(ports: readonly number[], outside: Outside) {
@@ -46,12 +46,12 @@ export class ReplicaSet {
     this.#disks = ports.map(() => new Disk());
   }
 
-  /** Its address, with the name of a database. */
+  /** Returns its address with the name of a database. */
   url(database: string): string {
     return `mongodb://${this.#ports.map((port) => `127.0.0.1:${port}`).join()}/${database}?replicaSet=${REPLICA_SET}`;
   }
 
-  /** Starts the process of a member, with what the one before has left on its disk. */
+  /** Starts the process of a member with the disk of its predecessor. */
   start(number: number): void {
     const host = this.#outside.host?.(number) ?? HERE;
     const member = host.run(() => {
@@ -69,7 +69,7 @@ export class ReplicaSet {
     host.run(() => member.start());
   }
 
-  /** What the process of a member has not written to its disk is gone. */
+  /** Kills the process of a member, which loses data that is not on its disk. */
   kill(number: number): void {
     const process = this.#processes[number];
     if (!process) return;
@@ -86,7 +86,7 @@ export class ReplicaSet {
     this.#processes[number]?.member.stand();
   }
 
-  /** The primary of the latest term; undefined: there is none. */
+  /** Returns the primary of the latest term; undefined if there is none. */
   primary(): Member | undefined {
     const primaries = this.#processes.filter(({ member }) => member.isPrimary && !member.isStopped);
     return primaries.toSorted((a, b) => this.#termOf(b.member) - this.#termOf(a.member))[0]?.member;

@@ -7,7 +7,7 @@ export const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024;
 
 type Change = (before: unknown) => unknown;
 
-/** What each operator makes of a field. */
+/** The effect of each operator on a field. */
 const OPERATORS: Readonly<Record<string, (given: unknown, path: string) => Change>> = {
   $set: (given) => () => given,
   $unset: () => () => undefined,
@@ -23,7 +23,7 @@ const OPERATORS: Readonly<Record<string, (given: unknown, path: string) => Chang
   },
 };
 
-/** Returns what an update makes of a document: the same one when it changes nothing. @throws Refusal */
+/** Returns the function that updates a document; it returns the same one when nothing changes. @throws Refusal */
 export function updateOf(update: Document): (document: Document) => Document {
   if (!isCondition(update)) throw new NotSimulated(`an update such as ${Object.keys(update)}`);
   const changes = Object.entries(update).flatMap(([name, fields]) =>
@@ -70,7 +70,7 @@ function changedAt(
   return replaced(document, name, changedAt(before ?? {}, rest, isRemoval, change));
 }
 
-/** The same document when nothing changes: not even the type of an equal number. */
+/** Returns the same document when nothing changes: not even the type of an equal number. */
 const replaced = (document: Document, name: string, value: unknown): Document => {
   const before = fieldOf(document, name);
   if (value === undefined) return before === undefined ? document : withField(document, name, value);
@@ -83,7 +83,7 @@ const areIdentical = (a: unknown, b: unknown): boolean =>
 
 const kindText = (value: unknown): string => textOf(value).slice(0, 40);
 
-/** Returns the document that an upsert begins with: what its filter says of it. */
+/** Returns the initial document of an upsert, as its filter describes it. */
 export function seedOf(filter: Document): Document {
   for (const [name, value] of Object.entries(filter)) {
     if (name.startsWith('$') || name.includes('.') || isCondition(value))

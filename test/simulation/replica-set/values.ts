@@ -1,8 +1,8 @@
 import type { BSON, Document } from 'mongodb';
 
-/* Values of documents, as MongoDB compares them. Numbers keep their types: they are objects of the driver's. */
+/* Values of documents, as MongoDB compares them. Numbers keep their types as objects of the driver. */
 
-/** Something that the simulated replica set does not know: the product, or a test, has begun to use it. */
+/** A feature that is not simulated, but that the product or a test has begun to use. */
 export class NotSimulated extends Error {
   constructor(what: string) {
     super(`the simulated replica set does not know ${what}`);
@@ -23,7 +23,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The kinds of values, in the order in which they are sorted. */
+/** The kinds of values, in sorting order. */
 const KINDS = [
   'null',
   'number',
@@ -59,7 +59,7 @@ export const isObject = (value: unknown): value is Document => kindOf(value) ===
 
 const bytesOf = (value: BSON.Binary): Uint8Array => value.buffer.subarray(0, value.position);
 
-/** Returns texts that are equal exactly when MongoDB takes the values for equal. */
+/** Returns texts that are equal exactly when MongoDB considers the values equal. */
 export function textOf(value: unknown): string {
   const kind = kindOf(value);
   switch (kind) {
@@ -132,7 +132,7 @@ function compareEntries(a: [string, unknown][], b: [string, unknown][], areNamed
   return a.length - b.length;
 }
 
-/** Returns an own property: names such as `constructor` are inherited by every object. */
+/** Returns an own property, because every object inherits names such as `constructor`. */
 export const fieldOf = (value: unknown, name: string): unknown =>
   isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 
@@ -145,8 +145,8 @@ export function withField(document: Document, name: string, value: unknown): Doc
 }
 
 /**
- * Returns what a path leads to, through the objects of every array on its way; undefined for a field that is missing. What
- * it leads to may be an array itself.
+ * Returns the values at a path, through the objects of every array along it; undefined for a missing field. A value may
+ * itself be an array.
  */
 export function valuesAt(value: unknown, path: readonly string[], from = 0): unknown[] {
   const name = path[from];

@@ -1,15 +1,15 @@
 import type { Document } from 'mongodb';
 
-/** What happens to commands of clients. */
+/** The faults that affect commands of clients. */
 export class Weather {
-  /** The probability that the reply to a write is lost, wholly or in part, or the write itself; a third as many reads are. */
+  /** The probability that a write or its reply is lost, wholly or in part; reads have a third of it. */
   losses = 0;
-  /** The probability that a command takes up to three seconds, as if a disk was slow. */
+  /** The probability that a command takes up to three seconds, as on a slow disk. */
   slowness = 0;
   /** Replies to the next commands of a name, which are not executed. */
   readonly replies: { readonly name: string; readonly reply: Document }[] = [];
 
-  /** What is lost of a command; `share` of the reply arrives before the connection breaks. */
+  /** Returns the lost part of a command; `share` of the reply arrives before the connection breaks. */
   lossOf(name: string): 'request' | 'silence' | { readonly share: number } | undefined {
     const isWrite = name === 'insert' || name === 'update';
     if (this.losses === 0 || Math.random() >= this.losses / (isWrite ? 1 : 3)) return undefined;
@@ -29,7 +29,7 @@ export class Weather {
     return index < 0 ? undefined : this.replies.splice(index, 1)[0]?.reply;
   }
 
-  /** Whether something else happens between two statements. */
+  /** Whether another command runs between two statements. */
   yields(): boolean {
     return Math.random() < 0.1;
   }

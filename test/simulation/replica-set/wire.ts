@@ -1,17 +1,17 @@
 import { BSON, type Document } from 'mongodb';
 import { NotSimulated } from './values.ts';
 
-/* MongoDB's protocol: OP_MSG, and OP_QUERY by which a driver introduces itself. */
+/* MongoDB's protocol: OP_MSG, and OP_QUERY with which a driver introduces itself. */
 
 const OP_REPLY = 1;
 const OP_QUERY = 2004;
 const OP_MSG = 2013;
 
-/** Flags of a message: no reply is wanted, or another one follows; the server may send many replies. */
+/** Flags of a message: more replies follow, and the server may send many. */
 const MORE_TO_COME = 2;
 const EXHAUST_ALLOWED = 1 << 16;
 
-/** Numbers keep their types, so that they are stored and returned as they came. */
+/** Numbers keep their types, so that they are stored and returned unchanged. */
 const AS_STORED = { promoteValues: false, promoteLongs: false, validation: { utf8: false } } as const;
 
 /** A message of a client. */
@@ -20,7 +20,7 @@ export interface Message {
   readonly isQuery: boolean;
   readonly wantsReply: boolean;
   readonly mayStream: boolean;
-  /** The sequences of documents beside the body are lists in it. */
+  /** The body; sequences of documents beside it are lists in it. */
   readonly command: Document;
 }
 
@@ -67,10 +67,10 @@ export function replyTo({ id, isQuery }: Message, document: Document, isLast = t
   return Buffer.concat([head, body]);
 }
 
-/** Calls back with each whole message that arrives. */
+/** Calls back with each complete message. */
 export function inMessages(take: (message: Message) => void): (bytes: Buffer) => void {
   let received = Buffer.alloc(0);
-  // A large message arrives in hundreds of pieces: they are joined when there are enough.
+  // The hundreds of pieces of a large message are joined once they suffice.
   let pieces: Buffer[] = [];
   let missing = 4;
   return (bytes) => {

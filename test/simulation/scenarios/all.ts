@@ -1,4 +1,4 @@
-/* Every file of scenarios: a plan has what they export. */
+/* A plan chooses from the exports of every file of scenarios. */
 
 export * from './callers-file.ts';
 export * from './clocks.ts';

@@ -9,10 +9,10 @@ import { MACHINE } from './faults.ts';
 import { outcomeOf } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
-/** A process reads its files once a second, and uses what it has read twice; milliseconds. */
+/** Longer than two of a process's reads of its files, which it makes every second; milliseconds. */
 const APPLIED_WITHIN_MS = 2500;
 
-/** The rights that a caller may have, with the studio that is its own. */
+/** The possible rights of a caller, with its own studio. */
 const RIGHTS: readonly ((own: string) => Omit<CallerEntry, 'tokens'>)[] = [
   () => ({ may: ['crm'] }),
   (own) => ({ may: ['crm'], studios: [own] }),
@@ -21,11 +21,11 @@ const RIGHTS: readonly ((own: string) => Omit<CallerEntry, 'tokens'>)[] = [
   () => ({ may: ['feed'], consumers: ['own'] }),
 ];
 
-/** What a caller does: `pull` is for the consumer without a name. */
+/** The calls of a caller; `pull` is for the unnamed consumer. */
 const CALLS = ['read', 'write', 'pull'] as const;
 type Call = (typeof CALLS)[number];
 
-/** A caller gets other rights and tokens, and is removed, while it calls all cores with two tokens. An invalid file changes nothing. */
+/** Changes a caller's rights and tokens, and removes it, while it calls all cores with two tokens. An invalid file changes nothing. */
 export const changeCaller = aScenario({
   weight: 1,
   choice: fc.array(
@@ -53,7 +53,7 @@ export const changeCaller = aScenario({
         const begin = now();
         await putCaller(sim, 'tried', valid.length > 0 ? entry : undefined);
         note(valid.length > 0 ? entry : undefined, begin);
-        // Meanwhile no core may start: it would refuse to.
+        // No core may start meanwhile, because it would refuse to.
         if (isInvalid) await sim.inTurn(MACHINE, () => writeFor(sim, '{ "callers": { "tried"'));
       }
       isOver = true;
@@ -80,7 +80,7 @@ async function keepCalling(sim: Simulation, token: string, studioIds: readonly s
         for (const studioId of studioIds) {
           for (const call of CALLS) {
             if (await isKnown(sim, core, token, studioId, call)) continue;
-            // A core ends a connection with such a call.
+            // A core closes a connection with such a call.
             core.close();
             core = connectToCore(url, token);
           }
@@ -113,7 +113,7 @@ async function isKnown(sim: Simulation, core: CoreClients, token: string, studio
   return value !== 'CALLER_UNAUTHENTICATED';
 }
 
-/** The gateway gets another token, without an outage, and the former is refused. */
+/** Replaces the gateway's token without an outage; the former one is then refused. */
 export const renewToken = aScenario({
   weight: 1,
   choice: fc.record({}),
@@ -153,7 +153,7 @@ async function putCaller(sim: Simulation, name: string, entry: CallerEntry | und
   await untilApplied(sim);
 }
 
-/** Has a text in the place of the callers file for a while. */
+/** Replaces the callers file by a text for a while. */
 async function writeFor(sim: Simulation, text: string): Promise<void> {
   const before = readFileSync(sim.world.files.callers, 'utf8');
   replace(sim.world.files.callers, text);
@@ -161,13 +161,13 @@ async function writeFor(sim: Simulation, text: string): Promise<void> {
   replace(sim.world.files.callers, before);
 }
 
-/** Replaces a file by one rename. */
+/** Replaces a file atomically. */
 export function replace(path: string, text: string): void {
   writeFileSync(`${path}.next`, text);
   renameSync(`${path}.next`, path);
 }
 
-/** Waits until each process has read its files, also one that was gone or suspended meanwhile. */
+/** Waits until each process has read its files, including those that were gone or suspended meanwhile. */
 async function untilApplied(sim: Simulation): Promise<void> {
   do await sleep(APPLIED_WITHIN_MS);
   while (sim.isDisturbedSince(now() - APPLIED_WITHIN_MS));

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { KnownKey, KnownStudio, Simulation } from '../simulation.ts';
 import { STUDIOS } from '../simulation.ts';
 
-/** Mostly the first of `count`, so that operations conflict. */
+/** Chooses mostly the first of `count`, so that operations conflict. */
 export const mostlyFirst = (count: number): fc.Arbitrary<number> =>
   fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(count - 1) });
 
@@ -13,7 +13,7 @@ export const studio: fc.Arbitrary<number> = fc.oneof(
   { weight: 2, arbitrary: fc.nat(STUDIOS - 1) },
 );
 
-/** The index of a thing, counted from the newest, however many there are when it is used. */
+/** An index counted from the newest, however many there are when it is used. */
 export const recent: fc.Arbitrary<number> = fc.oneof(mostlyFirst(5), fc.nat(40));
 
 /** A duration; milliseconds. */
@@ -22,7 +22,7 @@ export const lasting = (min: number, max: number): fc.Arbitrary<number> =>
 
 export const isOnSqlite = ({ world }: Simulation): boolean => world.databaseUrl.startsWith('sqlite:');
 
-/** The path of the file of a life on SQLite. */
+/** Returns the path of the database file of a life on SQLite. */
 export const databaseFile = ({ world }: Simulation): string => world.databaseUrl.replace(/^sqlite:/, '');
 
 export const studioAt = (sim: Simulation, index: number): KnownStudio => sim.studios[index] as KnownStudio;

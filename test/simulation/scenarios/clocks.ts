@@ -6,17 +6,17 @@ import type { SettableClock } from '../world.ts';
 import { lasting, one } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
-/** The mutex key of what needs to know what the clocks show. */
+/** The mutex key of scenarios that depend on the clocks. */
 export const CLOCKS = 'clocks';
 
-/** The offset of a clock; seconds. Less than the lifetime of a key, and more than any timeout in the service. */
+/** The offset of a clock, less than the lifetime of a key and more than any timeout in the service; seconds. */
 const ahead = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(0, -1, 1) },
   { weight: 3, arbitrary: fc.integer({ min: -90, max: 90 }) },
   { weight: 2, arbitrary: fc.integer({ min: -6 * 3600, max: 6 * 3600 }) },
 );
 
-/** The register that a clock is: by how many seconds it is ahead. */
+/** Returns the register of a clock: by how many seconds it is ahead. */
 export const clockOf = (name: string): string => `seconds that the clock of ${name} is ahead`;
 
 /** Sets a clock, and records it. */
@@ -26,14 +26,14 @@ export function setTo(sim: Simulation, clock: SettableClock, ahead: number): voi
   sim.put(clockOf(clock.name), `${ahead}`, { party: 'fault injection', begin });
 }
 
-/** The clock of one machine is set. */
+/** Sets the clock of one machine. */
 export const setClock = aScenario({
   weight: 5,
   choice: fc.record({ clock: fc.nat(5), ahead }),
   run: (sim, { clock, ahead }) => sim.inTurn(CLOCKS, async () => setTo(sim, one(sim.world.clocks, clock), ahead)),
 });
 
-/** One clock, or all, leap by hours, weeks or most of a year, and back. Keys may expire meanwhile, and are valid again. */
+/** Makes one clock, or all, leap by hours, weeks or most of a year, and back. Keys may expire meanwhile, and become valid again. */
 export const leapClocks = aScenario({
   weight: 4,
   choice: fc.record({

@@ -4,16 +4,16 @@ import type { Simulation } from '../simulation.ts';
 import { outcomeOf } from './operations.ts';
 import { byFetch } from './requests.ts';
 
-// A client of a studio that no other client uses repeats each operation until its outcome is certain. Whatever
-// disturbs the service meanwhile, the state of the studio is known at each moment.
+// A client of a studio that no other client uses repeats each operation until its outcome is certain. So the state of
+// the studio is known at each moment despite disturbances.
 
-/** How long a client repeats an operation; milliseconds. More than the service takes to recover. */
+/** How long a client repeats an operation, which is more than the service takes to recover; milliseconds. */
 const REPEATS_FOR_MS = 45_000;
 
 /** How long nothing must have been disturbed before a missing response counts as a fault; milliseconds. */
 const UNDISTURBED_MS = 15_000;
 
-/** The outcome cannot be determined: there are too many disturbances. */
+/** Too many disturbances prevent a certain outcome. */
 class Indefinite extends Error {}
 
 /** Runs a scenario as far as disturbances of the service permit. */
@@ -40,7 +40,7 @@ export async function untilDefinite<T>(
   throw new Indefinite(what);
 }
 
-/** Returns the definitive response to a website server. */
+/** Returns the definite response to a website server. */
 export function definiteAnswer(sim: Simulation, secret: string, operation: Operation): Promise<RestAnswer> {
   return untilDefinite(sim, operation.name, async () => {
     const answer = await byFetch(sim, sim.world.urls[0] as string, secret, operation);
@@ -50,7 +50,7 @@ export function definiteAnswer(sim: Simulation, secret: string, operation: Opera
   });
 }
 
-/** Returns the definitive outcome of an idempotent call of the CRM: an answer, or the reason of a refusal. */
+/** Returns the definite outcome of an idempotent call of the CRM: an answer, or the reason of a refusal. */
 export function definiteOutcome<T>(
   sim: Simulation,
   what: string,

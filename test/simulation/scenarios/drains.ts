@@ -12,19 +12,19 @@ import { byFetch, FIRST_PAGE } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { makeSeparateStudio } from './separate-studio.ts';
 
-/** Before the end of a drain, and between two requests; milliseconds. */
+/** The time before the end of a drain, and between two requests; milliseconds. */
 const MARGIN_MS = 100;
 const BETWEEN_MS = 50;
 
-/** How long after a fault has ended gateways are ready: a command may be slow, and is then looked at by a core, and by a gateway; milliseconds. */
+/** How long gateways take to be ready after a fault: a slow command must first be noticed by a core, and then by a gateway; milliseconds. */
 const READY_WITHIN_MS = 5000;
 
 /** How long cores are suspended around the end of a gateway's drain; milliseconds. */
 const HELD_MS = 3 * MARGIN_MS;
 
 /**
- * A process is stopped in order, with a drain, while nothing else fails: requests that come before its end are answered, by
- * the gateway and by each core, and a consumer of its feed gets no error.
+ * Stops a process in order, with a drain, while nothing else fails: the gateway and each core answer requests that come
+ * before its end, and a consumer of its feed gets no error.
  */
 export const drain = aScenario({
   weight: 4,
@@ -72,7 +72,7 @@ async function stop(sim: Simulation, part: number, secret: string): Promise<void
   await sim.disturb(`${stopping.name} drains`, loses, drain, through(stopping.name));
 }
 
-/** Sends requests to a gateway, each of which must be answered, unless a used-up quota holds it until the drain is over. */
+/** Sends requests to a gateway, which must answer each, unless a used-up quota delays it beyond the drain. */
 async function keepAsking(
   sim: Simulation,
   url: string,
@@ -89,7 +89,7 @@ async function keepAsking(
   }
 }
 
-/** Asks a gateway whether it is ready: it is while a core drains, unless it may be behind in what ended before, and is not while it stops. */
+/** Probes a gateway, which is ready while a core drains, unless it may lag behind an earlier fault, and unready while it stops. */
 async function keepProbing(
   sim: Simulation,
   url: string,
@@ -110,7 +110,7 @@ async function keepProbing(
   }
 }
 
-/** What has been asked is still in flight when the drain ends. */
+/** Keeps requests in flight until the drain ends. */
 async function holdCores({ world, drainMs }: Simulation): Promise<void> {
   const cores = world.parts.filter(({ name }) => name.startsWith('core'));
   await sleep(drainMs - 2 * MARGIN_MS);
@@ -119,7 +119,7 @@ async function holdCores({ world, drainMs }: Simulation): Promise<void> {
   for (const core of cores) core.resume();
 }
 
-/** Calls a core, which must answer each call, and say whether it stops. */
+/** Calls a core, which must answer each call and report whether it stops. */
 async function keepCalling(sim: Simulation, core: number, isStopping: boolean, isOver: () => boolean): Promise<void> {
   const { directory, health } = sim.crmAt(core);
   for (; !isOver(); await sleep(BETWEEN_MS)) {
@@ -133,7 +133,7 @@ async function keepCalling(sim: Simulation, core: number, isStopping: boolean, i
   }
 }
 
-/** Watches the feed of a core, until the core ends the call. */
+/** Watches the feed of a core until the core ends the call. */
 function watch(sim: Simulation, core: number) {
   const over = new AbortController();
   const ended = (async () => {

@@ -9,7 +9,7 @@ import { FIRST_PAGE } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, leadIdIn, makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/** A person is exported and erased, with a lead that has another contact since it was corrected. */
+/** Exports and erases a person, with a lead that was corrected to another contact. */
 export const forgetPerson = aScenario({
   weight: 2,
   choice: fc.record({ core: fc.nat(1) }),
@@ -47,7 +47,7 @@ export const forgetPerson = aScenario({
     }),
 });
 
-/** A studio ends while leads and a key are made in it: once it is reported to be erased, none is there, and none comes. */
+/** Ends a studio while leads and a key are created in it: once its erasure is reported, none exists and none appears. */
 export const endStudio = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), leads: fc.integer({ min: 1, max: 6 }) }),
@@ -77,7 +77,7 @@ export const endStudio = aScenario({
       if (typeof erased === 'string') sim.history.fail(`${studioId} is not erased: ${erased}`);
       const list = () => other.leads.listLeads({ studioId, pageSize: 100 }, CRM_TIMEOUT);
       const left = await definiteOutcome(sim, `the leads of ${studioId} are listed`, list);
-      // A core that stands still may write when it goes on.
+      // A core that hangs may write when it continues.
       if (!('answer' in left && left.answer.leads.length === 0) && !sim.isDisturbedSince(begin))
         sim.history.fail(`the erased ${studioId} has leads`);
       const late = await create('late');

@@ -10,17 +10,17 @@ import { aScenario } from './scenario.ts';
 const MAX_ATTEMPTS = 4;
 
 /**
- * The CRM exports all leads of a studio, or of all studios, or those that have changed since a time; an export interrupted by a disturbance or by the client
- * resumes on another core.
+ * Exports all leads of a studio, of all studios, or those changed since a time; an export that a disturbance or the client
+ * interrupts resumes on another core.
  */
 export const exportLeads = aScenario({
   weight: 6,
   choice: fc.record({
     studio: fc.oneof(fc.constant(null), studio),
     core: fc.nat(1),
-    /** The number of messages after which the client first interrupts it. */
+    /** The number of messages after which the client first interrupts the export. */
     leavesAfter: fc.constantFrom(null, 1, 1, 2),
-    /** How long before its begin the changes begin that it asks for; null: it asks for all leads. */
+    /** How long before the export the requested changes begin; null requests all leads; milliseconds. */
     changesOfMs: fc.constantFrom(null, null, 1000, 60_000, 3_600_000),
   }),
   async run(sim, { studio, core, leavesAfter, changesOfMs }) {

@@ -20,18 +20,15 @@ export const onMachine = (
   excuses: Excused = 'any',
 ): Promise<void> => sim.inTurn(MACHINE, () => sim.disturb(what, loses, run, excuses));
 
-/** The requests that may fail when something of a name fails. */
+/** Returns the requests that may fail when the named part fails. */
 export const through = (name: string): Excused => (name.startsWith('gateway') ? (name as Excused) : 'any');
 
-/**
- * How long a process may take to stop, without its drain; milliseconds. Ten seconds, and an allowance for a busy
- * machine.
- */
+/** How long a process may take to stop, without its drain: ten seconds, and an allowance for a busy machine; milliseconds. */
 const STOPS_WITHIN_MS = 14_000;
 
 const lostWith = ({ losesCounts }: Part): readonly Lost[] => (losesCounts ? ['counts'] : []);
 
-/** A part is killed, and restarted after a while. */
+/** Kills a part, and restarts it after a while. */
 export const crash = aScenario({
   weight: 1,
   choice: fc.record({ part, forMs: lasting(0, 1500) }),
@@ -47,7 +44,7 @@ export const crash = aScenario({
   },
 });
 
-/** A part is suspended. */
+/** Suspends a part. */
 export const stallPart = aScenario({
   weight: 1,
   choice: fc.record({ part, forMs: lasting(10, 8000) }),
@@ -62,7 +59,7 @@ export const stallPart = aScenario({
   },
 });
 
-/** A process is shut down and restarted, perhaps with other settings. */
+/** Restarts a process, perhaps with other settings. */
 export const restart = aScenario({
   weight: 1,
   choice: fc.record({
@@ -83,13 +80,13 @@ export const restart = aScenario({
   },
 });
 
-/** Mostly the first, that of the cores. */
+/** The index of a link: mostly the first, that of the cores. */
 const link = mostlyFirst(3);
 
 /** The share of requests whose replies are lost. */
 const LOST = 0.3;
 
-/** A connection between two parts breaks before replies, which are lost, or transmits nothing. */
+/** Breaks a connection between two parts so that replies are lost, or transmits nothing. */
 export const cutLink = aScenario({
   weight: 4,
   choice: fc.record({ link, how: fc.constantFrom('refuse', 'silence', 'lose', 'lose'), forMs: lasting(5, 2500) }),

@@ -15,7 +15,7 @@ import { makeSeparateStudio } from './separate-studio.ts';
 /** How long a key is tried after its end; milliseconds. */
 const TRIED_AFTER_MS = 1500;
 
-/** A key ends while it is used: valid until then, refused from then on. Its secret is replaced, and the new one is valid until it is revoked. */
+/** Uses a key while it expires: valid until then, refused from then on. Then replaces its secret, which is valid until it is revoked. */
 export const endKey = aScenario({
   weight: 2,
   choice: fc.record({ core: fc.nat(1), lastsMs: lasting(100, 4000) }),
@@ -64,7 +64,7 @@ async function end(sim: Simulation, core: number, studioId: string, lastsMs: num
     return sim.history.fail(`an ended key of ${studioId} is not renewed: ${replaced.refused}`);
   sim.keyBySecret.set(replaced.answer.secret, apiKey?.id ?? '');
   sim.put(`secret ${replaced.answer.secret}`, 'valid');
-  // An attempt whose response was lost may still be carried out, and replace this secret, too.
+  // An attempt whose response was lost may still be executed, and replace this secret, too.
   for (const each of sim.isDisturbedSince(begin) ? [secret] : [secret, replaced.answer.secret])
     await readWith(sim, sim.world.gatewayUrls[0] ?? '', each);
   const revoke = () => apiKeys.revokeApiKey({ ...owner, apiKeyId: apiKey?.id ?? '' }, CRM_TIMEOUT);

@@ -17,7 +17,7 @@ import {
   separateLead,
 } from './separate-studio.ts';
 
-/** Makes a change, with the id of its request; undoes it; and tells whether it is undone. */
+/** Makes a change with the id of its request; undoes it; and tells whether it is undone. */
 type Change = readonly [
   make: (core: CoreClients) => Promise<unknown>,
   undo: (core: CoreClients) => Promise<unknown>,
@@ -90,7 +90,7 @@ const isMember = ({ apiKeys }: CoreClients, studioId: string, memberId: string):
     },
   );
 
-/** Requests of the CRM arrive once more, after others have undone what they did: they change nothing. */
+/** Repeats requests of the CRM after others have undone their changes: the repetitions change nothing. */
 export const repeatLate = aScenario({
   weight: 2,
   choice: fc.record({ core: fc.nat(1), afterMs: lasting(1, 2000) }),
@@ -116,7 +116,7 @@ export const repeatLate = aScenario({
     }),
 });
 
-/** A studio moves to another country: its leads are found by the numbers of the former one, and met by the same digits. */
+/** Moves a studio to another country: its leads are found by their former numbers, and block the same digits. */
 export const moveAway = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), regionCode: fc.constantFrom('FR', 'AT', 'US') }),

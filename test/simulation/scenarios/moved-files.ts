@@ -10,12 +10,12 @@ import { onMachine } from './faults.ts';
 import { outcomeOf } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
-/** A core looks once a second; milliseconds. */
+/** Longer than a core takes to notice, which checks once a second; milliseconds. */
 const NOTICED_WITHIN_MS = 3000;
 
 /**
- * The operator's hand takes the files away from a running core, and puts them back as they were at that moment: what the core
- * acknowledges in between is lost. Nothing else is in their place meanwhile, so commands fail.
+ * Moves the files away from a running core, and restores them as they were at that moment: acknowledged writes in between are
+ * lost. No other files replace them meanwhile, so commands fail.
  */
 export const moveFilesAway = aScenario({
   weight: 0,

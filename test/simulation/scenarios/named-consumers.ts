@@ -11,21 +11,21 @@ import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
 import { command } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
-/** A named consumer that stays to the end, and what it has stored. */
+/** A named consumer that stays to the end, with its copy of the leads. */
 export interface KeptConsumer {
   readonly name: string;
-  /** Whether it is to have every lead. */
+  /** Whether it should have every lead. */
   readonly hasAll: boolean;
   readonly copy: Copy;
-  /** Empty: all. */
+  /** The studios of the consumer; empty for all. */
   readonly studioIds: readonly string[];
-  /** When it was certainly created; on the clock of the test. */
+  /** When it certainly existed; on the clock of the test. */
   readonly createdMs: number;
-  /** The changes that it has acknowledged, perhaps in vain, by the ids of leads. */
+  /** The changes that it has acknowledged, perhaps in vain, by lead id. */
   readonly taken: Map<string, LeadChange[]>;
 }
 
-/** More would only make the life longer. */
+/** More consumers would only make the life longer. */
 const MAX_KEPT = 3;
 
 const kept = new WeakMap<Simulation, KeptConsumer[]>();
@@ -33,7 +33,7 @@ const counts = new WeakMap<Simulation, number>();
 
 export const keptConsumers = (sim: Simulation): readonly KeptConsumer[] => kept.get(sim) ?? [];
 
-/** What an operator parks of what waits for a consumer, at whatever state that is; it is taken back at the end of the life. */
+/** Sets some of a consumer's waiting changes aside, whatever their state; they are taken back at the end of the life. */
 async function setSomeAside(sim: Simulation, name: string, core: number): Promise<void> {
   const { leads } = sim.crmAt(core);
   const pulled = leads.pullLeadChanges({ consumer: name, max: 5 }, CRM_TIMEOUT);
@@ -48,8 +48,8 @@ async function setSomeAside(sim: Simulation, name: string, core: number): Promis
 }
 
 /**
- * A program becomes a consumer of the change feed, and dies now and then. Some are removed while changes wait for them, and come
- * again under their name; some sleep; some stay to the end.
+ * Adds a consumer of the change feed, which dies now and then. Some are removed while changes wait for them, and return under
+ * the same name; some sleep; some stay to the end.
  */
 export const comeAndGoAsConsumer = aScenario({
   weight: 6,
@@ -69,7 +69,7 @@ export const comeAndGoAsConsumer = aScenario({
     const count = (counts.get(sim) ?? 0) + 1;
     counts.set(sim, count);
     const isKept = end === 'kept' && keptConsumers(sim).length < MAX_KEPT;
-    // Of those that are removed some have a name that others had before.
+    // Some removed consumers have a name that others had before.
     const name = isKept ? `kept-${count}` : given === 'own' ? `own-${count}` : given;
     const { consumers } = sim.crmAt(core);
     const studioIds = studios.map((index) => studioAt(sim, index).id);
@@ -77,7 +77,7 @@ export const comeAndGoAsConsumer = aScenario({
     await asFarAsDefinite(async () => {
       const create = () => consumers.createConsumer(request, CRM_TIMEOUT);
       const outcome = await definiteOutcome(sim, `consumer ${name} is created`, create);
-      // There are many already, or one of that name.
+      // There are many already, or one with that name.
       if ('refused' in outcome) return;
       const copy: Copy = new Map();
       const hasAll = start === ConsumerStart.ALL_LEADS;

@@ -7,7 +7,7 @@ import { MACHINE } from './faults.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/** What is odd; the column that has an unknown word; and the answers about the odd lead, another one, and all of them. */
+/** The odd record, its column with an unknown word, and the responses about the odd lead, another one, and all of them. */
 const ODDITIES = [
   {
     table: 'leads',
@@ -24,7 +24,7 @@ const ODDITIES = [
   { table: 'studios', column: 'status', condition: 'id = ?', answers: Array(3).fill('402 subscription_suspended') },
 ] as const;
 
-/** A newer release, another program or a manual change has left a word in a separate studio that this release does not know. */
+/** Writes a word that this release does not know into a separate studio, as a newer release or a manual change would. */
 export const meetOddRecord = aScenario({
   weight: 3,
   isPossible: isOnSqlite,
@@ -50,7 +50,7 @@ export const meetOddRecord = aScenario({
           ...[odd, other].map((leadId) => ({ name: 'get', leadId }) as const),
           { name: 'list', walk: 0, page: 0, query } as const,
         ];
-        // Concurrently, so that they are read together.
+        // Concurrent operations are read together.
         const got = await Promise.all(operations.map((each) => definiteAnswer(sim, studio.secret, each)));
         const words = got.map((answer) => {
           const { leads } = JSON.parse(answer.text);

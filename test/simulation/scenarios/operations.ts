@@ -14,16 +14,16 @@ import { CRM_TIMEOUT, type KnownKey, type KnownStudio, type Simulation, STUDIOS 
 import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
-// What the CRM asks by a call, and operators by a command: each is described once, and recorded in the same way.
+// Requests by a call of the CRM or a command of an operator: each is described once, and recorded in the same way.
 
-/** The longest that a command may take, whatever fails in the database; milliseconds. */
+/** The longest time of a command, whatever fails in the database; milliseconds. */
 const ENDS_WITHIN_MS = 30_000;
 
-/** The maximum number of live keys of a studio; and a number above it. */
+/** The maximum number of live keys of a studio, and a number above it. */
 const MAX_KEYS = 20;
 const MANY_KEYS = 24;
 
-/** Who asks: the CRM, at one of the cores; or an operator, whose command is killed after some milliseconds, or never. */
+/** The requester: the CRM, at one of the cores; or an operator, whose command is killed after some milliseconds, or never. */
 const by = fc.record({
   core: fc.nat(1),
   isCommand: fc.constantFrom(false, false, false, false, false, true),
@@ -33,16 +33,16 @@ const by = fc.record({
 type By = typeof by extends fc.Arbitrary<infer Choice> ? Choice : never;
 export const CRM: By = { core: 0, isCommand: false, killedAfterMs: 0 };
 
-/** Something that can be asked in both ways. */
+/** A request that can be made in both ways. */
 interface Asked<Answer> {
   call(core: CoreClients): Promise<Answer>;
-  /** The words of the command. Only the CRM asks it when there are none. */
+  /** The words of the command; undefined if only the CRM makes the request. */
   readonly words?: readonly string[];
-  /** The answer in what the command prints. */
+  /** Extracts the answer from the output of the command. */
   readonly read?: (printed: never) => Answer;
 }
 
-/** Asks once, and returns the outcome, with who asked since when. */
+/** Makes a request once; returns its outcome, its party and its begin. */
 async function ask<Answer>(sim: Simulation, { core, isCommand, killedAfterMs }: By, asked: Asked<Answer>) {
   const begin = now();
   const { words, read } = asked;
@@ -64,7 +64,7 @@ export async function outcomeOf<Answer>(call: Promise<Answer>): Promise<Outcome<
   }
 }
 
-/** Runs a command and checks its end: status 0 and an answer, or status 1 and a reason for people. */
+/** Runs a command and checks its end: status 0 and an answer, or status 1 and a readable reason. */
 async function typed<Answer>(
   sim: Simulation,
   words: readonly string[],
@@ -79,7 +79,7 @@ async function typed<Answer>(
   return { unknown: `${status} ${stderr}` };
 }
 
-/** Runs a command, records its end, and checks what it prints. Without a disturbance it only fails for a reason. */
+/** Runs a command, records its end, and checks its output. Without a disturbance it only fails for a reason. */
 export async function command(sim: Simulation, words: readonly string[], killedAfterMs = 0) {
   const begin = now();
   const end = await sim.world.commandLine.run(['--json', ...words], killedAfterMs || ENDS_WITHIN_MS);
@@ -115,7 +115,7 @@ const putting = fc.oneof(
       // More than is ever used up.
       ['quota', ['500000', '600000']],
       ['keeping', ['kept', 'kept', 'not kept']],
-      // None erases anything within a life, whatever clocks show.
+      // No such period erases anything within a life, whatever the clocks show.
       ['retention', ['30', '3650', 'none']],
       ['role', ['owner', 'owner', 'admin', 'staff', 'gone']],
       ['source', ['enabled', 'enabled', 'disabled', 'gone']],
@@ -123,7 +123,7 @@ const putting = fc.oneof(
   ).map(([what, values]) => fc.record({ what: fc.constant(what), value: fc.constantFrom<string>(...values) })),
 );
 
-/** Returns the register that a record of a studio is, and how a value is put into it. */
+/** Returns the register of a studio's record, and how a value is put into it. */
 function putOf({ id, memberIds, sourceIds }: KnownStudio, what: string, value: string, which: number) {
   const [memberId, sourceId] = [one(memberIds, which), one(sourceIds, which)];
   const isGone = value === 'gone';
@@ -169,7 +169,7 @@ function putOf({ id, memberIds, sourceIds }: KnownStudio, what: string, value: s
   };
 }
 
-/** A studio is suspended, keeps enquiries or no longer, or gets another region or quota; a member gets another role or leaves; a source is switched or removed. */
+/** Changes a studio's status, enquiries, region or quota, a member's role, or a source; members may leave, and sources may be removed. */
 export const putRecord = aScenario({
   weight: 11,
   choice: fc.record({ studio, putting, which: fc.nat(1), by }),
@@ -181,7 +181,7 @@ export const putRecord = aScenario({
   },
 });
 
-/** The secret of a key that was created or replaced. */
+/** Returns the key that was created or replaced, with its secret. */
 const issued = ({ apiKey, secret }: { readonly apiKey?: ApiKey | undefined; readonly secret: string }) => ({
   apiKeyId: apiKey?.id ?? '',
   secret,
@@ -208,7 +208,7 @@ async function createKey(sim: Simulation, studio: KnownStudio, memberId: string,
     sim.addKey(studio, { ...outcome.answer, mayRead, mayCreate, mayBecomeInvalid: false }, memberId, done);
 }
 
-/** A key is created, its secret is replaced, or it is revoked; the first key of a studio is not. */
+/** Creates a key, replaces its secret, or revokes it, except the first key of a studio. */
 export const changeKey = aScenario({
   weight: 5,
   choice: fc.record({
@@ -258,7 +258,7 @@ async function endSecret(
   if (!('answer' in outcome)) return;
   key.secret = outcome.answer?.secret ?? '';
   sim.addSecret(key, done);
-  // The outcome of an earlier call is unknown: it may still be carried out, and invalidate this secret, too.
+  // An earlier call with an unknown outcome may still be executed, and invalidate this secret, too.
   if (key.mayBecomeInvalid) noteInvalid(sim, key, { ...done, isDone: false });
 }
 
@@ -268,12 +268,12 @@ function noteInvalid(sim: Simulation, key: KnownKey, done: Done): void {
   key.mayBecomeInvalid ||= !done.isDone;
 }
 
-/** More keys are requested concurrently, from all cores, than a studio may have. */
+/** Requests more keys concurrently, from all cores, than a studio may have. */
 export const hoardKeys = aScenario({
   weight: 1,
   choice: fc.record({ by }),
   async run(sim, { by }) {
-    // A studio that is used little: from now on it has no room for another key.
+    // This rarely used studio has no room for another key from now on.
     const studio = studioAt(sim, STUDIOS - 2);
     await Promise.all(
       times(MANY_KEYS, (core) => createKey(sim, studio, 'owner', 'both', { ...by, core, isCommand: false })),
@@ -299,23 +299,23 @@ const STAGE_NUMBERS: Readonly<Record<Stage, LeadStage>> = {
 export const stageOf = ({ stage }: Lead): Stage =>
   Object.entries(STAGE_NUMBERS).find(([, number]) => number === stage)?.[0] as Stage;
 
-/** A contact as the core has it. */
+/** Returns a contact as the core has it. */
 export const contactOf = ({ contact }: Lead): SentLead['contact'] => ({
   type: contact?.value.case ?? 'email',
   value: contact?.value.value ?? '',
 });
 
-/** A change of a lead: its stage; or its contact, to a shared one by its index, or to one that no other lead has. */
+/** A change of a lead's stage, or of its contact to a shared one or to one of its own. */
 const move = fc.record({ stage: fc.constantFrom(...LEAD_STAGES, 'won', 'won', 'new'), by });
 const correction = fc.record({ contact: fc.nat(SHARED_CONTACTS + 5), by });
 const change = fc.oneof({ weight: 2, arbitrary: move }, { weight: 1, arbitrary: correction });
 const changes = fc.oneof(
   { weight: 3, arbitrary: fc.array(change, { minLength: 1, maxLength: 2 }) },
-  // Which a reopening may miss.
+  // A reopening may overlook such a correction.
   { weight: 1, arbitrary: fc.tuple(correction, move) },
 );
 
-/** A lead is moved or corrected; sometimes twice at a time. */
+/** Moves or corrects a lead, sometimes twice at a time. */
 export const changeLead = aScenario({
   weight: 16,
   choice: fc.record({ studio, lead: recent, changes }),
@@ -385,7 +385,7 @@ function noteRead({ history }: Simulation, studioId: string, lead: Lead, begin: 
   history.add({ kind: 'leadRead', party: 'CRM', ...read, span });
 }
 
-/** The CRM lists the newest leads of a studio, or finds those of a contact. */
+/** Lists the newest leads of a studio through the CRM, or finds those of a contact. */
 export const lookAtStudio = aScenario({
   weight: 5,
   choice: fc.record({ studio, contact: fc.option(fc.nat(SHARED_CONTACTS - 1)), by }),
@@ -409,7 +409,7 @@ export const lookAtStudio = aScenario({
   },
 });
 
-/** An operator reads something. */
+/** Reads something as an operator. */
 export const operatorLooks = aScenario({
   weight: 1,
   choice: fc.record({ studio, lead: recent, at: fc.constantFrom('studio', 'keys', 'leads', 'sources', 'audit') }),

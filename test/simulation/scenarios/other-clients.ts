@@ -16,7 +16,7 @@ import { aScenario } from './scenario.ts';
 import { makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
 import { formerIn, leadChoice, leadOf, where } from './website.ts';
 
-// What website servers do by the SDK, and wrongly; and what a gateway sends a core.
+// Valid and invalid requests of website servers with the SDK, and of a gateway to a core.
 
 /** The deadline of a call of the SDK, and of each of its attempts; milliseconds. */
 const patience = fc.record({
@@ -28,7 +28,7 @@ const patience = fc.record({
 
 type Patience = typeof patience extends fc.Arbitrary<infer Choice> ? Choice : never;
 
-/** A website server creates a lead by the SDK. */
+/** Creates a lead with the SDK. */
 export const createBySdk = aScenario({
   weight: 8,
   choice: fc.record({ lead: leadChoice, patience, ...where }),
@@ -41,10 +41,10 @@ export const createBySdk = aScenario({
   },
 });
 
-/** More leads than a studio gets: a list of them has no end. */
+/** More leads than a studio gets, so a list of them does not end. */
 const MAX_LEADS = 500;
 
-/** It lists all of its leads by the SDK. */
+/** Lists all leads of a studio with the SDK. */
 export const listBySdk = aScenario({
   weight: 3,
   choice: fc.record({ studio, limit: fc.constantFrom(1, 25), patience, ...where }),
@@ -116,7 +116,7 @@ async function call<T>(
   for (const attempt of attempts) recordRequest(sim, { ...attempt, wroteNothing });
 }
 
-/** A creation that violates one rule of its format, or has a name of one letter too many: it must create nothing. */
+/** Sends a creation that violates one rule of its format, or has a name one letter too long: it must create nothing. */
 export const sendWrongForm = aScenario({
   weight: 3,
   choice: fc.record({
@@ -159,7 +159,7 @@ export const sendWrongForm = aScenario({
   },
 });
 
-/** A client in the place of a gateway sends, in one message, items with keys of one scope each, and with what is no key. */
+/** Sends items like a gateway, in one message, with keys of one scope each, and with invalid keys. */
 export const sendItems = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), order: fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 6 }) }),
@@ -211,7 +211,7 @@ function inAWord({ outcome }: ExchangeResult): string | undefined {
   return infos.find((info) => info?.domain === 'leadintake')?.reason;
 }
 
-/** A client requests the readiness or the liveness of a gateway. */
+/** Requests the readiness or the liveness of a gateway. */
 export const askForHealth = aScenario({
   weight: 1,
   choice: fc.record({ url: fc.nat(2), path: fc.constantFrom('/healthz', '/readyz') }),

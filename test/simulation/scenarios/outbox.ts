@@ -19,15 +19,15 @@ import { makeSeparateStudio } from './separate-studio.ts';
 
 const TABLE = 'example_com_leads';
 
-/** Shorter than the deadline of the client: a pause between two passes of a worker; milliseconds. */
+/** The pause between two passes of a worker, shorter than the client's deadline; milliseconds. */
 const POLL_MS = 200;
 
-/** More requests than a small quota, and more than the rest of its window; milliseconds. */
+/** More requests than a small quota, and a pause longer than the rest of its window; milliseconds. */
 const MANY = 40;
 const MAX_PAUSE_MS = 5000;
 
 const choice = fc.record({
-  /** How long after the one before each form is sent, by which person (0: one who sends no other), and whether it commits. */
+  /** The delay of each form, its person (0: one who sends no other), and whether it commits. */
   forms: fc.array(
     fc.record({
       afterMs: fc.nat(300),
@@ -36,17 +36,17 @@ const choice = fc.record({
     }),
     { minLength: 1, maxLength: 12 },
   ),
-  /** Whether somebody uses up the quota of its key, if it is a small one, for longer than its workers wait in a pass. */
+  /** Whether a small quota of its key is used up for longer than its workers wait in a pass. */
   isPoor: fc.constantFrom(true, false, false),
-  /** Some while what it has begun with is in flight. */
+  /** Some kills happen while a request is in flight. */
   killedAfterMs: fc.array(fc.oneof(fc.nat(12), lasting(1, 1500)), { maxLength: 6 }),
 });
 
 type Choice = typeof choice extends fc.Arbitrary<infer Choice> ? Choice : never;
 
 /**
- * A website keeps leads in an outbox of its own, and two workers, each killed some times, send them: what a form has committed
- * becomes one lead, what it has rolled back none, and the table then holds nobody's data but of those who have an open lead.
+ * Keeps leads in an outbox of a website, from which two workers, each killed several times, send them: a committed form
+ * becomes one lead, a rolled back one none. The table finally holds no personal data except of people with an open lead.
  */
 export const sendFromOutbox = aScenario({
   weight: 4,
@@ -95,13 +95,13 @@ async function send(sim: Simulation, { forms, isPoor, killedAfterMs }: Choice): 
       );
       if (late.length > 0)
         sim.history.fail(`the outbox of ${studio.id} waits or counts wrongly: ${JSON.stringify(late)}`);
-      // The time of the leases that killed workers have left.
+      // Clears the leases of killed workers.
       database.exec(`UPDATE ${TABLE} SET next_attempt_at = 0 WHERE state = 'waiting'`);
       await sleep(2 * POLL_MS);
       return states().every(({ state }) => state !== 'waiting') || undefined;
     });
     for (const { kill } of workers) kill();
-    // What a person has written who has an open lead already is kept, or else erased.
+    // The data of a person with an open lead is retained; other data is erased.
     const isSettled = ({ state, capture }: ReturnType<typeof states>[number]) =>
       state === 'already_open' ? capture !== null : state === 'delivered' && capture === null;
     const wrong = states().filter((row) => !isSettled(row));
@@ -123,7 +123,7 @@ async function send(sim: Simulation, { forms, isPoor, killedAfterMs }: Choice): 
   }
 }
 
-/** A worker that is killed after each of these times, and then started again. */
+/** Runs a worker that is killed after each of these times, and then started again. */
 function work(
   sim: Simulation,
   file: string,

@@ -12,7 +12,7 @@ import { byFetch } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/* Keys, quotas and erasures in studios that nobody else uses, where each answer is known exactly. */
+/* Keys, quotas and erasures in studios that nobody else uses, where each response is known exactly. */
 
 const IN_FLIGHT = 20;
 
@@ -20,7 +20,7 @@ const STUDIO_LIMIT = 1000;
 
 const ALL = { name: 'list', walk: 0, page: 0, query: '?limit=100' } as const;
 
-/** A key is revoked while creations with it are in flight: what was refused is not there, what was answered is, and nothing follows. */
+/** Revokes a key while creations with it are in flight: answered creations exist, refused ones do not, and none follows. */
 export const revokeInFlight = aScenario({
   weight: 2,
   choice: fc.record({ core: fc.nat(1), afterMs: lasting(0, 80) }),
@@ -44,7 +44,7 @@ export const revokeInFlight = aScenario({
       const isThere = ({ idempotencyKey }: SentLead) =>
         leads.some(({ note }: { readonly note: string }) => note.startsWith(idempotencyKey));
       for (const { lead, answer } of [...answered, { lead: late, answer: refused }]) {
-        // After any other answer, or none, the lead may be there or not.
+        // After any other response, or none, the lead may exist.
         if (answer?.status === 201 && !isThere(lead))
           sim.history.fail(`a creation in ${studioId} gets 201, and its lead is not there`);
         if (answer?.status === 401 && isThere(lead))
@@ -53,13 +53,13 @@ export const revokeInFlight = aScenario({
     }),
 });
 
-/** Reads what an answer says about the quota. */
+/** Returns the quota in a response. */
 function quotaIn({ headers }: RestAnswer) {
   const [, remaining, seconds] = /r=(\d+);t=(\d+)/.exec(headers.get('ratelimit') ?? '') ?? [];
   return { policy: headers.get('ratelimit-policy'), remaining: Number(remaining), seconds: Number(seconds) };
 }
 
-/** Each request of a key takes exactly one of its quota, whatever it is answered; those of a revoked one of the studio take none. */
+/** Checks that each request of a key uses exactly one of its quota, whatever the response, and that requests of a revoked key use none. */
 export const countExactly = aScenario({
   weight: 2,
   choice: fc.record({
@@ -73,12 +73,12 @@ export const countExactly = aScenario({
     asFarAsDefinite(async () => {
       const { id: studioId, secret } = await makeSeparateStudio(sim);
       const revoked = await makeKey(sim, studioId);
-      // Mostly less than the keys': answers tell of the smaller one.
+      // Mostly less than the keys' limit, because responses show the smaller one.
       const studio = { studio: { id: studioId, quotaLimit: STUDIO_LIMIT }, updateMask: { paths: ['quota_limit'] } };
       const limit = () => sim.crmAt(0).directory.putStudio(studio, CRM_TIMEOUT);
       await definiteOutcome(sim, `${studioId} gets a quota`, limit);
       const baseUrl = one(sim.world.urls, url);
-      // The gateway remembers it.
+      // The gateway caches the key.
       await byFetch(sim, baseUrl, revoked.secret, ALL);
       const owner = { studioId, memberId: 'owner', apiKeyId: revoked.apiKeyId };
       const revoke = () => sim.crmAt(0).apiKeys.revokeApiKey(owner, CRM_TIMEOUT);
@@ -114,7 +114,7 @@ export const countExactly = aScenario({
     }),
 });
 
-/** A lead is corrected to other contacts and erased, by its id or its first contact: no table has a key of any of its contacts then. */
+/** Corrects a lead to other contacts and erases it, by its id or its first contact: then no table has a key of its contacts. */
 export const eraseCorrected = aScenario({
   weight: 2,
   isPossible: isOnSqlite,
@@ -146,7 +146,7 @@ export const eraseCorrected = aScenario({
     }),
 });
 
-/** Returns the columns of a database that have one of some keys. */
+/** Returns the columns of a database that have any of the keys. */
 function placesOf(file: string, keys: readonly string[]): ReadonlySet<string> {
   using database = new DatabaseSync(file, { readOnly: true });
   const bytes = keys.map((key) => Buffer.from(key, 'base64url'));

@@ -3,7 +3,7 @@ import { asFarAsDefinite, definiteAnswer } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/** A website shows a visitor the lead that it has just created. */
+/** Shows a visitor the lead that the website has just created. */
 export const readAtOnce = aScenario({
   weight: 1,
   choice: fc.record({ name: fc.constantFrom('Ada', 'Zoë') }),

@@ -3,7 +3,7 @@ import { LEADS } from '../../support/service.ts';
 import { type EventOf, now, type Operation, type RestAnswer } from '../history.ts';
 import type { KnownStudio, Simulation } from '../simulation.ts';
 
-/** The longest that a caller may wait for a response, whatever fails; milliseconds. */
+/** The longest time that a caller may wait for a response, whatever fails; milliseconds. */
 export const ANSWERED_WITHIN_MS = 15_000;
 
 /** Reads a lead, if there is one. */
@@ -24,7 +24,7 @@ export async function sendRequest(
   return answer;
 }
 
-/** Records a request and its response; a lead that it reveals is known to all parties from then on. */
+/** Records a request and its response; its leads are then known to all parties. */
 export function recordRequest(sim: Simulation, request: EventOf<'request'>): void {
   sim.history.add(request);
   if (request.answer?.status !== 201) return;
@@ -33,7 +33,7 @@ export function recordRequest(sim: Simulation, request: EventOf<'request'>): voi
   if (!leadIds.includes(id)) leadIds.push(id);
 }
 
-/** Sends a request, and returns its complete response; undefined when there is none. */
+/** Sends a request, and returns its complete response; undefined if there is none. */
 export async function byFetch(
   sim: Simulation,
   url: string,

@@ -18,21 +18,21 @@ import { command } from './operations.ts';
 import { aScenario } from './scenario.ts';
 import { makeSeparateStudio } from './separate-studio.ts';
 
-/** How far ahead a core's clock is before the database is set back; seconds. */
+/** How far ahead a core's clock is before the database is restored; seconds. */
 const AHEAD_S = 3600;
 
 const NAME = 'restored';
 
-/** A copy of a studio's leads, as a program keeps it that survives its own deaths. */
+/** A copy of a studio's leads that survives the deaths of its program. */
 interface Copy {
   epoch: bigint;
-  /** The epoch up to which it has asked for what is lost. */
+  /** The epoch up to which it has checked for lost leads. */
   compared: bigint;
-  /** With when each came first. */
+  /** Each lead with the time of its first arrival. */
   readonly leads: Map<string, { readonly lead: Lead; readonly revision: bigint; readonly cameAt: number }>;
 }
 
-/** Keeps a copy by the words of the guide until a signal; now and then the program dies, and begins again. */
+/** Maintains a copy as the guide says until a signal; now and then the program dies, and begins again. */
 async function keepCopy(
   { leads, consumers }: CoreClients,
   copy: Copy,
@@ -81,12 +81,12 @@ async function keepCopy(
   }
 }
 
-/** What of a lead is compared. */
+/** Returns the part of a lead that is compared. */
 const inShort = ({ id, displayName, stage }: Lead) => ({ id, displayName, stage });
 
 /**
- * The database is set back twice, to copies that were made while leads were written, by a core whose clock was ahead; the copy of a
- * consumer, which dies and sleeps, becomes what it is then.
+ * Restores the database twice from copies that were made during writes by a core whose clock was ahead; the copy of a
+ * consumer, which dies and sleeps, becomes equal to it.
  */
 export const setDatabaseBack = aScenario({
   weight: 0,
@@ -106,7 +106,7 @@ export const setDatabaseBack = aScenario({
       const consumer = { name: NAME, studioIds: [studioId] };
       const start = ConsumerStart.ALL_LEADS;
       const createConsumer = () => core.consumers.createConsumer({ consumer, start }, CRM_TIMEOUT);
-      // There may be as many as there can be.
+      // The maximum number of consumers may exist already.
       if ('refused' in (await definiteOutcome(sim, 'a consumer is created', createConsumer))) return;
       const keep = (signal: AbortSignal, seed: number) => keepCopy(core, copy, studioId, chanceOf(seed), signal);
 
@@ -139,7 +139,7 @@ export const setDatabaseBack = aScenario({
       const noteRestore = (to: Date) =>
         untilDefinite(sim, 'the restore is noted', async () => {
           const { status } = await command(sim, ['restored', '--to', to.toISOString()], killedAfterMs);
-          // It is killed once.
+          // It is killed only once.
           killedAfterMs = 0;
           return status === 0 ? true : undefined;
         });
@@ -156,7 +156,7 @@ export const setDatabaseBack = aScenario({
         }
         coreClock?.set(AHEAD_S);
         await Promise.all([write(3), change()]);
-        // Until the copy has some of what is lost.
+        // Waits until the copy has some of the lost leads.
         await sleep(2000);
         if (sleeps) stopped.abort();
         coreClock?.set(0);

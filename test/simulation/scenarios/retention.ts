@@ -11,7 +11,7 @@ import { asFarAsDefinite, definiteAnswer, definiteOutcome } from './definite-out
 import { aScenario } from './scenario.ts';
 import { inShort, makeSeparateStudio } from './separate-studio.ts';
 
-/** How long the core has for it, which lists studios each hour, and takes turns a minute apart; and how often somebody looks; seconds. */
+/** How long the core may take, which lists studios each hour and pauses a minute between passes; and the interval of checks; seconds. */
 const RETAINED_WITHIN_S = 3900;
 const LOOK_S = 10;
 
@@ -31,8 +31,8 @@ const LEADS = [
 ];
 
 /**
- * A studio has had a retention for long, and a lead that was closed and not changed since: a core erases it within an hour, or soon
- * after its start, and no other lead. It takes longer than most lives.
+ * Gives a studio an old retention period and leads that closed before it: a core erases those within an hour, or soon after
+ * its start, and no others. It takes longer than most lives.
  */
 export const outliveRetention = aScenario({
   weight: 0,

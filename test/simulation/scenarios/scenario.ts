@@ -5,9 +5,9 @@ import type { Simulation } from '../simulation.ts';
 export interface Scenario<Choice = unknown> {
   /** The relative frequency. */
   readonly weight: number;
-  /** Lives of hours have this weight instead, if there is one. */
+  /** The weight in lives of hours, if it differs. */
   readonly weightOfHours?: number;
-  /** It runs once all others are over and what they saw is checked, because it makes that untrue; of several only the first one does. */
+  /** Whether it runs after the checks, which it would invalidate; only the first such scenario of a plan runs. */
   readonly isLast?: true;
   /** Generates the parameters. */
   readonly choice: fc.Arbitrary<Choice>;

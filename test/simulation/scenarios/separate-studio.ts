@@ -33,7 +33,7 @@ export async function makeSeparateStudio(sim: Simulation, isTest = false): Promi
   return { id, ...(await makeKey(sim, id)) };
 }
 
-/** Creates a key; of several, when responses are lost, the last. */
+/** Creates a key; if responses are lost, returns the last of several. */
 export async function makeKey(
   sim: Simulation,
   studioId: string,
@@ -54,7 +54,7 @@ export async function makeKey(
   return { apiKeyId, secret };
 }
 
-/** Returns the lead that a website server sends: the same for the same name. */
+/** Returns a creation of a website server, the same for the same name. */
 export function separateLead(sim: Simulation, studioId: string, name: string, contact?: SentLead['contact']): SentLead {
   const idempotencyKey = sim.uuid('key', studioId, name);
   return {
@@ -71,5 +71,5 @@ export const createSeparateLead = (sim: Simulation, { secret }: SeparateStudio, 
 /** Returns the id of the lead in a response. */
 export const leadIdIn = ({ text }: RestAnswer): string => JSON.parse(text).lead?.id;
 
-/** Returns a response in short: its status and code. */
+/** Returns the status and code of a response. */
 export const inShort = ({ status, code }: RestAnswer): string => (code ? `${status} ${code}` : `${status}`);

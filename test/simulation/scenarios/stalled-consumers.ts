@@ -9,7 +9,7 @@ import { aScenario } from './scenario.ts';
 
 const WATCH = '/leadintake.v1.LeadIntakeService/WatchLeadChanges';
 
-/** Consumers of the feed read nothing for long, while an operator has leads sent again. */
+/** Makes consumers of the feed read nothing for long while an operator resends leads. */
 export const stallConsumers = aScenario({
   weight: 1,
   choice: fc.record({

@@ -12,10 +12,10 @@ import { createSeparateLead, leadIdIn, makeSeparateStudio, separateLead } from '
 
 const made = new WeakMap<Simulation, Set<string>>();
 
-/** The ids of leads of test studios: consumers that have all studios are never sent them. */
+/** Returns the ids of leads in test studios, which consumers of all studios never get. */
 export const testLeads = (sim: Simulation): ReadonlySet<string> => made.get(sim) ?? new Set();
 
-/** Somebody tries the service in a test studio: its leads come to a consumer that has asked, and go when the studio is emptied. */
+/** Uses a test studio: its leads reach a consumer that opted in, and go when the studio is emptied. */
 export const tryTestStudio = aScenario({
   weight: 2,
   choice: fc.record({ leads: fc.integer({ min: 1, max: 5 }), byCommand: fc.boolean(), core: fc.nat(1) }),

@@ -14,17 +14,17 @@ import { command } from './operations.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/** Enough for several calls at a time, and for a feed with more than a poll tells. */
+/** Enough for several concurrent calls, and enough to exceed one poll of the feed. */
 const LINES = 250;
 const THOUSANDS = 3000;
 
 const COLUMNS = ['displayName', 'email', 'stage'] as const;
 
 /**
- * An operator imports a file into a separate studio, by a command that is killed and repeated, with a lead of the website in
- * its way: each line is one lead, and the open one with the website's contact is refused. The website's lead, which was
- * corrected, and one of the file are erased, by commands that are killed, too: they are in no answer, no export and no file of
- * the database, and a later import writes the one again whose contact is free, and not the other.
+ * Imports a file into a separate studio by a command that is killed and repeated: each line becomes one lead, except the one
+ * whose contact has an open lead of the website. Then erases the website's lead, which was corrected, and one of the file by
+ * commands that are killed, too: no answer, export or database file contains them. A later import writes the refused line,
+ * and not the erased one.
  */
 const transferOf = (lines: number) => ({
   choice: fc.record({ killedAfterMs: fc.array(lasting(50, 800), { maxLength: 3 }) }),
@@ -57,7 +57,7 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-import-'));
   try {
     const file = join(folder, 'leads.csv');
-    // The second is closed, and has the contact of the first. The last has an empty cell too many.
+    // The second lead is closed, and has the contact of the first. The last line has an empty cell too many.
     const lines = times(count, (line) => ({
       displayName: `Line ${line} ${sim.personal}`,
       email: emailOf(line === 1 ? 0 : line).value,
@@ -85,7 +85,7 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
       expect(inShort(shown), '404 integration_lead_not_found', `the erased lead ${leadId}`);
     }
     const isFile = isOnSqlite(sim);
-    // While a core runs, whose files are where they should be.
+    // Waits for a running core, whose files are where they should be.
     const stored = isFile ? await sim.inTurn(MACHINE, async () => storedBytes(databaseFile(sim))) : '';
     expect(stored.includes(sent.note), false, 'whether the file still has the note of the erased lead');
     expect((await exported()).length, count - 2, 'exported leads after the erasure');
@@ -98,22 +98,22 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
       ['imported'],
       'the import by a call',
     );
-    // The contact of the website's lead is free: the line that was refused is written. The erased one is not.
+    // The contact of the website's lead is free, so the refused line is written. The erased one is not.
     expect(await importing(), { there: count - 1, erased: 1, refused: 1 }, 'another import');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** All bytes of a database's file, and of its log. */
+/** Returns all bytes of a database's file, and of its log. */
 const storedBytes = (file: string): string => ['', '-wal'].map((end) => readFileSync(file + end, 'latin1')).join('');
 
-/** Repeats a command, whose first runs are killed, until it ends by itself; returns what it prints. */
+/** Repeats a command, whose first runs are killed, until it ends by itself; returns its output. */
 async function repeated(sim: Simulation, words: readonly string[], killedAfterMs: readonly number[]): Promise<string> {
   const kills = [...killedAfterMs];
   return untilDefinite(sim, words.slice(0, 2).join(' '), async () => {
     const { status, stdout } = await command(sim, words, kills.shift());
-    // An import with a refused line ends with 1, and has printed its result.
+    // An import with a refused line ends with status 1, and has printed its result.
     const isDone = status === 0 || (status === 1 && words[1] === 'import' && stdout !== '');
     return isDone ? stdout : undefined;
   });

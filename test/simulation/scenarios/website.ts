@@ -13,13 +13,15 @@ import { aScenario, type Scenario } from './scenario.ts';
 /** The number of idempotency keys that a studio's callers use. */
 const IDEMPOTENCY_KEYS = 60;
 
-/** More requests than a small quota; how often and how long a client then asks on; and its rest, longer than a disturbance excuses refusals; milliseconds. */
+/**
+ * More requests than a small quota; how often and how long further ones follow; a pause longer than excuses; milliseconds.
+ */
 const GREEDY_REQUESTS = 40;
 const ASKS_AGAIN_AFTER_MS = 20;
 const ASKS_FOR_MS = 4500;
 const RESTS_FOR_MS = 8000;
 
-/** The maximum pause of a visitor between two actions, and while something is disturbed, when little is known of each; milliseconds. */
+/** The longest pause of a visitor between two actions, normally and during a disturbance, when responses tell little; milliseconds. */
 const MAX_BETWEEN_MS = 25;
 const MAX_BETWEEN_DISTURBED_MS = 200;
 
@@ -29,7 +31,7 @@ export const where = { url: fc.nat(2), key: mostlyFirst(3) };
 export const leadChoice = fc.record({
   studio,
   idempotencyKey: fc.nat(IDEMPOTENCY_KEYS - 1),
-  /** A shared contact, used instead of the key's own; 0: the key's own. */
+  /** A shared contact instead of the key's own; 0: the key's own. */
   otherContact: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(SHARED_CONTACTS) }),
   otherBody: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(2) }),
   /** One of the studio's sources; 0: none; 3: one of another studio. */
@@ -38,7 +40,7 @@ export const leadChoice = fc.record({
 
 export type LeadChoice = typeof leadChoice extends fc.Arbitrary<infer Choice> ? Choice : never;
 
-/** A website server sends a creation, once or several times concurrently. */
+/** Sends a creation as a website server, once or several times concurrently. */
 export const create = aScenario({
   weight: 20,
   choice: fc.record({ lead: leadChoice, times: fc.constantFrom(1, 1, 1, 1, 2, 5), ...where }),
@@ -58,7 +60,7 @@ export const create = aScenario({
   },
 });
 
-/** It reads a lead: mostly one of its own studio. */
+/** Reads a lead, mostly one of the key's own studio. */
 export const get = aScenario({
   weight: 8,
   choice: fc.record({ studio, lead: recent, ofAnother: mostlyFirst(4), ...where }),
@@ -70,7 +72,7 @@ export const get = aScenario({
   },
 });
 
-/** It lists all of its leads, page by page; and then follows the last cursor in another studio, where it leads nowhere. */
+/** Lists all leads, page by page; then uses the last cursor in another studio, where it is invalid. */
 export const list = aScenario({
   weight: 5,
   choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), other: fc.nat(STUDIOS - 1), ...where }),
@@ -97,7 +99,7 @@ export const list = aScenario({
   },
 });
 
-/** It continues to use a secret that has been replaced or revoked. */
+/** Uses a secret that has been replaced or revoked. */
 export const useFormerSecret = aScenario({
   weight: 4,
   choice: fc.record({ lead: leadChoice, which: recent, creates: fc.boolean(), url: fc.nat(2) }),
@@ -111,14 +113,14 @@ export const useFormerSecret = aScenario({
   },
 });
 
-/** Returns a secret that is a former one of a studio, or of another one, and that studio. */
+/** Returns a former secret of a studio, or of another one, and that studio. */
 export function formerIn(sim: Simulation, index: number, which: number) {
   const known = [studioAt(sim, index), ...sim.studios].find((studio) => formerSecrets(sim, studio).length > 0);
   const secret = known && newest(formerSecrets(sim, known), which);
   return known && secret !== undefined ? { known, secret } : undefined;
 }
 
-/** The secrets of a studio that have been replaced or revoked, or may have been. */
+/** Returns the secrets of a studio that have been replaced or revoked, or may have been. */
 function formerSecrets(sim: Simulation, { keys }: KnownStudio): string[] {
   const secrets = [...sim.keyBySecret].filter(([, id]) => keys.some(({ apiKeyId }) => apiKeyId === id));
   return secrets
@@ -126,7 +128,7 @@ function formerSecrets(sim: Simulation, { keys }: KnownStudio): string[] {
     .filter((secret) => sim.putsOf(`secret ${secret}`).some(({ value }) => value === 'invalid'));
 }
 
-/** It sends requests until the quota is used up, and then until there is quota again. Meanwhile the studio's limit may be raised. */
+/** Sends requests until the quota is used up, and then until there is quota again. Meanwhile the studio's limit may be raised. */
 export const ignoreRetryAfter = aScenario({
   weight: 6,
   choice: fc.record({ studio, isRaised: fc.constantFrom(true, false, false), ...where }),
@@ -141,7 +143,7 @@ export const ignoreRetryAfter = aScenario({
     if (isRaised) {
       await putRecord.run(sim, { studio, putting: { what: 'quota', value: '500000' }, which: 0, by: CRM });
       await changeKey.run(sim, { studio, action: 'create', key: 0, member: 0, scopes: 'both', by: CRM });
-      // A gateway learns of it with a key that it has not known.
+      // A gateway learns of it with a key that it does not know yet.
       secret = keyOf(known, 0).secret;
     }
     const until = now() + ASKS_FOR_MS;
@@ -152,7 +154,7 @@ export const ignoreRetryAfter = aScenario({
   },
 });
 
-/** Actions of visitors, each with parameters generated from a seed: the same for the same seed. */
+/** Actions of visitors, each with parameters generated from a seed. */
 const ACTIONS = [
   ...times(4, () => chosenFor(create)),
   ...times(2, () => chosenFor(changeLead)),
@@ -165,7 +167,7 @@ function chosenFor<Choice>({ choice, run }: Scenario<Choice>): (sim: Simulation,
   return (sim, seed) => run(sim, fc.sample(arbitrary, { seed, numRuns: 1 })[0] as Choice);
 }
 
-/** Many visitors: the usual activity of website servers and the CRM for a while, whatever else happens. */
+/** Many visitors: the usual activity of website servers and the CRM for a while, despite disturbances. */
 export const visitors = aScenario({
   weight: 6,
   choice: fc.record({ callers: fc.integer({ min: 1, max: 6 }), forMs: lasting(20, 4000), seed: fc.nat() }),
@@ -183,7 +185,7 @@ export const visitors = aScenario({
   },
 });
 
-/** Returns the body of a creation: the same for the same choice. */
+/** Returns the body of a creation, the same for the same choice. */
 export function leadOf(sim: Simulation, { id, sourceIds }: KnownStudio, choice: LeadChoice): SentLead {
   const idempotencyKey = sim.uuid('key', id, choice.idempotencyKey);
   const usual = choice.idempotencyKey % 3 === 0 ? undefined : choice.idempotencyKey % SHARED_CONTACTS;
@@ -192,7 +194,7 @@ export function leadOf(sim: Simulation, { id, sourceIds }: KnownStudio, choice: 
   const sourceId = [undefined, ...sourceIds, foreign][choice.source];
   return {
     idempotencyKey,
-    // Not in Unicode's composed form: it is stored as typed.
+    // Not in Unicode's composed form, because names are stored as typed.
     displayName: `Jose\u0301 ${sim.personal} ${choice.otherBody === 1 ? 'II' : 'I'}`,
     contact: shared === undefined ? ownContact(sim.personal, idempotencyKey) : sharedContact(sim.personal, shared),
     ...(sourceId !== undefined && { sourceId }),
